@@ -1,0 +1,105 @@
+// fold: the record of each segment, as the ordered two-float sum of the records of its units.
+//
+// Blocks share the segments. All arithmetic is scalar; records come and go by copies of the unified buffer.
+#include "adasum_ascendc.h"
+#include "device.h"
+#include "layout.h"
+#include "records.h"
+
+namespace adasum {
+
+using namespace AscendC;
+
+class Fold {
+ public:
+  __aicore__ inline void init(TPipe &pipe, GM_ADDR partials, GM_ADDR segments, GM_ADDR records, uint32_t radix,
+                              uint64_t segment_count) {
+    radix_ = radix;
+    words_ = record_words(radix);
+    window_records_ = WINDOW_BYTES / sizeof(float) / words_;
+    segment_count_ = segment_count;
+    partials_.SetGlobalBuffer(reinterpret_cast<__gm__ float *>(partials));
+    records_.SetGlobalBuffer(reinterpret_cast<__gm__ float *>(records));
+    segments_.init(pipe, segments);
+    pipe.InitBuffer(window_buffer_, WINDOW_BYTES);
+    pipe.InitBuffer(results_buffer_, RESULTS * words_ * sizeof(float));
+    window_ = window_buffer_.Get<float>();
+    results_ = results_buffer_.Get<float>();
+  }
+
+  __aicore__ inline void run(Share segments) {
+    if (segments.begin == segments.end) {
+      return;
+    }
+    segments_.seek(segments.end - 1, segment_count_);
+    unit_end_ = end_of(segments.end - 1);
+    for (uint64_t first = segments.begin; first < segments.end; first += RESULTS) {
+      uint32_t count = static_cast<uint32_t>(smaller(RESULTS, segments.end - first));
+      wait_for<HardEvent::MTE3_S>();
+      for (uint32_t i = 0; i < count; ++i) {
+        fold_segment(first + i, results_[i * words_]);
+      }
+      wait_for<HardEvent::S_MTE3>();
+      copy_out(records_[first * words_], results_, count * words_);
+    }
+  }
+
+ private:
+  static constexpr uint32_t WINDOW_BYTES = 32768;
+  static constexpr uint32_t RESULTS = 32;
+
+  __aicore__ inline void fold_segment(uint64_t segment, const LocalTensor<float> &result) {
+    segments_.seek(segment, segment_count_);
+    uint64_t end = end_of(segment);
+    sum_.reset(radix_);
+    for (uint64_t unit = segments_.number(segment, SEGMENT_FIRST_UNIT); unit < end; ++unit) {
+      if (unit < window_begin_ || unit >= window_end_) {
+        load(unit);
+      }
+      sum_.add_record(window_[static_cast<uint32_t>(unit - window_begin_) * words_]);
+    }
+    sum_.store(result);
+  }
+
+  // The unit behind the last one of a segment in the window.
+  __aicore__ inline uint64_t end_of(uint64_t segment) const {
+    return segments_.number(segment, SEGMENT_FIRST_UNIT) + units_of(segments_.number(segment, SEGMENT_LEN));
+  }
+
+  // Fills the window from the record of `unit` on: the units of the block's segments follow one another.
+  __aicore__ inline void load(uint64_t unit) {
+    uint32_t count = static_cast<uint32_t>(smaller(window_records_, unit_end_ - unit));
+    wait_for<HardEvent::S_MTE2>();
+    copy_in(window_, partials_[unit * words_], count * words_);
+    wait_for<HardEvent::MTE2_S>();
+    window_begin_ = unit;
+    window_end_ = unit + count;
+  }
+
+  Table<2 * SEGMENT_WORDS, 64> segments_;
+  GlobalTensor<float> partials_;
+  GlobalTensor<float> records_;
+  TBuf<TPosition::VECCALC> window_buffer_;
+  TBuf<TPosition::VECCALC> results_buffer_;
+  LocalTensor<float> window_;
+  LocalTensor<float> results_;
+  RecordSum sum_;
+  uint64_t segment_count_ = 0;
+  uint64_t unit_end_ = 0;
+  uint64_t window_begin_ = 0;
+  uint64_t window_end_ = 0;
+  uint32_t window_records_ = 0;
+  uint32_t radix_ = 0;
+  uint32_t words_ = 0;
+};
+
+}  // namespace adasum
+
+extern "C" __global__ __aicore__ void fold(GM_ADDR partials, GM_ADDR segments, GM_ADDR records, uint64_t radix,
+                                           uint64_t segment_count) {
+  KERNEL_TASK_TYPE_DEFAULT(KERNEL_TYPE_AIV_ONLY);
+  AscendC::TPipe pipe;
+  adasum::Fold kernel;
+  kernel.init(pipe, partials, segments, records, static_cast<uint32_t>(radix), segment_count);
+  kernel.run(adasum::share_of(segment_count));
+}

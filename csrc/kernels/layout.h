@@ -1,0 +1,74 @@
+// Numbers and record formats that the kernels and the host agree on.
+//
+// src/kernel/layout.rs repeats them; a test reads this file and compares. Keep one constant on one line.
+#ifndef ADASUM_LAYOUT_H
+#define ADASUM_LAYOUT_H
+
+#include "adasum_ascendc.h"
+
+namespace adasum {
+
+// A unit is the grain of all work: no result depends on how units are spread over cores.
+constexpr uint32_t UNIT = 4096;
+constexpr uint32_t MAX_RADIX = 8;
+
+// aclDataType values.
+constexpr uint32_t DTYPE_FLOAT = 0;
+constexpr uint32_t DTYPE_FLOAT16 = 1;
+constexpr uint32_t DTYPE_BF16 = 27;
+
+// Segment: offset, len, first_unit, tensor. Segments are in the order of their units.
+constexpr uint32_t SEGMENT_WORDS = 4;
+constexpr uint32_t SEGMENT_OFFSET = 0;
+constexpr uint32_t SEGMENT_LEN = 1;
+constexpr uint32_t SEGMENT_FIRST_UNIT = 2;
+constexpr uint32_t SEGMENT_TENSOR = 3;
+
+// Reference: first, count of a tensor's records in the list of record numbers.
+constexpr uint32_t REFERENCE_WORDS = 2;
+
+// Coefficients of a tensor, fp32 words: the sum over i of weight[i] * scale[i] * scale[i] * x[i], times post.
+// A scale is 1 or a power of two, post is a power of two, 1 or 0 (which means 1).
+constexpr uint32_t COEFFICIENT_WORDS = 24;
+constexpr uint32_t COEFFICIENT_WEIGHT = 0;
+constexpr uint32_t COEFFICIENT_SCALE = 8;
+constexpr uint32_t COEFFICIENT_FLAGS = 16;
+constexpr uint32_t COEFFICIENT_POST = 17;
+
+// The exponent of a vector that is zero everywhere.
+constexpr int32_t ZERO_EXPONENT = -1024;
+
+// Squared norm of a unit that fp32 products serve well; outside of it the vector is scaled by 2^-84 or 2^85.
+constexpr int32_t DIAGONAL_LOG2_MIN = -80;
+constexpr int32_t DIAGONAL_LOG2_MAX = 90;
+constexpr int32_t EXPONENT_OF_HUGE = 84;
+constexpr int32_t EXPONENT_OF_TINY = -85;
+
+// Entries of the upper triangle of a Gram matrix, in row order.
+constexpr __aicore__ inline uint32_t entries(uint32_t radix) {
+  return radix * (radix + 1) / 2;
+}
+
+constexpr __aicore__ inline uint32_t entry_index(uint32_t row, uint32_t column, uint32_t radix) {
+  return row * radix - row * (row + 1) / 2 + column;
+}
+
+// Record, fp32 words: hi and lo of each entry, an exponent per vector, the flags; rounded up to 32 bytes.
+constexpr __aicore__ inline uint32_t record_exponents(uint32_t radix) {
+  return 2 * entries(radix);
+}
+
+constexpr __aicore__ inline uint32_t record_flags(uint32_t radix) {
+  return record_exponents(radix) + radix;
+}
+
+constexpr __aicore__ inline uint32_t record_words(uint32_t radix) {
+  return (record_flags(radix) + 1 + 7) / 8 * 8;
+}
+
+// What a kernel may take of the unified buffer, on every chip.
+constexpr uint32_t UB_BUDGET = 160 * 1024;
+
+}  // namespace adasum
+
+#endif

@@ -1,0 +1,155 @@
+// The twin's copies and vector instructions. A loop rounds after every operation: multiply-add is not contracted.
+#ifndef ADASUM_TWIN_INSTRUCTIONS_H
+#define ADASUM_TWIN_INSTRUCTIONS_H
+
+#include "unified_buffer.h"
+
+namespace AscendC {
+
+struct DataCopyExtParams {
+  uint16_t blockCount = 1;
+  uint32_t blockLen = 0;
+  uint32_t srcStride = 0;
+  uint32_t dstStride = 0;
+  uint32_t rsv = 0;
+};
+
+template <typename T>
+struct DataCopyPadExtParams {
+  bool isPad = false;
+  uint8_t leftPadding = 0;
+  uint8_t rightPadding = 0;
+  T paddingValue = 0;
+};
+
+namespace twin {
+
+constexpr uint32_t MAX_COPY_BYTES = 2097151;
+
+// The number of elements of a copy. The twin takes one block, which is all that the kernels use.
+template <typename T>
+inline uint32_t copy_count(const DataCopyExtParams &params) {
+  ADASUM_TWIN_CHECK(params.blockCount == 1, "DataCopyPad: the twin copies one block");
+  ADASUM_TWIN_CHECK(params.blockLen <= MAX_COPY_BYTES, "DataCopyPad: blockLen is too large");
+  ADASUM_TWIN_CHECK(params.blockLen % sizeof(T) == 0, "DataCopyPad: blockLen is not a whole number of elements");
+  return params.blockLen / static_cast<uint32_t>(sizeof(T));
+}
+
+template <typename T>
+inline T *output(const LocalTensor<T> &tensor, int32_t count) {
+  static_assert(std::is_same<T, float>::value, "the twin computes in float");
+  ADASUM_TWIN_CHECK(count >= 0, "a vector instruction with a negative count");
+  tensor.check_aligned(BLOCK_BYTES);
+  return tensor.write(0, static_cast<uint32_t>(count));
+}
+
+template <typename T>
+inline const T *input(const LocalTensor<T> &tensor, int32_t count) {
+  tensor.check_aligned(BLOCK_BYTES);
+  return tensor.read(0, static_cast<uint32_t>(count));
+}
+
+}  // namespace twin
+
+template <typename T>
+inline void DataCopyPad(const LocalTensor<T> &dst, const GlobalTensor<T> &src, const DataCopyExtParams &params,
+                        const DataCopyPadExtParams<T> &pad) {
+  ADASUM_TWIN_CHECK(!pad.isPad && pad.leftPadding == 0 && pad.rightPadding == 0, "DataCopyPad: the twin does not pad");
+  uint32_t count = twin::copy_count<T>(params);
+  dst.load(src.access(0, count), count);
+}
+
+template <typename T>
+inline void DataCopyPad(const GlobalTensor<T> &dst, const LocalTensor<T> &src, const DataCopyExtParams &params) {
+  src.check_aligned(twin::BLOCK_BYTES);
+  uint32_t count = twin::copy_count<T>(params);
+  std::memcpy(dst.access(0, count), src.read(0, count), count * sizeof(T));
+}
+
+template <typename T>
+inline void Duplicate(const LocalTensor<T> &dst, const T &scalar, const int32_t &count) {
+  T *to = twin::output(dst, count);
+  const T value = scalar;
+  for (int32_t i = 0; i < count; ++i) {
+    to[i] = value;
+  }
+}
+
+// Operands are one and the same or apart, so the loops carry no dependence.
+template <typename T>
+inline void Add(const LocalTensor<T> &dst, const LocalTensor<T> &src0, const LocalTensor<T> &src1,
+                const int32_t &count) {
+  T *to = twin::output(dst, count);
+  const T *a = twin::input(src0, count);
+  const T *b = twin::input(src1, count);
+#pragma GCC ivdep
+  for (int32_t i = 0; i < count; ++i) {
+    to[i] = a[i] + b[i];
+  }
+}
+
+template <typename T>
+inline void Mul(const LocalTensor<T> &dst, const LocalTensor<T> &src0, const LocalTensor<T> &src1,
+                const int32_t &count) {
+  T *to = twin::output(dst, count);
+  const T *a = twin::input(src0, count);
+  const T *b = twin::input(src1, count);
+#pragma GCC ivdep
+  for (int32_t i = 0; i < count; ++i) {
+    to[i] = a[i] * b[i];
+  }
+}
+
+template <typename T>
+inline void Muls(const LocalTensor<T> &dst, const LocalTensor<T> &src, const T &scalar, const int32_t &count) {
+  T *to = twin::output(dst, count);
+  const T *a = twin::input(src, count);
+  const T factor = scalar;
+#pragma GCC ivdep
+  for (int32_t i = 0; i < count; ++i) {
+    to[i] = a[i] * factor;
+  }
+}
+
+template <typename T, typename U>
+inline void MulAddDst(const LocalTensor<T> &dst, const LocalTensor<U> &src0, const LocalTensor<U> &src1,
+                      const int32_t &count) {
+  T *to = twin::output(dst, count);
+  const U *a = twin::input(src0, count);
+  const U *b = twin::input(src1, count);
+#pragma GCC ivdep
+  for (int32_t i = 0; i < count; ++i) {
+    to[i] = to[i] + a[i] * b[i];
+  }
+}
+
+// One sum for each repeat of 64 lanes: neighbours first, as a binary tree.
+template <typename T>
+inline void WholeReduceSum(const LocalTensor<T> &dst, const LocalTensor<T> &src, const int32_t mask,
+                           const int32_t repeatTime, const int32_t dstRepStride, const int32_t srcBlkStride,
+                           const int32_t srcRepStride) {
+  constexpr int32_t LANES = 256 / sizeof(T);
+  constexpr int32_t BLOCK = twin::BLOCK_BYTES / sizeof(T);
+  ADASUM_TWIN_CHECK(mask == LANES && srcBlkStride == 1, "WholeReduceSum: the twin sums whole, contiguous repeats");
+  ADASUM_TWIN_CHECK(repeatTime >= 0 && repeatTime <= 255, "WholeReduceSum: repeatTime is out of range");
+  ADASUM_TWIN_CHECK(srcRepStride >= 0 && srcRepStride <= 255, "WholeReduceSum: srcRepStride is out of range");
+  src.check_aligned(twin::BLOCK_BYTES);
+  dst.check_aligned(sizeof(T));
+  for (int32_t repeat = 0; repeat < repeatTime; ++repeat) {
+    const T *from = src.read(static_cast<uint32_t>(repeat * srcRepStride * BLOCK), LANES);
+    T sums[LANES / 2];
+    for (int32_t i = 0; i < LANES / 2; ++i) {
+      sums[i] = from[2 * i] + from[2 * i + 1];
+    }
+    for (int32_t width = LANES / 4; width > 0; width /= 2) {
+      for (int32_t i = 0; i < width; ++i) {
+        sums[i] = sums[2 * i] + sums[2 * i + 1];
+      }
+    }
+    *dst.write(static_cast<uint32_t>(repeat * dstRepStride), 1) = sums[0];
+  }
+}
+
+}  // namespace AscendC
+
+#endif

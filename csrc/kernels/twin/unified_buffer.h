@@ -1,0 +1,194 @@
+// The twin's unified buffer, its buffers and the tensors on them.
+//
+// A copy from device memory into a buffer may be left undone: the buffer then stands for the device memory (an
+// alias) until something writes to it. A kernel cannot tell: it must not change a source before it is done with it.
+#ifndef ADASUM_TWIN_UNIFIED_BUFFER_H
+#define ADASUM_TWIN_UNIFIED_BUFFER_H
+
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+#define ADASUM_TWIN_CHECK(condition, rule)                     \
+  do {                                                         \
+    if (!(condition)) {                                        \
+      ::AscendC::twin::violated(__FILE__, __LINE__, rule);     \
+    }                                                          \
+  } while (false)
+
+namespace AscendC {
+namespace twin {
+
+[[noreturn]] inline void violated(const char *file, int line, const char *rule) {
+  std::fprintf(stderr, "adasum kernel twin: %s:%d: %s\n", file, line, rule);
+  std::abort();
+}
+
+// 192 KiB of an Atlas A2 core, less what the vendor's runtime keeps.
+constexpr uint32_t UB_BYTES = 192 * 1024 - 8 * 1024 - 256;
+constexpr uint32_t BLOCK_BYTES = 32;
+constexpr uint32_t MAX_BUFFERS = 64;
+constexpr uint32_t MAX_ALIASES = 8;
+// A smaller copy costs less than keeping count of its alias.
+constexpr uint32_t MIN_ALIAS_BYTES = 1024;
+
+enum class State : uint8_t { FREE, ALLOCATED, QUEUED, TAKEN };
+
+struct Alias {
+  uint32_t begin;
+  uint32_t end;
+  const uint8_t *from;
+};
+
+// Part of the unified buffer that InitBuffer gave out.
+struct Buffer {
+  uint8_t *base = nullptr;
+  uint32_t bytes = 0;
+  uint32_t alias_count = 0;
+  State state = State::FREE;
+  Alias aliases[MAX_ALIASES];
+
+  const uint8_t *readable(uint32_t begin, uint32_t size) {
+    for (uint32_t i = 0; i < alias_count; ++i) {
+      const Alias &alias = aliases[i];
+      if (begin >= alias.begin && begin + size <= alias.end) {
+        return alias.from + (begin - alias.begin);
+      }
+    }
+    return writable(begin, size);
+  }
+
+  // Does the copies that were left undone in the range.
+  uint8_t *writable(uint32_t begin, uint32_t size) {
+    for (uint32_t i = alias_count; i-- > 0;) {
+      Alias alias = aliases[i];
+      if (begin < alias.end && begin + size > alias.begin) {
+        std::memcpy(base + alias.begin, alias.from, alias.end - alias.begin);
+        aliases[i] = aliases[--alias_count];
+      }
+    }
+    return base + begin;
+  }
+
+  void load(uint32_t begin, const uint8_t *from, uint32_t size) {
+    forget(begin, begin + size);
+    uint8_t *to = writable(begin, size);
+    if (size < MIN_ALIAS_BYTES || alias_count == MAX_ALIASES) {
+      std::memcpy(to, from, size);
+    } else {
+      aliases[alias_count++] = Alias{begin, begin + size, from};
+    }
+  }
+
+  // Drops what a copy to the whole of it overwrites.
+  void forget(uint32_t begin, uint32_t end) {
+    for (uint32_t i = alias_count; i-- > 0;) {
+      if (aliases[i].begin >= begin && aliases[i].end <= end) {
+        aliases[i] = aliases[--alias_count];
+      }
+    }
+  }
+};
+
+struct alignas(64) UnifiedBuffer {
+  uint8_t bytes[UB_BYTES];
+};
+
+inline thread_local UnifiedBuffer unified_buffer;
+inline thread_local int64_t block_index = 0;
+inline thread_local int64_t block_count = 1;
+
+}  // namespace twin
+
+template <typename T>
+class LocalTensor {
+ public:
+  using PrimType = T;
+
+  LocalTensor() = default;
+  LocalTensor(twin::Buffer *buffer, uint32_t begin, uint32_t bytes) : buffer_(buffer), begin_(begin), bytes_(bytes) {}
+
+  LocalTensor operator[](uint32_t offset) const {
+    uint64_t skipped = static_cast<uint64_t>(offset) * sizeof(T);
+    ADASUM_TWIN_CHECK(skipped <= bytes_, "a sub-tensor starts behind the end of its tensor");
+    return LocalTensor(buffer_, begin_ + static_cast<uint32_t>(skipped), bytes_ - static_cast<uint32_t>(skipped));
+  }
+
+  T GetValue(uint32_t index) const {
+    T value;
+    std::memcpy(&value, read(index, 1), sizeof(T));
+    return value;
+  }
+
+  void SetValue(uint32_t index, T value) const { std::memcpy(write(index, 1), &value, sizeof(T)); }
+
+  uint32_t GetSize() const { return bytes_ / sizeof(T); }
+
+  // Not of the vendor's interface: for the functions of the twin.
+  const T *read(uint32_t index, uint32_t count) const {
+    return reinterpret_cast<const T *>(buffer_->readable(offset(index, count), count * sizeof(T)));
+  }
+  T *write(uint32_t index, uint32_t count) const {
+    return reinterpret_cast<T *>(buffer_->writable(offset(index, count), count * sizeof(T)));
+  }
+  void load(const T *from, uint32_t count) const {
+    uint32_t begin = offset(0, count);
+    ADASUM_TWIN_CHECK(begin % twin::BLOCK_BYTES == 0, "a copy into the unified buffer starts off a 32-byte block");
+    buffer_->load(begin, reinterpret_cast<const uint8_t *>(from), count * sizeof(T));
+  }
+  void check_aligned(uint32_t bytes) const {
+    ADASUM_TWIN_CHECK(begin_ % bytes == 0, "an operand in the unified buffer is not aligned");
+  }
+  twin::Buffer *buffer() const { return buffer_; }
+
+ private:
+  uint32_t offset(uint32_t index, uint32_t count) const {
+    ADASUM_TWIN_CHECK((static_cast<uint64_t>(index) + count) * sizeof(T) <= bytes_, "an access leaves its local tensor");
+    return begin_ + index * static_cast<uint32_t>(sizeof(T));
+  }
+
+  twin::Buffer *buffer_ = nullptr;
+  uint32_t begin_ = 0;
+  uint32_t bytes_ = 0;
+};
+
+template <typename T>
+class GlobalTensor {
+ public:
+  using PrimType = T;
+
+  void SetGlobalBuffer(T *buffer, uint64_t size) {
+    data_ = buffer;
+    size_ = size;
+  }
+  void SetGlobalBuffer(T *buffer) { SetGlobalBuffer(buffer, UINT64_MAX); }
+
+  GlobalTensor operator[](uint64_t offset) const {
+    ADASUM_TWIN_CHECK(offset <= size_, "a sub-tensor starts behind the end of its global tensor");
+    GlobalTensor part;
+    part.data_ = data_ + offset;
+    part.size_ = size_ == UINT64_MAX ? UINT64_MAX : size_ - offset;
+    return part;
+  }
+
+  T GetValue(uint64_t index) const {
+    T value;
+    std::memcpy(&value, access(index, 1), sizeof(T));
+    return value;
+  }
+
+  // Not of the vendor's interface: for the functions of the twin.
+  T *access(uint64_t index, uint64_t count) const {
+    ADASUM_TWIN_CHECK(index + count <= size_, "an access leaves its global tensor");
+    return data_ + index;
+  }
+
+ private:
+  T *data_ = nullptr;
+  uint64_t size_ = 0;
+};
+
+}  // namespace AscendC
+
+#endif

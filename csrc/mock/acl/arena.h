@@ -1,0 +1,67 @@
+// Device memory: one memory file per device and process, which other ranks map.
+//
+// The file starts with a control area, where communicators keep what ranks tell each other; device memory follows.
+// It is sparse: only pages that were touched cost anything, and it vanishes with the last process that maps it.
+
+#ifndef ASCEND_MOCK_ACL_ARENA_H
+#define ASCEND_MOCK_ACL_ARENA_H
+
+#include <map>
+#include <mutex>
+
+#include "failure.h"
+
+namespace mock {
+
+// Hands out ranges of [begin, end), always the lowest that fits, so that memory in use stays together.
+class FirstFit {
+public:
+    FirstFit(uint64_t begin, uint64_t end, uint64_t alignment);
+    bool allocate(uint64_t bytes, uint64_t *offset);
+    // Length of the range that was given back; 0 if none starts there.
+    uint64_t release(uint64_t offset);
+    // The range in use that holds `offset`; false if it is free.
+    bool find(uint64_t offset, uint64_t *begin, uint64_t *bytes) const;
+    uint64_t free_bytes() const { return free_bytes_; }
+
+private:
+    uint64_t alignment_;
+    uint64_t free_bytes_;
+    struct Used {
+        uint64_t bytes;    // asked for
+        uint64_t reserved; // rounded up to the alignment
+    };
+    std::map<uint64_t, uint64_t> free_; // begin -> length
+    std::map<uint64_t, Used> used_;     // begin -> lengths
+};
+
+class Arena {
+public:
+    explicit Arena(int device);
+    void *allocate(uint64_t bytes);
+    bool release(void *address); // false if no allocation starts there
+    bool find(const void *address, Region *region) const;
+    void memory_info(size_t *free, size_t *total) const;
+    uint64_t control_allocate(uint64_t bytes);
+    void control_free(uint64_t offset);
+    const ArenaView &view() const { return view_; }
+    bool holds(const void *address) const;
+
+private:
+    void give_pages_back(uint64_t offset, uint64_t bytes);
+
+    int device_;
+    ArenaView view_;
+    mutable std::mutex mutex_;
+    FirstFit control_;
+    FirstFit memory_;
+};
+
+// The arena of a device, made at the first use.
+Arena &arena(int device);
+// The arena that an address lies in; nullptr for host memory.
+Arena *arena_of(const void *address);
+
+} // namespace mock
+
+#endif

@@ -1,0 +1,151 @@
+// The process as a whole: initialisation, versions, the recent message of each thread.
+
+#include <mutex>
+#include <set>
+
+#include <dlfcn.h>
+
+#include "device.h"
+#include "failure.h"
+
+namespace mock {
+namespace {
+
+// Plain arrays: they need no destructor, so a message can be read at any time until the thread ends.
+struct Messages {
+    char recent[4096];
+    char returned[4096];
+};
+thread_local Messages messages;
+
+struct Process {
+    std::mutex mutex;
+    bool initialized = false;
+    std::set<std::string> warnings;
+};
+
+Process &process() {
+    static Process &object = *new Process; // never destroyed: worker threads may outlive exit handlers
+    return object;
+}
+
+// Worker threads run code of this library until the process ends, so it must stay mapped after a dlclose.
+__attribute__((constructor)) void stay_loaded() {
+    Dl_info info;
+    if (dladdr(reinterpret_cast<void *>(&stay_loaded), &info) != 0 && info.dli_fname != nullptr) {
+        dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE);
+    }
+}
+
+const char *cann_text() {
+    const char *text = environment("ASCEND_MOCK_CANN");
+    return text != nullptr ? text : "8.3.RC1";
+}
+
+struct Version {
+    int major = 0;
+    int minor = 0;
+    std::string release; // RC1, T1 or a plain number
+};
+
+Version cann() {
+    Version version;
+    char release[32] = "";
+    if (std::sscanf(cann_text(), "%d.%d.%31s", &version.major, &version.minor, release) < 2) {
+        fail(ACL_ERROR_INVALID_PARAM, "ASCEND_MOCK_CANN [%s] is not a version such as 8.3.RC1", cann_text());
+    }
+    version.release = release;
+    return version;
+}
+
+} // namespace
+
+void set_recent_message(const std::string &text) { copy_text(messages.recent, sizeof(messages.recent), text); }
+
+void warn_once(const std::string &text) {
+    {
+        std::lock_guard<std::mutex> lock(process().mutex);
+        if (!process().warnings.insert(text).second) {
+            return;
+        }
+    }
+    if (environment("ASCEND_MOCK_QUIET") == nullptr) {
+        std::fprintf(stderr, "[ascend mock] warning: %s\n", text.c_str());
+    }
+}
+
+int cann_version() {
+    try {
+        const Version version = cann();
+        return version.major * 100 + version.minor;
+    } catch (const std::exception &) {
+        return 803;
+    }
+}
+
+} // namespace mock
+
+using namespace mock;
+
+const char *adasum_mock_version(void) { return ASCEND_MOCK_VERSION; }
+
+aclError aclInit(const char *) {
+    return guarded("aclInit", [] {
+        cann();
+        std::lock_guard<std::mutex> lock(process().mutex);
+        if (process().initialized) {
+            fail(ACL_ERROR_REPEAT_INITIALIZE, "ACL is initialised already; this does no harm");
+        }
+        process().initialized = true;
+    });
+}
+
+aclError aclFinalize(void) {
+    return guarded("aclFinalize", [] {
+        std::lock_guard<std::mutex> lock(process().mutex);
+        if (!process().initialized) {
+            fail(ACL_ERROR_UNINITIALIZE, "ACL is not initialised");
+        }
+        process().initialized = false;
+    });
+}
+
+// Hands the message over and forgets it, as the vendor's does; NULL if there is none.
+const char *aclGetRecentErrMsg(void) {
+    if (messages.recent[0] == '\0') {
+        return nullptr;
+    }
+    std::memcpy(messages.returned, messages.recent, sizeof(messages.returned));
+    messages.recent[0] = '\0';
+    return messages.returned;
+}
+
+const char *aclrtGetSocName(void) { return soc().name.c_str(); }
+
+aclError aclrtGetVersion(int32_t *majorVersion, int32_t *minorVersion, int32_t *patchVersion) {
+    return guarded("aclrtGetVersion", [&] {
+        require(majorVersion, "majorVersion");
+        require(minorVersion, "minorVersion");
+        require(patchVersion, "patchVersion");
+        // Interface 1.13 came with CANN 8.1, 1.16 with 8.5, 1.17 with 9.0.
+        const int version = cann_version();
+        *majorVersion = 1;
+        *minorVersion = version >= 900 ? 17 : version >= 805 ? 16 : version >= 803 ? 15 : version >= 802 ? 14 : 13;
+        *patchVersion = 0;
+    });
+}
+
+aclError aclsysGetCANNVersion(aclCANNPackageName name, aclCANNPackageVersion *version) {
+    return guarded("aclsysGetCANNVersion", [&] {
+        require(version, "version");
+        if (name < ACL_PKG_NAME_CANN || name > ACL_PKG_NAME_DRIVER) {
+            fail(ACL_ERROR_INVALID_PARAM, "no package has number %d", static_cast<int>(name));
+        }
+        const Version parts = cann();
+        *version = {};
+        copy_text(version->version, sizeof(version->version), cann_text());
+        copy_text(version->majorVersion, sizeof(version->majorVersion), std::to_string(parts.major));
+        copy_text(version->minorVersion, sizeof(version->minorVersion), std::to_string(parts.minor));
+        copy_text(version->releaseVersion, sizeof(version->releaseVersion), parts.release);
+    });
+}

@@ -1,0 +1,317 @@
+// The exported operations: the vendor's checks in the vendor's order, then the operation goes to its stream.
+
+#include <set>
+
+#include "creation.h"
+#include "comm.h"
+
+using namespace mock;
+
+namespace {
+
+constexpr uint64_t MOST_ELEMENTS = 0x7FFFFFFFFULL;
+
+// Nothing to do is said before anything else is looked at.
+bool nothing_to_do(uint64_t count, const char *function) {
+    if (count == 0) {
+        warn_once(std::string(function) + " with count 0 does nothing");
+    }
+    return count == 0;
+}
+
+void check_count(uint64_t count) {
+    if (count > MOST_ELEMENTS) {
+        fault(HCCL_E_PARA, "EI0003: count %llu is larger than %llu", static_cast<unsigned long long>(count),
+              static_cast<unsigned long long>(MOST_ELEMENTS));
+    }
+}
+
+void check_rank(const Comm &comm, uint32_t rank, const char *name) {
+    if (rank >= comm.size()) {
+        fault(HCCL_E_PARA, "EI0003: %s %u: the communicator %s has %u ranks", name, rank, comm.plan().name.c_str(),
+              comm.size());
+    }
+}
+
+// The thread works on the communicator's device, and so does the stream.
+void check_place(const Comm &comm, aclrtStream stream) {
+    const int device = require_device();
+    if (device != comm.device()) {
+        fault(HCCL_E_PARA, "EI0003: %s belongs to device %d, this thread works on device %d", comm.self().c_str(),
+              comm.device(), device);
+    }
+    const int owner = stream_device(stream);
+    if (owner != device) {
+        fault(HCCL_E_PARA, owner < 0 ? "EI0003: the handle is not a live stream"
+                                     : "EI0003: the stream belongs to another device than the communicator");
+    }
+}
+
+// Offset in the arena of a buffer, which has to lie in one allocation of this device.
+uint64_t check_buffer(const Comm &comm, const void *buffer, uint64_t bytes, uint32_t dtype, const char *name) {
+    Region region;
+    if (!find_memory(buffer, &region) || region.device != comm.device()) {
+        fault(HCCL_E_PARA, "EI0003: %s %p is not memory of device %d", name, buffer, comm.device());
+    }
+    if (bytes > region.bytes) {
+        fault(HCCL_E_PARA, "EI0003: %s: %llu bytes from %p on, but its allocation ends after %llu", name,
+              static_cast<unsigned long long>(bytes), buffer, static_cast<unsigned long long>(region.bytes));
+    }
+    if (reinterpret_cast<uintptr_t>(buffer) % type_bytes(dtype) != 0) {
+        fault(HCCL_E_PARA, "EI0003: %s %p is not aligned to its elements of %u bytes", name, buffer,
+              type_bytes(dtype));
+    }
+    return region.offset;
+}
+
+std::vector<uint32_t> all_but(const Comm &comm) {
+    std::vector<uint32_t> peers;
+    for (uint32_t rank = 0; rank < comm.size(); rank++) {
+        if (rank != comm.rank()) {
+            peers.push_back(rank);
+        }
+    }
+    return peers;
+}
+
+struct Collective {
+    Op op;
+    void *send;
+    void *recv; // NULL for a rank that gets no result
+    uint64_t count;
+    uint32_t dtype;
+    uint32_t reduce = NO_VALUE;
+    uint32_t root = NO_VALUE;
+    uint64_t sends = 1; // buffers hold this many times `count` elements
+    uint64_t recvs = 1;
+};
+
+void refuse_overlap(const Collective &call, uint64_t bytes) {
+    const auto *send = static_cast<const char *>(call.send);
+    const auto *recv = static_cast<const char *>(call.recv);
+    if (call.recv != nullptr && send != recv && send < recv + bytes && recv < send + bytes) {
+        fault(HCCL_E_PARA, "EI0003: sendBuf %p and recvBuf %p overlap, but are not the same", call.send, call.recv);
+    }
+}
+
+void collective(const Collective &call, HcclComm handle, aclrtStream stream) {
+    const std::shared_ptr<Comm> comm = find_comm(handle);
+    require(static_cast<char *>(call.send), "sendBuf");
+    require(static_cast<char *>(stream), "stream");
+    check_count(call.count);
+    if (call.reduce == NO_VALUE) {
+        check_movable(call.dtype);
+    } else {
+        check_reducible(call.dtype, call.reduce);
+    }
+    if (call.root != NO_VALUE) {
+        check_rank(*comm, call.root, "root");
+    }
+    check_place(*comm, stream);
+    Operation operation;
+    operation.signature = {call.op, call.dtype, call.reduce, call.root, call.count * type_bytes(call.dtype)};
+    operation.count = call.count;
+    operation.send = static_cast<const char *>(call.send);
+    operation.recv = static_cast<char *>(call.recv);
+    const uint64_t bytes = operation.signature.bytes;
+    operation.send_offset = check_buffer(*comm, call.send, bytes * call.sends, call.dtype, "sendBuf");
+    if (call.recv != nullptr) {
+        operation.recv_offset = check_buffer(*comm, call.recv, bytes * call.recvs, call.dtype, "recvBuf");
+    }
+    if (call.op == Op::AllReduce || call.op == Op::Reduce) {
+        refuse_overlap(call, bytes);
+    }
+    comm->submit(std::move(operation), all_but(*comm), stream);
+}
+
+Transfer make_transfer(const Comm &comm, bool send, void *buffer, uint64_t count, uint32_t dtype, uint32_t peer) {
+    Transfer transfer;
+    transfer.send = send;
+    transfer.peer = peer;
+    transfer.dtype = dtype;
+    transfer.bytes = count * type_bytes(dtype);
+    transfer.address = static_cast<char *>(buffer);
+    transfer.offset = check_buffer(comm, buffer, transfer.bytes, dtype, send ? "sendBuf" : "recvBuf");
+    return transfer;
+}
+
+void transfer(Op op, void *buffer, uint64_t count, uint32_t dtype, uint32_t peer, HcclComm handle,
+              aclrtStream stream) {
+    const std::shared_ptr<Comm> comm = find_comm(handle);
+    require(static_cast<char *>(buffer), op == Op::Send ? "sendBuf" : "recvBuf");
+    require(static_cast<char *>(stream), "stream");
+    check_count(count);
+    check_movable(dtype);
+    if (peer == comm->rank()) {
+        fault(HCCL_E_NOT_SUPPORT, "EI0003: %s: a rank cannot send to itself or receive from itself",
+              comm->self().c_str());
+    }
+    check_rank(*comm, peer, op == Op::Send ? "destRank" : "srcRank");
+    check_place(*comm, stream);
+    Operation operation;
+    operation.transfers.push_back(make_transfer(*comm, op == Op::Send, buffer, count, dtype, peer));
+    operation.signature.op = op;
+    operation.signature.dtype = dtype;
+    operation.signature.bytes = operation.transfers[0].bytes;
+    operation.count = count;
+    comm->submit(std::move(operation), {peer}, stream);
+}
+
+void check_item(const Comm &comm, const HcclSendRecvItem &item, uint32_t index) {
+    if (item.sendRecvType != HCCL_SEND && item.sendRecvType != HCCL_RECV) {
+        fault(HCCL_E_PARA, "EI0003: item %u has sendRecvType %d", index, static_cast<int>(item.sendRecvType));
+    }
+    require(static_cast<char *>(item.buf), "buf of an item");
+    check_count(item.count);
+    check_movable(item.dataType);
+    check_rank(comm, item.remoteRank, "remoteRank");
+}
+
+// Among the transfers of a batch at most one send and one receive per peer; with itself a rank needs both, and equal.
+void check_pairs(const Comm &comm, const std::vector<Transfer> &transfers) {
+    std::set<std::pair<bool, uint32_t>> seen;
+    const Transfer *self = nullptr;
+    uint32_t with_self = 0;
+    for (const Transfer &transfer : transfers) {
+        if (!seen.insert({transfer.send, transfer.peer}).second) {
+            fault(HCCL_E_PARA, "EI0003: two items %s rank %u: one send and one receive per peer are the limit",
+                  transfer.send ? "send to" : "receive from", transfer.peer);
+        }
+        if (transfer.peer == comm.rank()) {
+            with_self++;
+            if (self != nullptr && self->bytes != transfer.bytes) {
+                fault(HCCL_E_PARA, "EI0003: the rank sends itself %llu bytes and receives %llu",
+                      static_cast<unsigned long long>(self->bytes), static_cast<unsigned long long>(transfer.bytes));
+            }
+            self = &transfer;
+        }
+    }
+    if (with_self == 1) {
+        fault(HCCL_E_PARA, "EI0003: an item with the own rank %u needs its counterpart in the same call", comm.rank());
+    }
+}
+
+void batch(const HcclSendRecvItem *items, uint32_t count, HcclComm handle, aclrtStream stream) {
+    const std::shared_ptr<Comm> comm = find_comm(handle);
+    require(items, "sendRecvInfo");
+    require(static_cast<char *>(stream), "stream");
+    if (count == 0 || count > 2 * comm->size()) {
+        fault(HCCL_E_PARA, "EI0003: itemNum %u must be from 1 to %u, twice the number of ranks", count,
+              2 * comm->size());
+    }
+    if (family() == Family::Ascend310P) {
+        fault(HCCL_E_NOT_SUPPORT, "EI0003: HcclBatchSendRecv is not supported by this processor");
+    }
+    check_place(*comm, stream);
+    Operation operation;
+    operation.signature.op = Op::Batch;
+    std::set<uint32_t> peers;
+    for (uint32_t i = 0; i < count; i++) {
+        const HcclSendRecvItem &item = items[i];
+        check_item(*comm, item, i);
+        operation.transfers.push_back(make_transfer(*comm, item.sendRecvType == HCCL_SEND, item.buf, item.count,
+                                                    item.dataType, item.remoteRank));
+        operation.signature.bytes += operation.transfers.back().bytes;
+        if (item.remoteRank != comm->rank()) {
+            peers.insert(item.remoteRank);
+        }
+    }
+    check_pairs(*comm, operation.transfers);
+    operation.signature.dtype = items[0].dataType;
+    comm->submit(std::move(operation), {peers.begin(), peers.end()}, stream);
+}
+
+} // namespace
+
+HcclResult HcclSend(void *sendBuf, uint64_t count, HcclDataType dataType, uint32_t destRank, HcclComm comm,
+                    aclrtStream stream) {
+    return guarded("HcclSend", [&] {
+        if (!nothing_to_do(count, "HcclSend")) {
+            transfer(Op::Send, sendBuf, count, dataType, destRank, comm, stream);
+        }
+    });
+}
+
+HcclResult HcclRecv(void *recvBuf, uint64_t count, HcclDataType dataType, uint32_t srcRank, HcclComm comm,
+                    aclrtStream stream) {
+    return guarded("HcclRecv", [&] {
+        if (!nothing_to_do(count, "HcclRecv")) {
+            transfer(Op::Recv, recvBuf, count, dataType, srcRank, comm, stream);
+        }
+    });
+}
+
+HcclResult HcclBatchSendRecv(HcclSendRecvItem *sendRecvInfo, uint32_t itemNum, HcclComm comm, aclrtStream stream) {
+    return guarded("HcclBatchSendRecv", [&] { batch(sendRecvInfo, itemNum, comm, stream); });
+}
+
+HcclResult HcclAllReduce(void *sendBuf, void *recvBuf, uint64_t count, HcclDataType dataType, HcclReduceOp op,
+                         HcclComm comm, aclrtStream stream) {
+    return guarded("HcclAllReduce", [&] {
+        if (!nothing_to_do(count, "HcclAllReduce")) {
+            require(static_cast<char *>(recvBuf), "recvBuf");
+            collective({Op::AllReduce, sendBuf, recvBuf, count, dataType, op}, comm, stream);
+        }
+    });
+}
+
+HcclResult HcclAllGather(void *sendBuf, void *recvBuf, uint64_t sendCount, HcclDataType dataType, HcclComm comm,
+                         aclrtStream stream) {
+    return guarded("HcclAllGather", [&] {
+        if (!nothing_to_do(sendCount, "HcclAllGather")) {
+            require(static_cast<char *>(recvBuf), "recvBuf");
+            Collective call{Op::AllGather, sendBuf, recvBuf, sendCount, dataType};
+            call.recvs = find_comm(comm)->size();
+            collective(call, comm, stream);
+        }
+    });
+}
+
+HcclResult HcclReduceScatter(void *sendBuf, void *recvBuf, uint64_t recvCount, HcclDataType dataType, HcclReduceOp op,
+                             HcclComm comm, aclrtStream stream) {
+    return guarded("HcclReduceScatter", [&] {
+        if (!nothing_to_do(recvCount, "HcclReduceScatter")) {
+            require(static_cast<char *>(recvBuf), "recvBuf");
+            Collective call{Op::ReduceScatter, sendBuf, recvBuf, recvCount, dataType, op};
+            call.sends = find_comm(comm)->size();
+            collective(call, comm, stream);
+        }
+    });
+}
+
+HcclResult HcclBroadcast(void *buf, uint64_t count, HcclDataType dataType, uint32_t root, HcclComm comm,
+                         aclrtStream stream) {
+    return guarded("HcclBroadcast", [&] {
+        if (!nothing_to_do(count, "HcclBroadcast")) {
+            collective({Op::Broadcast, buf, buf, count, dataType, NO_VALUE, root}, comm, stream);
+        }
+    });
+}
+
+// The result goes to the root, but every rank passes a buffer for it.
+HcclResult HcclReduce(void *sendBuf, void *recvBuf, uint64_t count, HcclDataType dataType, HcclReduceOp op,
+                      uint32_t root, HcclComm comm, aclrtStream stream) {
+    return guarded("HcclReduce", [&] {
+        if (!nothing_to_do(count, "HcclReduce")) {
+            const bool is_root = find_comm(comm)->rank() == root;
+            if (is_root) {
+                require(static_cast<char *>(recvBuf), "recvBuf");
+            }
+            collective({Op::Reduce, sendBuf, is_root ? recvBuf : nullptr, count, dataType, op, root}, comm, stream);
+        }
+    });
+}
+
+HcclResult HcclBarrier(HcclComm comm, aclrtStream stream) {
+    return guarded("HcclBarrier", [&] {
+        const std::shared_ptr<Comm> found = find_comm(comm);
+        require(static_cast<char *>(stream), "stream");
+        if (family() == Family::Ascend310P) {
+            fault(HCCL_E_NOT_SUPPORT, "EI0003: HcclBarrier is not supported by this processor");
+        }
+        check_place(*found, stream);
+        Operation operation;
+        operation.signature.op = Op::Barrier;
+        found->submit(std::move(operation), all_but(*found), stream);
+    });
+}

@@ -1,0 +1,170 @@
+// Collectives by direct exchange: every rank reads what it needs straight out of the others' memory. All ranks post
+// first, so that each sees whether all run the same operation; acknowledgements end a phase. Sums are always taken in
+// the order of the ranks.
+
+#include <algorithm>
+
+#include "execution.h"
+#include "reduce.h"
+
+namespace mock {
+namespace {
+
+// Up to this size every rank reduces everything itself: one exchange less.
+constexpr uint64_t SMALL_BYTES = 16 * 1024;
+
+// The start of every collective: all posts of all ranks, compared. Returns where each rank's data lies.
+std::vector<uint64_t> meet(Execution &run, uint64_t offset) {
+    const Signature &signature = run.operation().signature;
+    for (const uint32_t peer : run.others()) {
+        run.post(peer, signature, offset);
+    }
+    run.await_posts(run.others());
+    std::vector<uint64_t> offsets(run.size(), offset);
+    for (const uint32_t peer : run.others()) {
+        offsets[peer] = run.take(peer, signature).offset;
+    }
+    return offsets;
+}
+
+// A phase of all ranks ends: everybody is done with everybody's data.
+void settle(Execution &run) {
+    for (const uint32_t peer : run.others()) {
+        run.acknowledge(peer);
+    }
+    run.await_acknowledgements(run.others());
+}
+
+// Part `index` when `count` elements are cut into `parts` of nearly equal length.
+struct Part {
+    uint64_t begin;
+    uint64_t count;
+};
+
+Part part_of(uint64_t count, uint32_t parts, uint32_t index) {
+    constexpr uint64_t GRAIN = 16;
+    const uint64_t least = (count + parts - 1) / parts;
+    const uint64_t length = (least + GRAIN - 1) / GRAIN * GRAIN;
+    const uint64_t begin = std::min(count, length * index);
+    return {begin, std::min(length, count - begin)};
+}
+
+// The same range of all ranks' data, in the order of the ranks.
+std::vector<const char *> everybody(Execution &run, const std::vector<uint64_t> &offsets, uint64_t skip,
+                                    uint64_t bytes) {
+    std::vector<const char *> sources(run.size());
+    for (uint32_t rank = 0; rank < run.size(); rank++) {
+        sources[rank] =
+            rank == run.rank() ? run.operation().send + skip : run.reach(rank, offsets[rank] + skip, bytes);
+    }
+    return sources;
+}
+
+void small_all_reduce(Execution &run, const std::vector<uint64_t> &offsets) {
+    const Operation &op = run.operation();
+    std::vector<char> result(op.signature.bytes);
+    reduce(op.signature.dtype, op.signature.reduce, result.data(), everybody(run, offsets, 0, op.signature.bytes),
+           op.count);
+    settle(run); // in place, nobody may overwrite what another still reads
+    std::memcpy(op.recv, result.data(), result.size());
+}
+
+// Each rank reduces one part and then collects the others' parts. This works in place: while parts are reduced, part j
+// of any rank's data is read by rank j only, which may write over its own.
+void all_reduce(Execution &run) {
+    const Operation &op = run.operation();
+    const uint64_t width = type_bytes(op.signature.dtype);
+    const std::vector<uint64_t> offsets = meet(run, op.send_offset);
+    if (op.signature.bytes <= SMALL_BYTES) {
+        small_all_reduce(run, offsets);
+        return;
+    }
+    const Part own = part_of(op.count, run.size(), run.rank());
+    const uint64_t skip = own.begin * width;
+    reduce(op.signature.dtype, op.signature.reduce, op.recv + skip, everybody(run, offsets, skip, own.count * width),
+           own.count);
+    for (const uint32_t peer : run.others()) {
+        run.post(peer, op.signature, op.recv_offset);
+    }
+    run.await_posts(run.others());
+    for (uint32_t step = 1; step < run.size(); step++) { // not all from the same rank at once
+        const uint32_t peer = (run.rank() + step) % run.size();
+        const uint64_t offset = run.take(peer, op.signature).offset;
+        const Part part = part_of(op.count, run.size(), peer);
+        std::memcpy(op.recv + part.begin * width, run.reach(peer, offset + part.begin * width, part.count * width),
+                    part.count * width);
+    }
+    settle(run);
+}
+
+// The own share is put in its place first and read from there by the others: right for any place of the send buffer.
+void all_gather(Execution &run) {
+    const Operation &op = run.operation();
+    const uint64_t bytes = op.signature.bytes;
+    std::memmove(op.recv + run.rank() * bytes, op.send, bytes);
+    const std::vector<uint64_t> offsets = meet(run, op.recv_offset + run.rank() * bytes);
+    for (uint32_t step = 1; step < run.size(); step++) {
+        const uint32_t peer = (run.rank() + step) % run.size();
+        std::memcpy(op.recv + peer * bytes, run.reach(peer, offsets[peer], bytes), bytes);
+    }
+    settle(run);
+}
+
+void reduce_scatter(Execution &run) {
+    const Operation &op = run.operation();
+    const uint64_t bytes = op.signature.bytes;
+    const std::vector<uint64_t> offsets = meet(run, op.send_offset);
+    const std::vector<const char *> sources = everybody(run, offsets, run.rank() * bytes, bytes);
+    const bool apart = op.recv + bytes <= op.send || op.recv >= op.send + bytes * run.size();
+    if (apart || op.recv == sources[run.rank()]) {
+        reduce(op.signature.dtype, op.signature.reduce, op.recv, sources, op.count);
+        settle(run);
+        return;
+    }
+    std::vector<char> result(bytes); // the result lies over data that other ranks still read
+    reduce(op.signature.dtype, op.signature.reduce, result.data(), sources, op.count);
+    settle(run);
+    std::memcpy(op.recv, result.data(), bytes);
+}
+
+void broadcast(Execution &run) {
+    const Operation &op = run.operation();
+    const uint32_t root = op.signature.root;
+    const std::vector<uint64_t> offsets = meet(run, op.send_offset);
+    if (run.rank() == root) {
+        run.await_acknowledgements(run.others());
+        return;
+    }
+    std::memcpy(op.recv, run.reach(root, offsets[root], op.signature.bytes), op.signature.bytes);
+    run.acknowledge(root);
+}
+
+void reduce_to_root(Execution &run) {
+    const Operation &op = run.operation();
+    const uint32_t root = op.signature.root;
+    const std::vector<uint64_t> offsets = meet(run, op.send_offset);
+    if (run.rank() != root) {
+        run.await_acknowledgements({root});
+        return;
+    }
+    reduce(op.signature.dtype, op.signature.reduce, op.recv, everybody(run, offsets, 0, op.signature.bytes), op.count);
+    for (const uint32_t peer : run.others()) {
+        run.acknowledge(peer);
+    }
+}
+
+} // namespace
+
+void run_collective(Execution &run) {
+    switch (run.operation().signature.op) {
+    case Op::AllReduce: return all_reduce(run);
+    case Op::AllGather: return all_gather(run);
+    case Op::ReduceScatter: return reduce_scatter(run);
+    case Op::Broadcast: return broadcast(run);
+    case Op::Reduce: return reduce_to_root(run);
+    case Op::Barrier: meet(run, 0); return;
+    default: fault(HCCL_E_INTERNAL, "EI9999: %s is no collective", op_name(run.operation().signature.op));
+    }
+}
+
+} // namespace mock

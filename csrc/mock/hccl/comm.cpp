@@ -1,0 +1,366 @@
+#include "comm.h"
+
+#include <list>
+#include <set>
+
+#include "socket.h"
+
+namespace mock {
+namespace {
+
+// Blocks of destroyed communicators whose peers may still look at them.
+struct Retired {
+    struct Watcher {
+        Slot *slot;
+        bool expected; // the peer was given the block's place
+        std::shared_ptr<PeerArena> process;
+    };
+    int device;
+    uint64_t offset;
+    std::vector<Watcher> watchers;
+
+    bool in_use() const {
+        for (const Watcher &watcher : watchers) {
+            const Attachment attachment = watcher.slot->attachment.load();
+            const bool expected = watcher.expected || attachment == Attachment::Attached;
+            const bool alive = watcher.process == nullptr || watcher.process->alive();
+            if (expected && attachment != Attachment::Detached && alive) {
+                return true;
+            }
+        }
+        return false;
+    }
+};
+
+// A member that is a thread of this process.
+struct LocalMember {
+    char *base;
+    uint64_t arena_bytes;
+    uint64_t block_offset;
+};
+
+struct Comms {
+    std::mutex mutex;
+    std::map<HcclComm, std::shared_ptr<Comm>> handles;
+    std::map<std::pair<std::string, uint32_t>, LocalMember> members;
+    std::set<std::pair<int, std::string>> names; // per device
+    std::list<Retired> retired;
+};
+
+Comms &comms() {
+    static Comms &object = *new Comms;
+    return object;
+}
+
+void free_retired(Comms &all) {
+    for (auto block = all.retired.begin(); block != all.retired.end();) {
+        if (block->in_use()) {
+            ++block;
+        } else {
+            control_free(block->device, block->offset);
+            block = all.retired.erase(block);
+        }
+    }
+}
+
+// The code that a synchronisation of the stream returns.
+aclError stream_code(HcclResult code) {
+    return code == HCCL_E_TIMEOUT ? ACL_ERROR_RT_FFTS_PLUS_TIMEOUT : ACL_ERROR_RT_FFTS_PLUS_EXCEPTION;
+}
+
+} // namespace
+
+// Counts an operation from its submission until it has run or was dropped.
+class Comm::Pending {
+public:
+    Pending(std::shared_ptr<Comm> comm, Operation operation) : comm_(std::move(comm)), operation_(std::move(operation)) {
+        comm_->pending_++;
+    }
+    ~Pending() {
+        if (!ran_) {
+            comm_->fail(HCCL_E_INTERNAL, format("EI9999: %s: %s never ran, because its stream had failed or was aborted",
+                                                comm_->self().c_str(), describe(operation_.signature).c_str()));
+        }
+        comm_->pending_--;
+    }
+    Pending(const Pending &) = delete;
+    Pending &operator=(const Pending &) = delete;
+
+    Outcome run(const Cancelled &cancelled) {
+        ran_ = true;
+        return comm_->execute(operation_, cancelled);
+    }
+
+private:
+    std::shared_ptr<Comm> comm_;
+    Operation operation_;
+    bool ran_ = false;
+};
+
+Comm::Comm(CommPlan plan) : plan_(std::move(plan)), links_(new Link[plan_.members.size()]) {
+    std::string error;
+    if (!mock::arena_view(device(), &arena_, &error)) {
+        fault(HCCL_E_MEMORY, "EI0007: %s", error.c_str());
+    }
+    Comms &all = comms();
+    std::lock_guard<std::mutex> lock(all.mutex);
+    free_retired(all);
+    if (all.names.count({device(), plan_.name}) != 0) {
+        fault(HCCL_E_PARA, "EI0003: The comm name[%s] already exists in Group2Comm map", plan_.name.c_str());
+    }
+    if (all.members.count({plan_.id, rank()}) != 0) {
+        fault(HCCL_E_PARA, "EI0003: %s: another thread of this process is that rank already", self().c_str());
+    }
+    if (rank() + 1 < size()) {
+        listener_ = listen_on(listener_name(rank()));
+        if (!listener_) {
+            fault(HCCL_E_PARA, "EI0003: %s: another process is that rank already", self().c_str());
+        }
+    }
+    if (!control_allocate(device(), Block::bytes(size()), &block_offset_)) {
+        fault(HCCL_E_MEMORY, "EI0007: device %d has no room for one more communicator of %u ranks", device(), size());
+    }
+    block_ = reinterpret_cast<Block *>(arena_.base + block_offset_);
+    for (uint32_t peer = 0; peer < size(); peer++) {
+        links_[peer].here = &block_->slots[peer];
+    }
+    all.names.insert({device(), plan_.name});
+    all.members[{plan_.id, rank()}] = {arena_.base, arena_.bytes, block_offset_};
+}
+
+Comm::~Comm() { destroy(); }
+
+std::string Comm::self() const {
+    std::string text = format("communicator %s, rank %u of %u", plan_.name.c_str(), rank(), size());
+    if (plan_.members[rank()].world_rank != rank()) {
+        text += format(" (world rank %u)", plan_.members[rank()].world_rank);
+    }
+    return text;
+}
+
+std::string Comm::peer_name(uint32_t peer) const {
+    const uint32_t world = plan_.members[peer].world_rank;
+    return world == peer ? format("rank %u", peer) : format("rank %u (world rank %u)", peer, world);
+}
+
+std::string Comm::peer_names(const std::vector<uint32_t> &peers) const {
+    constexpr size_t MOST = 16;
+    std::string text;
+    for (size_t i = 0; i < peers.size() && i < MOST; i++) {
+        text += (i == 0 ? "" : ", ") + peer_name(peers[i]);
+    }
+    return peers.size() > MOST ? text + format(" and %zu more", peers.size() - MOST) : text;
+}
+
+std::string Comm::members_digest() const {
+    std::string text;
+    for (const Member &member : plan_.members) {
+        text += std::to_string(member.world_rank) + ",";
+    }
+    return digest(text);
+}
+
+void Comm::submit(Operation operation, const std::vector<uint32_t> &peers, aclrtStream stream) {
+    check_failed();
+    if (!peers.empty()) {
+        std::lock_guard<std::mutex> lock(host_);
+        build_links(*this, operation.signature.op, peers);
+    }
+    const std::string name = describe(operation.signature) + " of " + self();
+    {
+        std::lock_guard<std::mutex> lock(state_);
+        operation.serial = serial_++;
+    }
+    auto pending = std::make_shared<Pending>(shared_from_this(), std::move(operation));
+    const aclError code =
+        enqueue(stream, name, [pending](const Cancelled &cancelled) { return pending->run(cancelled); });
+    if (code != ACL_SUCCESS) {
+        fault(HCCL_E_RUNTIME, "EI9999: %s: the stream takes no task (%d)", self().c_str(), code);
+    }
+}
+
+Outcome Comm::execute(const Operation &operation, const Cancelled &cancelled) {
+    std::lock_guard<std::mutex> lock(running_);
+    try {
+        check_failed();
+        block_->header.serial = operation.serial;
+        block_->header.executing = static_cast<uint32_t>(operation.signature.op);
+        run_operation(*this, operation, cancelled);
+        block_->header.executing = static_cast<uint32_t>(Op::None);
+        return {};
+    } catch (const Fault &failure) {
+        fail(failure.code(), failure.text());
+    } catch (const std::exception &error) {
+        fail(HCCL_E_INTERNAL, format("EI9999: %s: %s", self().c_str(), error.what()));
+    }
+    return failed_outcome();
+}
+
+Outcome Comm::failed_outcome() {
+    std::lock_guard<std::mutex> lock(state_);
+    return {stream_code(code_), text_};
+}
+
+void Comm::fail(HcclResult code, const std::string &text) {
+    {
+        std::lock_guard<std::mutex> lock(state_);
+        if (code_ != HCCL_SUCCESS || destroyed_) {
+            return;
+        }
+        code_ = code;
+        text_ = text;
+        Header &header = block_->header;
+        header.fault_code = static_cast<uint32_t>(code);
+        copy_text(header.fault_text, sizeof(header.fault_text), text);
+        header.state = State::Failed;
+    }
+    alarm_everybody();
+}
+
+void Comm::check_failed() {
+    std::lock_guard<std::mutex> lock(state_);
+    if (code_ != HCCL_SUCCESS) {
+        throw Fault(code_, text_);
+    }
+}
+
+HcclResult Comm::asynchronous_error() {
+    std::lock_guard<std::mutex> lock(state_);
+    return code_ == HCCL_E_REMOTE ? HCCL_E_REMOTE : HCCL_SUCCESS;
+}
+
+uint32_t Comm::next_generation(const std::string &name) {
+    std::lock_guard<std::mutex> lock(state_);
+    return generations_[name]++;
+}
+
+void Comm::alarm_everybody() {
+    alarm(block_->header.links);
+    alarm(block_->header.operations);
+    for (uint32_t peer = 0; peer < size(); peer++) {
+        if (links_[peer].connected.load(std::memory_order_acquire)) {
+            alarm(links_[peer].block->header.links);
+            alarm(links_[peer].block->header.operations);
+        }
+    }
+}
+
+void Comm::attach(uint32_t peer, char *base, uint64_t arena_bytes, uint64_t block_offset,
+                  std::shared_ptr<PeerArena> process) {
+    Link &link = links_[peer];
+    link.process = std::move(process);
+    link.base = base;
+    link.arena_bytes = arena_bytes;
+    link.block = reinterpret_cast<Block *>(base + block_offset);
+    link.there = &link.block->slots[rank()];
+    link.there->attachment = Attachment::Attached;
+    link.connected.store(true, std::memory_order_release);
+}
+
+bool Comm::attach_local(uint32_t peer) {
+    Comms &all = comms();
+    std::lock_guard<std::mutex> lock(all.mutex); // the peer cannot give its block back meanwhile
+    const auto found = all.members.find({plan_.id, peer});
+    if (found == all.members.end()) {
+        return false;
+    }
+    attach(peer, found->second.base, found->second.arena_bytes, found->second.block_offset, nullptr);
+    return true;
+}
+
+void Comm::check_peer(uint32_t peer, bool late, const std::function<bool()> &still_missing) {
+    Link &link = links_[peer];
+    if (!link.connected.load(std::memory_order_acquire)) {
+        return;
+    }
+    const Header &header = link.block->header;
+    const State state = header.state.load();
+    const bool ended = state == State::Alive && late && !link.alive();
+    if ((state == State::Alive && !ended) || !still_missing()) {
+        return; // what a peer did before it went still counts
+    }
+    const std::string name = peer_name(peer);
+    if (state == State::Failed) {
+        fault(static_cast<HcclResult>(header.fault_code), "%s failed: %s", name.c_str(), header.fault_text);
+    }
+    if (state == State::Left) {
+        fault(HCCL_E_REMOTE, "EI9999: %s destroyed the communicator, but %s still waits for it", name.c_str(),
+              self().c_str());
+    }
+    fault(HCCL_E_REMOTE, "EI9999: the process of %s (pid %d) has ended, but %s still waits for it", name.c_str(),
+          static_cast<int>(link.process->pid()), self().c_str());
+}
+
+void Comm::destroy() {
+    closing_ = true;
+    alarm_everybody();
+    std::lock_guard<std::mutex> host(host_); // a call that builds links has seen the alarm
+    if (pending_ > 0) {
+        closing_ = false;
+        fault(HCCL_E_AGAIN, "EI9999: %s: %d operations have not ended; synchronise their stream first", self().c_str(),
+              pending_.load());
+    }
+    {
+        std::lock_guard<std::mutex> lock(state_);
+        if (destroyed_) {
+            return;
+        }
+        destroyed_ = true;
+        if (code_ == HCCL_SUCCESS) {
+            block_->header.state = State::Left;
+        }
+        code_ = HCCL_E_PARA;
+        text_ = "EI0003: the communicator was destroyed";
+    }
+    alarm_everybody();
+    Comms &all = comms();
+    std::lock_guard<std::mutex> lock(all.mutex);
+    all.members.erase({plan_.id, rank()});
+    all.names.erase({device(), plan_.name});
+    Retired retired{device(), block_offset_, {}};
+    for (uint32_t peer = 0; peer < size(); peer++) {
+        Link &link = links_[peer];
+        const bool connected = link.connected.load(std::memory_order_acquire);
+        retired.watchers.push_back({link.here, connected || link.offered, link.process});
+        if (connected) {
+            link.there->attachment = Attachment::Detached;
+            link.connected = false;
+        }
+    }
+    all.retired.push_back(std::move(retired));
+    listener_.reset();
+    plan_.claim.reset();
+    free_retired(all);
+}
+
+HcclComm publish(std::shared_ptr<Comm> comm) {
+    Comms &all = comms();
+    std::lock_guard<std::mutex> lock(all.mutex);
+    HcclComm handle = comm.get();
+    all.handles[handle] = std::move(comm);
+    return handle;
+}
+
+std::shared_ptr<Comm> find_comm(HcclComm handle) {
+    require(static_cast<char *>(handle), "comm");
+    Comms &all = comms();
+    std::lock_guard<std::mutex> lock(all.mutex);
+    const auto found = all.handles.find(handle);
+    if (found == all.handles.end()) {
+        fault(HCCL_E_PARA, "EI0003: the handle is not a live communicator");
+    }
+    return found->second;
+}
+
+void unpublish(HcclComm handle) {
+    std::shared_ptr<Comm> last; // its end needs the lock itself
+    Comms &all = comms();
+    std::lock_guard<std::mutex> lock(all.mutex);
+    const auto found = all.handles.find(handle);
+    if (found != all.handles.end()) {
+        last = std::move(found->second);
+        all.handles.erase(found);
+    }
+}
+
+} // namespace mock

@@ -1,0 +1,139 @@
+// A communicator as one of its members sees it.
+
+#ifndef ASCEND_MOCK_HCCL_COMM_H
+#define ASCEND_MOCK_HCCL_COMM_H
+
+#include <atomic>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "block.h"
+#include "operation.h"
+#include "peers.h"
+#include "settings.h"
+
+namespace mock {
+
+struct Member {
+    uint32_t world_rank = 0;
+    int device = 0;
+};
+
+// What the way of creation (rank table, root info, parent) has to supply.
+struct CommPlan {
+    std::string id;   // the same on all members, and different for every other communicator
+    std::string name; // as HcclGetCommName tells it
+    uint32_t rank = 0;
+    std::vector<Member> members;
+    Settings settings;
+    bool global = true; // may be split
+    Descriptor claim;   // holds (job, rank) for a world made from a rank table
+};
+
+// The way to one peer: its memory, and the slots by which the two tell each other where they are.
+struct Link {
+    std::atomic<bool> connected{false}; // set last: the rest is valid from then on
+    std::shared_ptr<PeerArena> process; // empty for a rank of this process
+    char *base = nullptr;               // the peer's arena
+    uint64_t arena_bytes = 0;
+    Block *block = nullptr; // the peer's
+    Slot *there = nullptr;  // ours in the peer's block
+    Slot *here = nullptr;   // the peer's in ours
+    uint64_t kinds = 0;     // built; host calls only, as the next
+    bool offered = false;   // the peer was told where our block lies
+
+    // Counters of the running operation's side; one operation runs at a time.
+    uint32_t posted = 0;
+    uint32_t taken = 0;
+    uint32_t acknowledgements_sent = 0;
+    uint32_t acknowledgements_seen = 0;
+
+    bool alive() const { return process == nullptr || process->alive(); }
+};
+
+class Comm : public std::enable_shared_from_this<Comm> {
+public:
+    explicit Comm(CommPlan plan);
+    ~Comm();
+    Comm(const Comm &) = delete;
+    Comm &operator=(const Comm &) = delete;
+
+    uint32_t rank() const { return plan_.rank; }
+    uint32_t size() const { return static_cast<uint32_t>(plan_.members.size()); }
+    int device() const { return plan_.members[plan_.rank].device; }
+    const CommPlan &plan() const { return plan_; }
+    Block &block() const { return *block_; }
+    uint64_t block_offset() const { return block_offset_; }
+    char *arena() const { return arena_.base; }
+    const ArenaView &arena_view() const { return arena_; }
+    Link &link(uint32_t peer) { return links_[peer]; }
+    bool closing() const { return closing_; }
+    // "communicator X, rank 3 of 16" and "rank 5 (world rank 13)", for messages.
+    std::string self() const;
+    std::string peer_name(uint32_t peer) const;
+    std::string peer_names(const std::vector<uint32_t> &peers) const;
+
+    // Queues the operation on the stream, after its links were built in this call.
+    void submit(Operation operation, const std::vector<uint32_t> &peers, aclrtStream stream);
+    // Notes the first failure; all later calls fail with it, and peers that wait for this rank learn of it.
+    void fail(HcclResult code, const std::string &text);
+    // Throws that failure, if there is one.
+    void check_failed();
+    HcclResult asynchronous_error();
+    // Counts the sub-communicators of one name, so that a second one is not mistaken for the first.
+    uint32_t next_generation(const std::string &name);
+    void destroy();
+
+    // Attach the peer's block; for the thread that builds links. The second form is for a rank that is a thread of this
+    // process: false if there is none.
+    void attach(uint32_t peer, char *base, uint64_t arena_bytes, uint64_t block_offset,
+                std::shared_ptr<PeerArena> process);
+    bool attach_local(uint32_t peer);
+    // Throws if the peer cannot answer any more (it failed, left, or its process ended) and its answer is still missing.
+    void check_peer(uint32_t peer, bool late, const std::function<bool()> &still_missing);
+    Descriptor &listener() { return listener_; }
+    std::string listener_name(uint32_t rank) const { return plan_.id + "-" + std::to_string(rank); }
+    std::string members_digest() const;
+
+private:
+    class Pending;
+    Outcome execute(const Operation &operation, const Cancelled &cancelled);
+    Outcome failed_outcome();
+    void alarm_everybody();
+
+    CommPlan plan_;
+    ArenaView arena_;
+    uint64_t block_offset_ = 0;
+    Block *block_ = nullptr;
+    std::unique_ptr<Link[]> links_;
+    Descriptor listener_;
+
+    std::mutex host_;    // one host call at a time builds links
+    std::mutex running_; // one operation at a time runs
+    std::mutex state_;   // guards the fields below
+    HcclResult code_ = HCCL_SUCCESS;
+    std::string text_;
+    std::map<std::string, uint32_t> generations_;
+    uint64_t serial_ = 0;
+    std::atomic<int> pending_{0}; // operations queued or running
+    std::atomic<bool> closing_{false};
+    bool destroyed_ = false;
+};
+
+// Live communicators by handle.
+HcclComm publish(std::shared_ptr<Comm> comm);
+std::shared_ptr<Comm> find_comm(HcclComm handle);
+void unpublish(HcclComm handle);
+
+// Builds what the operation needs of links to these peers; blocks like the vendor's first call does.
+void build_links(Comm &comm, Op op, const std::vector<uint32_t> &peers);
+// Runs an operation on the stream's thread; throws Fault.
+void run_operation(Comm &comm, const Operation &operation, const Cancelled &cancelled);
+
+} // namespace mock
+
+#endif

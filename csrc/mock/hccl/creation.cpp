@@ -1,0 +1,129 @@
+#include "creation.h"
+
+#include <algorithm>
+#include <set>
+
+#include <sys/types.h>
+
+#include "socket.h"
+#include "table.h"
+
+namespace mock {
+namespace {
+
+constexpr const char *WORLD_NAME = "hccl_world_group";
+
+// Holds the name (job, rank) as long as the communicator lives, so that no second process can be the same rank.
+Descriptor claim_rank(const std::string &job, uint32_t rank) {
+    const std::string name = "claim-" + job + "-" + std::to_string(rank);
+    for (;;) {
+        Descriptor claim = listen_on(name);
+        if (claim) {
+            return claim;
+        }
+        Descriptor visit;
+        pid_t holder = 0;
+        switch (connect_to(name, &visit, &holder)) {
+        case Connect::NobodyListens:
+            break; // it ended just now
+        case Connect::Done:
+            fault(HCCL_E_PARA,
+                  "EI0003: rank %u of this job is held by process %d%s already; different jobs over one ranktable need "
+                  "different values of HCCL_MOCK_JOB",
+                  rank, static_cast<int>(holder), holder == getpid() ? ", which is this process," : "");
+        case Connect::OtherUser:
+        case Connect::Busy:
+            fault(HCCL_E_PARA, "EI0003: rank %u of this job is held by another process already", rank);
+        }
+    }
+}
+
+// How many worlds this process has made for one rank of a job: a later one is not to be mistaken for an earlier one.
+uint32_t next_generation(const std::string &job, uint32_t rank) {
+    static std::mutex &mutex = *new std::mutex;
+    static auto &generations = *new std::map<std::pair<std::string, uint32_t>, uint32_t>;
+    std::lock_guard<std::mutex> lock(mutex);
+    return generations[{job, rank}]++;
+}
+
+RankTable load_for(const char *path, uint32_t rank, bool config_call) {
+    try {
+        return load_table(path, rank);
+    } catch (const LoadFault &failure) {
+        if (config_call) {
+            fault(HCCL_E_INTERNAL, "load rankTable error: %s", failure.what());
+        }
+        throw;
+    }
+}
+
+} // namespace
+
+int require_device() {
+    const int device = current_device();
+    if (device < 0) {
+        fault(HCCL_E_RUNTIME, "EI9999: this thread has no device: call aclrtSetDevice first");
+    }
+    return device;
+}
+
+std::shared_ptr<Comm> create_from_table(const char *path, uint32_t rank, Settings settings, bool config_call) {
+    const int device = require_device();
+    const RankTable table = load_for(path, rank, config_call);
+    if (table.ranks[rank].device != device) {
+        fault(HCCL_E_UNAVAIL, "EI0014: ranktable config devId[%d],but local devId[%d]", table.ranks[rank].device,
+              device);
+    }
+    const char *job_name = environment("HCCL_MOCK_JOB");
+    const std::string job = digest(job_name != nullptr ? std::string("job ") + job_name : "table " + table.content);
+    CommPlan plan;
+    plan.claim = claim_rank(job, rank);
+    plan.id = digest(format("world %s %s %u", job.c_str(), digest(table.content).c_str(), next_generation(job, rank)));
+    plan.name = settings.name.empty() ? WORLD_NAME : settings.name;
+    plan.rank = rank;
+    for (const TableRank &entry : table.ranks) {
+        plan.members.push_back({entry.rank, entry.device});
+    }
+    plan.settings = std::move(settings);
+    return std::make_shared<Comm>(std::move(plan));
+}
+
+std::shared_ptr<Comm> create_sub_comm(Comm &parent, const std::vector<uint32_t> &ranks, uint64_t id, uint32_t rank,
+                                      Settings settings) {
+    if (!parent.plan().global) {
+        fault(HCCL_E_NOT_SUPPORT, "EI0003: %s is a sub-communicator, which cannot be split again",
+              parent.self().c_str());
+    }
+    if (ranks.empty() || rank >= ranks.size()) {
+        fault(HCCL_E_PARA, "EI0003: subCommRankId %u must be below rankNum %zu", rank, ranks.size());
+    }
+    CommPlan plan;
+    std::set<uint32_t> seen;
+    for (const uint32_t member : ranks) {
+        if (member >= parent.size()) {
+            fault(HCCL_E_PARA, "EI0003: rankIds holds %u, but %s has %u ranks", member, parent.plan().name.c_str(),
+                  parent.size());
+        }
+        if (!seen.insert(member).second) {
+            fault(HCCL_E_PARA, "EI0003: rankIds holds %u twice", member);
+        }
+        plan.members.push_back(parent.plan().members[member]);
+    }
+    if (ranks[rank] != parent.rank()) {
+        warn_once(format("subCommRankId %u belongs to rank %u of %s, but rank %u made the call", rank, ranks[rank],
+                         parent.plan().name.c_str(), parent.rank()));
+    }
+    plan.name = settings.name;
+    if (plan.name.empty()) {
+        plan.name = format("%s_sub_%llu", parent.plan().name.c_str(), static_cast<unsigned long long>(id));
+    }
+    plan.members[rank].device = parent.device(); // whoever made the call
+    plan.id = digest(format("sub %s %s %u", parent.plan().id.c_str(), plan.name.c_str(),
+                            parent.next_generation(plan.name)));
+    plan.rank = rank;
+    plan.global = false;
+    plan.settings = std::move(settings);
+    return std::make_shared<Comm>(std::move(plan));
+}
+
+} // namespace mock

@@ -1,0 +1,29 @@
+// The ways in which a communicator comes to be.
+
+#ifndef ASCEND_MOCK_HCCL_CREATION_H
+#define ASCEND_MOCK_HCCL_CREATION_H
+
+#include <memory>
+
+#include "comm.h"
+
+namespace mock {
+
+// From a rank table: every rank for itself, without waiting for the others. `config_call` is set for the call with a
+// configuration, which reports a table that cannot be loaded by another code.
+std::shared_ptr<Comm> create_from_table(const char *path, uint32_t rank, Settings settings, bool config_call);
+
+// From root info: waits until all ranks have come.
+void make_root_info(HcclRootInfo *info);
+std::shared_ptr<Comm> create_from_root_info(const HcclRootInfo &info, uint32_t size, uint32_t rank, Settings settings);
+
+// Part of a global communicator. `ranks` are its ranks in the parent.
+std::shared_ptr<Comm> create_sub_comm(Comm &parent, const std::vector<uint32_t> &ranks, uint64_t id, uint32_t rank,
+                                      Settings settings);
+
+// Device of the calling thread, or a failure.
+int require_device();
+
+} // namespace mock
+
+#endif

@@ -1,0 +1,138 @@
+#include "execution.h"
+
+#include <algorithm>
+
+namespace mock {
+
+Execution::Execution(Comm &comm, const Operation &operation, const Cancelled &cancelled)
+    : comm_(comm), operation_(operation), cancelled_(cancelled) {
+    for (uint32_t peer = 0; peer < comm.size(); peer++) {
+        if (peer != comm.rank()) {
+            others_.push_back(peer);
+        }
+    }
+}
+
+void Execution::post(uint32_t peer, const Signature &signature, uint64_t offset) {
+    Link &link = comm_.link(peer);
+    Post &post = link.there->posts[link.posted % POSTS];
+    post.signature = signature;
+    post.serial = operation_.serial;
+    post.offset = offset;
+    link.posted++;
+    link.there->posted.store(link.posted);
+    ring(link.block->header.operations);
+}
+
+bool Execution::has_post(uint32_t peer) const {
+    const Link &link = comm_.link(peer);
+    return static_cast<int32_t>(link.here->posted.load() - link.taken) > 0;
+}
+
+const Post &Execution::take(uint32_t peer, const Signature &expected) {
+    Link &link = comm_.link(peer);
+    const Post &post = link.here->posts[link.taken % POSTS];
+    if (post.signature != expected) {
+        fault(HCCL_E_PARA,
+              "EI0005: The parameters of the operation differ between ranks: operation %llu of %s is %s, but operation "
+              "%llu of %s is %s",
+              static_cast<unsigned long long>(operation_.serial), comm_.self().c_str(), describe(expected).c_str(),
+              static_cast<unsigned long long>(post.serial), comm_.peer_name(peer).c_str(),
+              describe(post.signature).c_str());
+    }
+    link.taken++;
+    return post;
+}
+
+const char *Execution::reach(uint32_t peer, uint64_t offset, uint64_t bytes) const {
+    const Link &link = comm_.link(peer);
+    if (offset > link.arena_bytes || bytes > link.arena_bytes - offset) {
+        fault(HCCL_E_INTERNAL, "EI9999: %s names a place outside its memory", comm_.peer_name(peer).c_str());
+    }
+    return link.base + offset;
+}
+
+void Execution::acknowledge(uint32_t peer) {
+    Link &link = comm_.link(peer);
+    link.there->acknowledged.store(++link.acknowledgements_sent);
+    ring(link.block->header.operations);
+}
+
+void Execution::await_posts(const std::vector<uint32_t> &peers, bool any) {
+    wait(peers, any, "to start it", [&](uint32_t peer) { return !has_post(peer); });
+}
+
+void Execution::await_acknowledgements(const std::vector<uint32_t> &peers) {
+    wait(peers, false, "to take part to the end", [&](uint32_t peer) {
+        const Link &link = comm_.link(peer);
+        return static_cast<int32_t>(link.here->acknowledged.load() - link.acknowledgements_seen) <= 0;
+    });
+    for (const uint32_t peer : peers) {
+        comm_.link(peer).acknowledgements_seen++;
+    }
+}
+
+template <class Missing>
+void Execution::wait(std::vector<uint32_t> peers, bool any, const char *what, Missing missing) {
+    const size_t all = peers.size();
+    const auto count = [&] {
+        peers.erase(std::remove_if(peers.begin(), peers.end(), [&](uint32_t peer) { return !missing(peer); }),
+                    peers.end());
+        if (any) {
+            return peers.size() == all && all > 0 ? 1U : 0U;
+        }
+        return static_cast<uint32_t>(peers.size());
+    };
+    wait_for(comm_.block().header.operations, count, [&](bool late) {
+        for (const uint32_t peer : peers) {
+            comm_.check_peer(peer, late, [&] { return missing(peer); });
+        }
+        check(peers, what);
+    });
+}
+
+void Execution::check(const std::vector<uint32_t> &missing, const char *what) const {
+    if (cancelled_) {
+        fault(HCCL_E_INTERNAL, "EI9999: %s: %s was aborted with its stream", comm_.self().c_str(),
+              describe(operation_.signature).c_str());
+    }
+    comm_.check_failed();
+    const auto limit = comm_.plan().settings.execution_timeout;
+    if (limit.count() == 0 || Clock::now() - start_ < limit) {
+        return;
+    }
+    std::string text = format("EI0002: The wait execution of the Notify register times out. %s: operation %llu, %s, "
+                              "waited %.1f s for %s %s",
+                              comm_.self().c_str(), static_cast<unsigned long long>(operation_.serial),
+                              describe(operation_.signature).c_str(), seconds_since(start_),
+                              comm_.peer_names(missing).c_str(), what);
+    for (const uint32_t peer : missing) {
+        text += activity(peer);
+    }
+    throw Fault(HCCL_E_TIMEOUT, text);
+}
+
+std::string Execution::activity(uint32_t peer) const {
+    const Header &header = comm_.link(peer).block->header;
+    const auto executing = static_cast<Op>(header.executing.load());
+    const auto serial = static_cast<unsigned long long>(header.serial.load());
+    if (executing == Op::None) {
+        return format("; rank %u runs nothing of this communicator, its last operation was number %llu", peer, serial);
+    }
+    return format("; rank %u is in its operation %llu, %s", peer, serial, op_name(executing));
+}
+
+void run_operation(Comm &comm, const Operation &operation, const Cancelled &cancelled) {
+    Execution execution(comm, operation, cancelled);
+    switch (operation.signature.op) {
+    case Op::Send:
+    case Op::Recv:
+    case Op::Batch:
+        run_transfers(execution);
+        return;
+    default:
+        run_collective(execution);
+    }
+}
+
+} // namespace mock

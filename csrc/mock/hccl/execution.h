@@ -1,0 +1,53 @@
+// The steps that operations are made of: post, wait for posts, read the peer's memory, acknowledge.
+
+#ifndef ASCEND_MOCK_HCCL_EXECUTION_H
+#define ASCEND_MOCK_HCCL_EXECUTION_H
+
+#include <vector>
+
+#include "comm.h"
+
+namespace mock {
+
+class Execution {
+public:
+    Execution(Comm &comm, const Operation &operation, const Cancelled &cancelled);
+
+    const Operation &operation() const { return operation_; }
+    uint32_t rank() const { return comm_.rank(); }
+    uint32_t size() const { return comm_.size(); }
+    const std::vector<uint32_t> &others() const { return others_; }
+    const Comm &comm() const { return comm_; }
+
+    // Tells a peer what this rank runs and where its data lies.
+    void post(uint32_t peer, const Signature &signature, uint64_t offset);
+    // Waits for the peers' posts; with `any` until at least one is there.
+    void await_posts(const std::vector<uint32_t> &peers, bool any = false);
+    bool has_post(uint32_t peer) const;
+    // The peer's post, which must be what this rank expects; once per post.
+    const Post &take(uint32_t peer, const Signature &expected);
+    // The peer's memory.
+    const char *reach(uint32_t peer, uint64_t offset, uint64_t bytes) const;
+    // Tells a peer that this rank is done with a phase that the peer waits for.
+    void acknowledge(uint32_t peer);
+    void await_acknowledgements(const std::vector<uint32_t> &peers);
+
+private:
+    template <class Missing> void wait(std::vector<uint32_t> peers, bool any, const char *what, Missing missing);
+    void check(const std::vector<uint32_t> &missing, const char *what) const;
+    std::string activity(uint32_t peer) const;
+
+    Comm &comm_;
+    const Operation &operation_;
+    const Cancelled &cancelled_;
+    const Clock::time_point start_ = Clock::now();
+    std::vector<uint32_t> others_;
+};
+
+// Collectives and point-to-point operations, each for one rank.
+void run_collective(Execution &execution);
+void run_transfers(Execution &execution);
+
+} // namespace mock
+
+#endif

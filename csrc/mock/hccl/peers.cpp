@@ -1,0 +1,68 @@
+#include "peers.h"
+
+#include <map>
+#include <mutex>
+
+#include <poll.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+
+namespace mock {
+namespace {
+
+struct Mapped {
+    std::mutex mutex;
+    std::map<std::string, std::weak_ptr<PeerArena>> arenas;
+};
+
+Mapped &mapped() {
+    static Mapped &object = *new Mapped;
+    return object;
+}
+
+} // namespace
+
+PeerArena::PeerArena(const Descriptor &file, uint64_t bytes, pid_t pid) : bytes_(bytes), pid_(pid) {
+    struct stat status {};
+    if (fstat(file.get(), &status) != 0 || static_cast<uint64_t>(status.st_size) < bytes) {
+        fault(HCCL_E_INTERNAL, "EI9999: process %d sent a memory file that is too short", pid);
+    }
+    void *base = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, file.get(), 0);
+    if (base == MAP_FAILED) {
+        fault(HCCL_E_MEMORY,
+              "EI9999: no address space for the %llu MB of process %d (%s); ASCEND_MOCK_HBM_MB makes them fewer",
+              static_cast<unsigned long long>(bytes >> 20), pid, std::strerror(errno));
+    }
+    madvise(base, bytes, MADV_DONTDUMP);
+    base_ = static_cast<char *>(base);
+    if (pid > 0) {
+        process_.reset(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
+    }
+}
+
+PeerArena::~PeerArena() { munmap(base_, bytes_); }
+
+bool PeerArena::alive() const {
+    if (!process_) {
+        // No descriptor (an old kernel): ask for the process id. 0 is a process of a container that cannot be seen.
+        return pid_ <= 0 || kill(pid_, 0) == 0 || errno != ESRCH;
+    }
+    pollfd process{process_.get(), POLLIN, 0};
+    return poll(&process, 1, 0) == 0;
+}
+
+std::shared_ptr<PeerArena> map_arena(const std::string &identity, const Descriptor &file, uint64_t bytes, pid_t pid) {
+    Mapped &all = mapped();
+    std::lock_guard<std::mutex> lock(all.mutex);
+    std::weak_ptr<PeerArena> &known = all.arenas[identity];
+    std::shared_ptr<PeerArena> arena = known.lock();
+    if (arena == nullptr) {
+        arena = std::make_shared<PeerArena>(file, bytes, pid);
+        known = arena;
+    }
+    return arena;
+}
+
+} // namespace mock

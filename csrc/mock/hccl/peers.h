@@ -1,0 +1,41 @@
+// Processes of other ranks on this machine, and their device memory as it is mapped here.
+
+#ifndef ASCEND_MOCK_HCCL_PEERS_H
+#define ASCEND_MOCK_HCCL_PEERS_H
+
+#include <memory>
+#include <string>
+
+#include <sys/types.h>
+
+#include "failure.h"
+
+namespace mock {
+
+// The device memory of another process. Mapped once per process and device, however many communicators use it.
+class PeerArena {
+public:
+    PeerArena(const Descriptor &file, uint64_t bytes, pid_t pid);
+    ~PeerArena();
+    PeerArena(const PeerArena &) = delete;
+    PeerArena &operator=(const PeerArena &) = delete;
+
+    char *base() const { return base_; }
+    uint64_t bytes() const { return bytes_; }
+    pid_t pid() const { return pid_; }
+    // False once the process has ended.
+    bool alive() const;
+
+private:
+    char *base_ = nullptr;
+    uint64_t bytes_;
+    pid_t pid_;
+    Descriptor process_; // readable when the process has ended
+};
+
+// The mapping of the arena with that identity, made from `file` if this process does not have it yet.
+std::shared_ptr<PeerArena> map_arena(const std::string &identity, const Descriptor &file, uint64_t bytes, pid_t pid);
+
+} // namespace mock
+
+#endif

@@ -1,0 +1,95 @@
+// Point to point: rendezvous. The sender says where its data lies and waits; the receiver copies it straight out of the
+// sender's memory and acknowledges. A batch posts all its sends before it serves its receives, so it is full duplex.
+
+#include <algorithm>
+
+#include "execution.h"
+
+namespace mock {
+namespace {
+
+// From this size on a receive is served as soon as it can be; below, one sleep for all receives costs less.
+constexpr uint64_t LARGE_BYTES = 1 << 20;
+
+Signature signature_of(Op op, const Transfer &transfer) {
+    Signature signature;
+    signature.op = op;
+    signature.dtype = transfer.dtype;
+    signature.bytes = transfer.bytes;
+    return signature;
+}
+
+void serve(Execution &run, Op expected, const Transfer &receive) {
+    const Post &post = run.take(receive.peer, signature_of(expected, receive));
+    std::memcpy(receive.address, run.reach(receive.peer, post.offset, receive.bytes), receive.bytes);
+    run.acknowledge(receive.peer);
+}
+
+void copy_to_self(const std::vector<Transfer> &transfers, uint32_t self) {
+    const Transfer *send = nullptr;
+    const Transfer *receive = nullptr;
+    for (const Transfer &transfer : transfers) {
+        if (transfer.peer == self) {
+            (transfer.send ? send : receive) = &transfer;
+        }
+    }
+    if (send != nullptr && receive != nullptr) {
+        std::memmove(receive->address, send->address, receive->bytes);
+    }
+}
+
+void run_batch(Execution &run) {
+    std::vector<uint32_t> receivers;
+    std::vector<const Transfer *> receives;
+    uint64_t largest = 0;
+    for (const Transfer &transfer : run.operation().transfers) {
+        if (transfer.peer == run.rank()) {
+            continue;
+        }
+        if (transfer.send) {
+            run.post(transfer.peer, signature_of(Op::Batch, transfer), transfer.offset);
+            receivers.push_back(transfer.peer);
+        } else {
+            receives.push_back(&transfer);
+            largest = std::max(largest, transfer.bytes);
+        }
+    }
+    copy_to_self(run.operation().transfers, run.rank());
+    while (!receives.empty()) {
+        std::vector<uint32_t> senders;
+        for (const Transfer *receive : receives) {
+            senders.push_back(receive->peer);
+        }
+        run.await_posts(senders, largest >= LARGE_BYTES);
+        receives.erase(std::remove_if(receives.begin(), receives.end(),
+                                      [&](const Transfer *receive) {
+                                          if (!run.has_post(receive->peer)) {
+                                              return false;
+                                          }
+                                          serve(run, Op::Batch, *receive);
+                                          return true;
+                                      }),
+                       receives.end());
+    }
+    run.await_acknowledgements(receivers);
+}
+
+} // namespace
+
+void run_transfers(Execution &run) {
+    const Op op = run.operation().signature.op;
+    if (op == Op::Batch) {
+        run_batch(run);
+        return;
+    }
+    const Transfer &transfer = run.operation().transfers.front();
+    if (op == Op::Send) {
+        run.post(transfer.peer, signature_of(Op::Send, transfer), transfer.offset);
+        run.await_acknowledgements({transfer.peer});
+    } else {
+        run.await_posts({transfer.peer});
+        serve(run, Op::Send, transfer);
+    }
+}
+
+} // namespace mock

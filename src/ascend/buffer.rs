@@ -1,0 +1,230 @@
+//! Device memory and parts of it.
+
+use std::ffi::c_void;
+use std::ops::Range;
+use std::sync::Arc;
+
+use super::check::check;
+use super::device::Device;
+use crate::error::{Error, Result};
+use crate::sys::acl::{aclrtMemMallocPolicy, aclrtMemcpyKind};
+
+/// Types that are plain bits: any pattern is a value and there is no padding.
+pub trait Pod: Copy + sealed::Sealed {}
+
+mod sealed {
+    /// Not to be implemented outside.
+    pub trait Sealed {}
+}
+
+macro_rules! pod {
+    ($($name:ident)*) => {
+        $(impl sealed::Sealed for $name {}
+        impl Pod for $name {})*
+    };
+}
+pod!(f32 f64 u8 u16 u32 u64 i32);
+
+/// An allocation of device memory. Wraps `aclrtMalloc` and, when nothing uses it any more, `aclrtFree`.
+#[derive(Debug, Clone)]
+pub struct Buffer(Arc<Allocation>);
+
+/// What buffers, spans and streams share.
+#[derive(Debug)]
+pub(super) struct Allocation {
+    device: Device,
+    address: usize,
+    len: usize,
+}
+
+impl Buffer {
+    /// Memory of `bytes` bytes with any content, aligned to 64.
+    ///
+    /// # Errors
+    /// [`ErrorKind::OutOfMemory`](crate::ErrorKind::OutOfMemory) if there is not so much.
+    pub fn new(device: &Device, bytes: usize) -> Result<Buffer> {
+        let backend = device.ready()?;
+        let mut address: *mut c_void = std::ptr::null_mut();
+        let policy = aclrtMemMallocPolicy::ACL_MEM_MALLOC_HUGE_FIRST;
+        // Nothing cannot be allocated, but an empty buffer needs an address, too.
+        let size = bytes.max(1);
+        // SAFETY: writes one pointer to a live local.
+        unsafe { check!(backend.acl.aclrtMalloc(&mut address, size, policy)) }
+            .map_err(|error| error.context(format!("{bytes} bytes on {device:?}")))?;
+        Ok(Buffer(Arc::new(Allocation {
+            device: device.clone(),
+            address: address.expose_provenance(),
+            len: bytes,
+        })))
+    }
+
+    /// Memory of `bytes` bytes, all zero. Wraps `aclrtMemset`.
+    ///
+    /// # Errors
+    /// As [`Buffer::new`].
+    pub fn zeroed(device: &Device, bytes: usize) -> Result<Buffer> {
+        let buffer = Buffer::new(device, bytes)?;
+        if bytes > 0 {
+            let backend = device.ready()?;
+            let address = buffer.0.pointer(0);
+            // SAFETY: the allocation has so many bytes and nothing else uses it yet.
+            unsafe { check!(backend.acl.aclrtMemset(address, bytes, 0, bytes)) }?;
+        }
+        Ok(buffer)
+    }
+
+    /// Memory that holds `data`.
+    ///
+    /// # Errors
+    /// As [`Buffer::new`].
+    pub fn from_slice<T: Pod>(device: &Device, data: &[T]) -> Result<Buffer> {
+        let buffer = Buffer::new(device, size_of_val(data))?;
+        buffer.span().write(data)?;
+        Ok(buffer)
+    }
+
+    /// All of it.
+    pub fn span(&self) -> Span {
+        Span {
+            allocation: Arc::clone(&self.0),
+            offset: 0,
+            len: self.0.len,
+        }
+    }
+
+    /// Size in bytes.
+    pub fn len(&self) -> usize {
+        self.0.len
+    }
+
+    /// Whether it has no bytes.
+    pub fn is_empty(&self) -> bool {
+        self.0.len == 0
+    }
+
+    /// The device whose memory it is.
+    pub fn device(&self) -> &Device {
+        &self.0.device
+    }
+}
+
+impl Allocation {
+    fn pointer(&self, offset: usize) -> *mut c_void {
+        std::ptr::with_exposed_provenance_mut(self.address.wrapping_add(offset))
+    }
+}
+
+impl Drop for Allocation {
+    fn drop(&mut self) {
+        let freed = self.device.ready().and_then(|backend| {
+            let address = self.pointer(0);
+            // SAFETY: allocated by aclrtMalloc; streams keep it alive while queued work uses it.
+            unsafe { check!(backend.acl.aclrtFree(address)) }
+        });
+        if let Err(error) = freed {
+            log::warn!("{} bytes on {:?}: {error}", self.len, self.device);
+        }
+    }
+}
+
+/// A part of a [`Buffer`], which it keeps alive.
+#[derive(Debug, Clone)]
+pub struct Span {
+    allocation: Arc<Allocation>,
+    offset: usize,
+    len: usize,
+}
+
+impl Span {
+    /// The bytes `bytes` of this span, counted from its start.
+    ///
+    /// # Errors
+    /// If they reach beyond it.
+    pub fn slice(&self, bytes: Range<usize>) -> Result<Span> {
+        if bytes.start > bytes.end || bytes.end > self.len {
+            return Err(Error::invalid(format!(
+                "bytes {}..{} are not within a span of {} bytes",
+                bytes.start, bytes.end, self.len
+            )));
+        }
+        Ok(Span {
+            allocation: Arc::clone(&self.allocation),
+            offset: self.offset.saturating_add(bytes.start),
+            len: bytes.len(),
+        })
+    }
+
+    /// Size in bytes.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether it has no bytes.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Device address of the first byte.
+    pub fn address(&self) -> u64 {
+        self.pointer().addr() as u64
+    }
+
+    /// The device whose memory it is.
+    pub fn device(&self) -> &Device {
+        &self.allocation.device
+    }
+
+    /// Copies `data`, of exactly this size, to the device before it returns; queued work is not waited for. Wraps
+    /// `aclrtMemcpy`.
+    ///
+    /// # Errors
+    /// If the sizes differ or the copy fails.
+    pub fn write<T: Pod>(&self, data: &[T]) -> Result<()> {
+        let kind = aclrtMemcpyKind::ACL_MEMCPY_HOST_TO_DEVICE;
+        self.require_size(size_of_val(data), "written")?;
+        if self.len == 0 {
+            return Ok(());
+        }
+        let backend = self.device().ready()?;
+        let (to, from) = (self.pointer(), data.as_ptr().cast());
+        // SAFETY: both sides have `len` bytes and outlive the call, which waits for the copy.
+        unsafe { check!(backend.acl.aclrtMemcpy(to, self.len, from, self.len, kind)) }
+    }
+
+    /// Copies all bytes to `data`, of exactly this size, before it returns; queued work is not waited for. Wraps
+    /// `aclrtMemcpy`.
+    ///
+    /// # Errors
+    /// If the sizes differ or the copy fails.
+    pub fn read<T: Pod>(&self, data: &mut [T]) -> Result<()> {
+        let kind = aclrtMemcpyKind::ACL_MEMCPY_DEVICE_TO_HOST;
+        self.require_size(size_of_val(data), "read")?;
+        if self.len == 0 {
+            return Ok(());
+        }
+        let backend = self.device().ready()?;
+        let (to, from) = (data.as_mut_ptr().cast(), self.pointer());
+        // SAFETY: both sides have `len` bytes and outlive the call, which waits for the copy; any bits are a `T`.
+        unsafe { check!(backend.acl.aclrtMemcpy(to, self.len, from, self.len, kind)) }
+    }
+
+    fn require_size(&self, bytes: usize, verb: &str) -> Result<()> {
+        if bytes == self.len {
+            return Ok(());
+        }
+        Err(Error::invalid(format!(
+            "{bytes} bytes cannot be {verb} through a span of {} bytes",
+            self.len
+        )))
+    }
+
+    /// Device address of the first byte as the vendor takes it.
+    pub(super) fn pointer(&self) -> *mut c_void {
+        self.allocation.pointer(self.offset)
+    }
+
+    /// What a stream keeps while queued work uses this span.
+    pub(super) fn allocation(&self) -> Arc<Allocation> {
+        Arc::clone(&self.allocation)
+    }
+}

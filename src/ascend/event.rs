@@ -1,0 +1,112 @@
+//! Points in the work of streams.
+
+use std::ptr::null_mut;
+use std::sync::Arc;
+
+use super::check::check;
+use super::device::Device;
+use super::handle::Handle;
+use crate::error::Result;
+use crate::sys::acl::{
+    ACL_ERROR_API_NOT_SUPPORT, ACL_ERROR_FEATURE_UNSUPPORTED, ACL_ERROR_RT_FEATURE_NOT_SUPPORT,
+    ACL_EVENT_SYNC, aclrtEvent, aclrtEventRecordedStatus,
+};
+
+/// A point in a stream that others wait for; it can be recorded again and again.
+///
+/// Wraps `aclrtCreateEventExWithFlag` (`aclrtCreateEvent` on devices without it) and `aclrtDestroyEvent`.
+#[derive(Debug)]
+pub struct Event(Arc<Inner>);
+
+/// What events and the streams that use them share.
+#[derive(Debug)]
+pub(super) struct Inner {
+    device: Device,
+    event: Handle<aclrtEvent>,
+}
+
+impl Event {
+    /// An event that has not been recorded; it counts as complete.
+    ///
+    /// # Errors
+    /// If the device has no more of them.
+    pub fn new(device: &Device) -> Result<Event> {
+        let backend = device.ready()?;
+        let mut event = aclrtEvent(null_mut());
+        // SAFETY: writes one handle to a live local.
+        let extended = unsafe {
+            check!(
+                backend
+                    .acl
+                    .aclrtCreateEventExWithFlag(&mut event, ACL_EVENT_SYNC)
+            )
+        };
+        if let Err(error) = extended {
+            if !error
+                .vendor_code()
+                .is_some_and(|vendor| is_unsupported(vendor.code))
+            {
+                return Err(error);
+            }
+            // SAFETY: as above.
+            unsafe { check!(backend.acl.aclrtCreateEvent(&mut event)) }?;
+        }
+        Ok(Event(Arc::new(Inner {
+            device: device.clone(),
+            event: Handle(event),
+        })))
+    }
+
+    /// Waits until the work before the last record is done. Wraps `aclrtSynchronizeEvent`.
+    ///
+    /// # Errors
+    /// If a task failed.
+    pub fn synchronize(&self) -> Result<()> {
+        let backend = self.0.device.ready()?;
+        // SAFETY: the event lives as long as `self`.
+        unsafe { check!(backend.acl.aclrtSynchronizeEvent(self.raw())) }
+    }
+
+    /// Whether the work before the last record is done. Wraps `aclrtQueryEventStatus`.
+    ///
+    /// # Errors
+    /// If a task failed.
+    pub fn is_complete(&self) -> Result<bool> {
+        let backend = self.0.device.ready()?;
+        let mut status = aclrtEventRecordedStatus::ACL_EVENT_RECORDED_STATUS_NOT_READY;
+        // SAFETY: the event lives as long as `self`; one status is written to a live local.
+        unsafe { check!(backend.acl.aclrtQueryEventStatus(self.raw(), &mut status)) }?;
+        Ok(status == aclrtEventRecordedStatus::ACL_EVENT_RECORDED_STATUS_COMPLETE)
+    }
+
+    pub(super) fn raw(&self) -> aclrtEvent {
+        self.0.event.0
+    }
+
+    pub(super) fn device(&self) -> &Device {
+        &self.0.device
+    }
+
+    /// What a stream keeps while queued work uses this event.
+    pub(super) fn shared(&self) -> Arc<Inner> {
+        Arc::clone(&self.0)
+    }
+}
+
+fn is_unsupported(code: i32) -> bool {
+    code == ACL_ERROR_API_NOT_SUPPORT
+        || code == ACL_ERROR_FEATURE_UNSUPPORTED
+        || u32::try_from(code) == Ok(ACL_ERROR_RT_FEATURE_NOT_SUPPORT)
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        let destroyed = self.device.ready().and_then(|backend| {
+            // SAFETY: created by this object; streams keep it alive while queued work uses it.
+            unsafe { check!(backend.acl.aclrtDestroyEvent(self.event.0)) }
+        });
+        if let Err(error) = destroyed {
+            log::warn!("event on {:?}: {error}", self.device);
+        }
+    }
+}

@@ -1,0 +1,58 @@
+//! Safe handles over ACL and HCCL, one type per vendor object: creation, use, destruction, and nothing else.
+//!
+//! A handle keeps what it stands on alive (a buffer its device, a stream the memory its queued work touches), so work
+//! can be queued without lifetimes. All handles may be used from any thread: each call makes its device the current
+//! one of the thread first. This module must not know of reductions, plans or ranks beyond what HCCL itself counts.
+
+mod buffer;
+mod check;
+mod comm;
+mod config;
+mod device;
+mod event;
+mod exchange;
+mod handle;
+mod module;
+mod stream;
+mod transfer;
+
+use std::path::Path;
+
+pub use buffer::{Buffer, Pod, Span};
+pub use comm::{Comm, ROOT_INFO_BYTES, RootInfo};
+pub use config::CommConfig;
+pub use device::Device;
+pub use event::Event;
+pub use module::{Argument, Function, Module};
+pub use stream::Stream;
+pub use transfer::{DataType, ReduceOp, Transfer};
+
+use crate::error::Result;
+use crate::sys;
+
+/// Which libraries are in use.
+#[derive(Debug, Clone, Copy)]
+pub struct BackendInfo {
+    /// `cann` or `mock`.
+    pub name: &'static str,
+    /// File of ACL.
+    pub acl: &'static Path,
+    /// File of HCCL.
+    pub hccl: &'static Path,
+}
+
+/// Loads the libraries, if that has not happened yet, and says which they are.
+///
+/// # Errors
+/// If they cannot be loaded.
+pub fn backend() -> Result<BackendInfo> {
+    let backend = sys::backend()?;
+    Ok(BackendInfo {
+        name: backend.kind.name(),
+        acl: &backend.acl_path,
+        hccl: &backend.hccl_path,
+    })
+}
+
+#[cfg(test)]
+mod tests;

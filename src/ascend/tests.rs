@@ -1,0 +1,505 @@
+//! The handles over the mock, with ranks as threads of this process: each uses a device of its own.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+
+use super::*;
+use crate::error::{Error, ErrorKind};
+
+fn device(id: i32) -> Device {
+    Device::open(id).unwrap()
+}
+
+fn floats(span: &Span) -> Vec<f32> {
+    let mut values = vec![0.0; span.len() / 4];
+    span.read(&mut values).unwrap();
+    values
+}
+
+#[test]
+fn a_device_says_what_it_is() {
+    let device = device(0);
+    assert_eq!(device.id(), 0);
+    assert!(Device::count().unwrap() > 0);
+    assert!(device.vector_cores().unwrap() > 0);
+    assert!(device.soc_name().unwrap().starts_with("Ascend"));
+    device.synchronize().unwrap();
+    assert_eq!(format!("{device:?}"), "Device(0)");
+}
+
+#[test]
+fn a_device_that_does_not_exist_is_an_error_with_its_code() {
+    for id in [-1, i32::MAX] {
+        let error = Device::open(id).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Acl);
+        let vendor = error.vendor_code().unwrap();
+        assert_eq!((vendor.function, vendor.code), ("aclrtSetDevice", 107001));
+    }
+}
+
+#[test]
+fn memory_is_written_and_read_in_parts() {
+    let device = device(0);
+    let data: Vec<f32> = (0..100u8).map(f32::from).collect();
+    let buffer = Buffer::from_slice(&device, &data).unwrap();
+    assert_eq!((buffer.len(), buffer.is_empty()), (400, false));
+    assert_eq!(buffer.span().address() % 64, 0);
+    let part = buffer.span().slice(40..80).unwrap();
+    assert_eq!(floats(&part), data[10..20]);
+    part.write(&[-1.0f32; 10]).unwrap();
+    let inner = part.slice(4..8).unwrap();
+    assert_eq!(inner.address(), buffer.span().address() + 44);
+    let all = floats(&buffer.span());
+    assert_eq!((all[9], all[10], all[19], all[20]), (9.0, -1.0, -1.0, 20.0));
+    let zeroed = Buffer::zeroed(&device, 12).unwrap();
+    assert_eq!(floats(&zeroed.span()), [0.0; 3]);
+}
+
+#[test]
+fn spans_hold_their_bounds() {
+    let buffer = Buffer::new(&device(0), 16).unwrap();
+    let span = buffer.span();
+    for (start, end) in [(0, 17), (17, 17), (9, 8), (usize::MAX, usize::MAX)] {
+        let error = span.slice(start..end).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::InvalidArgument);
+    }
+    assert!(span.slice(16..16).unwrap().is_empty());
+    assert!(span.write(&[0u8; 15]).is_err());
+    assert!(span.read(&mut [0u64; 3]).is_err());
+    let empty = Buffer::from_slice::<f32>(&device(0), &[]).unwrap();
+    assert!(empty.is_empty());
+    empty.span().read::<u8>(&mut []).unwrap();
+}
+
+#[test]
+fn a_stream_works_in_order() {
+    let device = device(0);
+    let stream = Stream::new(&device).unwrap();
+    let source = Buffer::from_slice(&device, &[1.0f32, 2.0, 3.0, 4.0]).unwrap();
+    let target = Buffer::from_slice(&device, &[9.0f32; 4]).unwrap();
+    stream.copy(&target.span(), &source.span()).unwrap();
+    stream.zero(&source.span()).unwrap();
+    stream
+        .copy(
+            &target.span().slice(0..4).unwrap(),
+            &source.span().slice(4..8).unwrap(),
+        )
+        .unwrap();
+    stream.synchronize().unwrap();
+    assert!(stream.query().unwrap());
+    assert_eq!(floats(&target.span()), [0.0, 2.0, 3.0, 4.0]);
+    assert_eq!(floats(&source.span()), [0.0; 4]);
+    let error = stream
+        .copy(&target.span(), &target.span().slice(0..8).unwrap())
+        .unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::InvalidArgument);
+}
+
+#[test]
+fn events_order_streams() {
+    let device = device(0);
+    let (first, second) = (Stream::new(&device).unwrap(), Stream::new(&device).unwrap());
+    let big = 8 << 20;
+    let source = Buffer::from_slice(&device, &vec![7u8; big]).unwrap();
+    let middle = Buffer::zeroed(&device, big).unwrap();
+    let target = Buffer::zeroed(&device, big).unwrap();
+    let event = Event::new(&device).unwrap();
+    assert!(event.is_complete().unwrap());
+    for _ in 0..3 {
+        first.copy(&middle.span(), &source.span()).unwrap();
+        first.record(&event).unwrap();
+        second.wait(&event).unwrap();
+        second.copy(&target.span(), &middle.span()).unwrap();
+        second.synchronize().unwrap();
+        assert!(event.is_complete().unwrap());
+        event.synchronize().unwrap();
+        let mut found = vec![0u8; big];
+        target.span().read(&mut found).unwrap();
+        assert!(found.iter().all(|byte| *byte == 7));
+        first.zero(&middle.span()).unwrap();
+        first.synchronize().unwrap();
+    }
+}
+
+#[test]
+fn queued_work_keeps_its_memory() {
+    let device = device(0);
+    let stream = Stream::new(&device).unwrap();
+    let span = Buffer::zeroed(&device, 64).unwrap().span();
+    let allocation = Arc::downgrade(&span.allocation());
+    stream.zero(&span).unwrap();
+    stream.zero(&span).unwrap();
+    drop(span);
+    assert_eq!(allocation.strong_count(), 1);
+    stream.synchronize().unwrap();
+    assert_eq!(allocation.strong_count(), 0);
+}
+
+#[test]
+fn handles_work_on_any_thread() {
+    let device = device(1);
+    let stream = Stream::new(&device).unwrap();
+    let buffer = Buffer::zeroed(&device, 4096).unwrap();
+    thread::scope(|scope| {
+        for part in 0..4u8 {
+            let (stream, buffer) = (&stream, &buffer);
+            scope.spawn(move || {
+                let start = usize::from(part) * 1024;
+                let span = buffer.span().slice(start..start + 1024).unwrap();
+                span.write(&[part; 1024]).unwrap();
+                stream.copy(&span, &span).unwrap();
+                stream.synchronize().unwrap();
+            });
+        }
+    });
+    let mut bytes = [0u8; 4096];
+    buffer.span().read(&mut bytes).unwrap();
+    assert!(
+        bytes
+            .iter()
+            .zip(0..)
+            .all(|(byte, index)| i32::from(*byte) == index / 1024)
+    );
+}
+
+#[test]
+fn a_thread_may_change_between_devices() {
+    let (first, second) = (device(0), device(1));
+    for _ in 0..2 {
+        for device in [&first, &second] {
+            let buffer = Buffer::from_slice(device, &[device.id()]).unwrap();
+            let mut id = [-1];
+            buffer.span().read(&mut id).unwrap();
+            assert_eq!(id[0], device.id());
+        }
+    }
+    let stream = Stream::new(&first).unwrap();
+    let foreign = Buffer::new(&second, 8).unwrap();
+    let error = stream.zero(&foreign.span()).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "a span belongs to device 1, not to device 0"
+    );
+    assert!(stream.record(&Event::new(&second).unwrap()).is_err());
+}
+
+#[test]
+fn a_missing_kernel_binary_or_kernel_is_named() {
+    let device = device(0);
+    let error = Module::load(&device, Path::new("/no/such.o")).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Io);
+    assert!(error.to_string().contains("/no/such.o"), "{error}");
+    let kernels = Path::new(concat!(env!("OUT_DIR"), "/adasum_kernels.o"));
+    let module = Module::load(&device, kernels).unwrap();
+    let error = module.function("no_such_kernel").unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Acl);
+    assert!(error.to_string().contains("no_such_kernel"), "{error}");
+    assert!(Module::load(&device, Path::new(file!())).is_err());
+}
+
+#[test]
+fn root_info_travels_as_bytes() {
+    let info = RootInfo::new(&device(0)).unwrap();
+    let copy = RootInfo::from_bytes(info.as_bytes()).unwrap();
+    assert_eq!(copy, info);
+    assert!(RootInfo::from_bytes(&[0; 100]).is_err());
+}
+
+/// Runs `work` on `size` ranks and returns what they return, by rank.
+fn ranks<T: Send>(size: u32, work: impl Fn(Comm, Stream) -> T + Sync) -> Vec<T> {
+    let root_device = device(0);
+    let root = RootInfo::new(&root_device).unwrap();
+    on_threads(size, |rank| {
+        let device = device(i32::try_from(rank).unwrap());
+        let config = CommConfig {
+            buffer_mb: Some(1),
+            ..CommConfig::default()
+        };
+        let comm = Comm::from_root_info(&device, &root, size, rank, &config).unwrap();
+        let stream = Stream::new(&device).unwrap();
+        work(comm, stream)
+    })
+}
+
+fn on_threads<T: Send>(size: u32, work: impl Fn(u32) -> T + Sync) -> Vec<T> {
+    thread::scope(|scope| {
+        let work = &work;
+        let threads: Vec<_> = (0..size)
+            .map(|rank| scope.spawn(move || work(rank)))
+            .collect();
+        threads
+            .into_iter()
+            .map(|thread| thread.join().unwrap())
+            .collect()
+    })
+}
+
+fn rank_values(comm: &Comm, count: u8) -> Buffer {
+    let rank = f32::from(u8::try_from(comm.rank()).unwrap());
+    let values: Vec<f32> = (0..count)
+        .map(|index| 100.0 * rank + f32::from(index))
+        .collect();
+    Buffer::from_slice(comm.device(), &values).unwrap()
+}
+
+#[test]
+fn collectives_give_every_rank_what_is_due() {
+    ranks(4, |comm, stream| {
+        let own = rank_values(&comm, 8);
+        let sum = Buffer::zeroed(comm.device(), 32).unwrap();
+        comm.all_reduce(
+            &own.span(),
+            &sum.span(),
+            DataType::F32,
+            ReduceOp::Sum,
+            &stream,
+        )
+        .unwrap();
+        let all = Buffer::zeroed(comm.device(), 128).unwrap();
+        comm.all_gather(&own.span(), &all.span(), DataType::F32, &stream)
+            .unwrap();
+        let part = Buffer::zeroed(comm.device(), 8).unwrap();
+        comm.reduce_scatter(
+            &own.span(),
+            &part.span(),
+            DataType::F32,
+            ReduceOp::Max,
+            &stream,
+        )
+        .unwrap();
+        comm.barrier(&stream).unwrap();
+        comm.broadcast(&own.span(), DataType::F32, 2, &stream)
+            .unwrap();
+        stream.synchronize().unwrap();
+
+        let expected: Vec<f32> = (0..8u8)
+            .map(|index| 600.0 + 4.0 * f32::from(index))
+            .collect();
+        assert_eq!(floats(&sum.span()), expected);
+        let expected: Vec<f32> = (0..32u8)
+            .map(|index| 100.0 * f32::from(index / 8) + f32::from(index % 8))
+            .collect();
+        assert_eq!(floats(&all.span()), expected);
+        let start = 2.0 * f32::from(u8::try_from(comm.rank()).unwrap());
+        assert_eq!(floats(&part.span()), [300.0 + start, 301.0 + start]);
+        assert_eq!(floats(&own.span())[..2], [200.0, 201.0]);
+        comm.async_error().unwrap();
+        comm.destroy().unwrap();
+    });
+}
+
+#[test]
+fn ranks_send_and_receive() {
+    ranks(3, |comm, stream| {
+        let (rank, size) = (comm.rank(), comm.size());
+        let own = rank_values(&comm, 4);
+        let got = Buffer::zeroed(comm.device(), 16).unwrap();
+        let (next, last) = ((rank + 1) % size, (rank + size - 1) % size);
+        if rank == 0 {
+            comm.send(&own.span(), DataType::F32, next, &stream)
+                .unwrap();
+            comm.recv(&got.span(), DataType::F32, last, &stream)
+                .unwrap();
+        } else {
+            comm.recv(&got.span(), DataType::F32, last, &stream)
+                .unwrap();
+            comm.send(&own.span(), DataType::F32, next, &stream)
+                .unwrap();
+        }
+        stream.synchronize().unwrap();
+        let first = 100.0 * f32::from(u8::try_from(last).unwrap());
+        assert_eq!(floats(&got.span())[0], first);
+
+        let exchange = |peer, span: &Buffer| {
+            let (send, recv) = (own.span(), span.span());
+            let dtype = DataType::F32;
+            [
+                Transfer::Send {
+                    peer,
+                    span: send,
+                    dtype,
+                },
+                Transfer::Recv {
+                    peer,
+                    span: recv,
+                    dtype,
+                },
+            ]
+        };
+        let peers: Vec<u32> = (0..size).filter(|peer| *peer != rank).collect();
+        let buffers: Vec<Buffer> = peers
+            .iter()
+            .map(|_| Buffer::zeroed(comm.device(), 16).unwrap())
+            .collect();
+        let batch: Vec<Transfer> = peers
+            .iter()
+            .zip(&buffers)
+            .flat_map(|(peer, buffer)| exchange(*peer, buffer))
+            .collect();
+        comm.batch(&batch, &stream).unwrap();
+        stream.synchronize().unwrap();
+        for (peer, buffer) in peers.iter().zip(&buffers) {
+            let first = 100.0 * f32::from(u8::try_from(*peer).unwrap());
+            assert_eq!(floats(&buffer.span())[0], first);
+        }
+        let empty = own.span().slice(0..0).unwrap();
+        comm.send(&empty, DataType::F32, next, &stream).unwrap();
+        comm.batch(&[], &stream).unwrap();
+        // Nobody leaves while others still exchange.
+        comm.barrier(&stream).unwrap();
+        stream.synchronize().unwrap();
+    });
+}
+
+#[test]
+fn sub_communicators_have_ranks_of_their_own() {
+    ranks(4, |comm, stream| {
+        let parity = comm.rank() % 2;
+        let (members, index) = ([parity, parity + 2], comm.rank() / 2);
+        let config = CommConfig {
+            name: Some(format!("adasum_test_parity_{parity}")),
+            buffer_mb: Some(1),
+            ..CommConfig::default()
+        };
+        let sub = comm
+            .sub(&members, u64::from(parity), index, &config)
+            .unwrap();
+        assert_eq!((sub.rank(), sub.size()), (index, 2));
+        assert_eq!(sub.name(), format!("adasum_test_parity_{parity}"));
+        let own = rank_values(&comm, 1);
+        sub.all_reduce(
+            &own.span(),
+            &own.span(),
+            DataType::F32,
+            ReduceOp::Sum,
+            &stream,
+        )
+        .unwrap();
+        stream.synchronize().unwrap();
+        let expected = if parity == 0 { 200.0 } else { 400.0 };
+        assert_eq!(floats(&own.span()), [expected]);
+
+        let kind = |result: crate::Result<Comm>| result.unwrap_err().kind();
+        assert_eq!(kind(sub.sub(&[0], 9, 0, &config)), ErrorKind::Unsupported);
+        for (members, index) in [
+            (&[1u32, 0][..], 0),
+            (&[0, 4], 0),
+            (&[], 0),
+            (&members, 5),
+            (&members, 1 - index),
+        ] {
+            assert_eq!(
+                kind(comm.sub(members, 9, index, &config)),
+                ErrorKind::InvalidArgument
+            );
+        }
+        comm.barrier(&stream).unwrap();
+        stream.synchronize().unwrap();
+        assert_eq!(kind_of(comm.destroy()), ErrorKind::InvalidState);
+        sub.destroy().unwrap();
+    });
+}
+
+fn kind_of(result: crate::Result<()>) -> ErrorKind {
+    result.unwrap_err().kind()
+}
+
+#[test]
+fn wrong_arguments_are_refused_before_the_vendor_sees_them() {
+    ranks(2, |comm, stream| {
+        let buffer = Buffer::zeroed(comm.device(), 16).unwrap();
+        let span = buffer.span();
+        let invalid =
+            |result: crate::Result<()>| assert_eq!(kind_of(result), ErrorKind::InvalidArgument);
+        invalid(comm.send(&span, DataType::F32, 2, &stream));
+        invalid(comm.recv(&span.slice(0..6).unwrap(), DataType::F32, 0, &stream));
+        invalid(comm.broadcast(&span, DataType::F32, 7, &stream));
+        let half = span.slice(0..8).unwrap();
+        invalid(comm.all_reduce(&span, &half, DataType::F32, ReduceOp::Sum, &stream));
+        invalid(comm.all_gather(&span, &span, DataType::F32, &stream));
+        invalid(comm.reduce_scatter(&half, &half, DataType::F32, ReduceOp::Sum, &stream));
+        let peer = 1 - comm.rank();
+        let twice = || Transfer::Send {
+            peer,
+            span: half.clone(),
+            dtype: DataType::F32,
+        };
+        invalid(comm.batch(&[twice(), twice()], &stream));
+        let elsewhere = Stream::new(&device(5)).unwrap();
+        invalid(comm.send(&span, DataType::F32, peer, &elsewhere));
+    });
+    let root = RootInfo::new(&device(0)).unwrap();
+    let error = Comm::from_root_info(&device(0), &root, 2, 2, &CommConfig::default()).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::InvalidArgument);
+}
+
+#[test]
+fn a_wait_for_a_peer_that_does_not_come_ends() {
+    let done = std::sync::Barrier::new(2);
+    ranks(2, |comm, stream| {
+        let buffer = Buffer::zeroed(comm.device(), 16).unwrap();
+        let span = buffer.span();
+        // Makes the link, so that the next call returns although nobody answers.
+        let transfer = |comm: &Comm| match comm.rank() {
+            0 => comm.send(&span, DataType::F32, 1, &stream),
+            _ => comm.recv(&span, DataType::F32, 0, &stream),
+        };
+        transfer(&comm).unwrap();
+        stream.synchronize().unwrap();
+        if comm.rank() == 1 {
+            transfer(&comm).unwrap();
+            let error = stream
+                .synchronize_timeout(Duration::from_millis(50))
+                .unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Timeout, "{error}");
+            assert!(!stream.query().unwrap());
+            // Ends the stream by force; the buffer stays, because the work may still write to it.
+            let allocation = Arc::downgrade(&span.allocation());
+            drop(stream);
+            drop((buffer, span));
+            assert_eq!(allocation.strong_count(), 1);
+        }
+        // A communicator that is destroyed would end the wait with an error.
+        done.wait();
+    });
+}
+
+/// A rank table of `ranks` servers with one device each, in a file of its own.
+fn rank_table(ranks: u32) -> PathBuf {
+    // Jobs are told apart by the content of their table.
+    let job = std::process::id();
+    let servers: Vec<String> = (0..ranks)
+        .map(|rank| {
+            format!(
+                r#"{{"server_id":"job{job}_{rank}","device":[{{"device_id":"0","device_ip":"10.0.0.{}","rank_id":"{rank}"}}]}}"#,
+                rank + 1
+            )
+        })
+        .collect();
+    let text = format!(
+        r#"{{"version":"1.0","status":"completed","server_count":"{ranks}","server_list":[{}]}}"#,
+        servers.join(",")
+    );
+    let path = std::env::temp_dir().join(format!("adasum-table-{job}.json"));
+    std::fs::write(&path, text).unwrap();
+    path
+}
+
+#[test]
+fn a_bad_rank_table_is_named() {
+    let missing = Path::new("/no/such/table.json");
+    let error = Comm::from_rank_table(&device(0), missing, 0, &CommConfig::default()).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Io);
+    assert!(error.to_string().contains("/no/such/table.json"), "{error}");
+    let table = rank_table(1);
+    let error = Comm::from_rank_table(&device(0), &table, 7, &CommConfig::default()).unwrap_err();
+    std::fs::remove_file(&table).unwrap();
+    assert_eq!(error.kind(), ErrorKind::Hccl);
+    assert_eq!(
+        error.vendor_code().map(|vendor| vendor.function),
+        Some("HcclCommInitClusterInfoConfig")
+    );
+    let _: Error = error;
+}

@@ -1,0 +1,261 @@
+//! `adasum-run demo`: 16 ranks learn handwritten digits, with AdaSum and with the mean.
+//!
+//! This side starts the ranks (each is this program again, see `rank.rs`), shows what rank 0 reports and writes down
+//! the results.
+
+mod digits;
+mod event;
+mod network;
+mod random;
+pub(crate) mod rank;
+mod result;
+mod training;
+
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::Command;
+use std::time::Duration;
+
+use indicatif::{ProgressBar, ProgressStyle};
+
+use self::event::{Event, Reduction};
+use self::result::{Outcome, Training};
+use self::training::Trainer;
+use super::engine::{self, End, Limits, Observer, Rank, Stream};
+use super::launch;
+use crate::cache;
+use crate::error::{Error, ErrorKind, Result};
+use crate::topo::RankTable;
+
+/// The tutorial's table: 2 servers of 8 devices.
+const TABLE_NAME: &str = "rank_table_16pcs.json";
+const TABLE: &[u8] = include_bytes!("../../../examples/rank_tables/rank_table_16pcs.json");
+/// Chooses the backend of all ranks.
+const BACKEND: &str = "ADASUM_BACKEND";
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// Passes over the training images
+    #[arg(long, value_name = "N", default_value_t = 10, value_parser = epochs)]
+    epochs: usize,
+    /// Train with one reduction only [default: adasum, then mean on the same schedule]
+    #[arg(long)]
+    reduction: Option<Reduction>,
+    /// Write report.json and loss.csv into this folder
+    #[arg(long, value_name = "DIR")]
+    report: Option<PathBuf>,
+    /// Print the result as one line of JSON and nothing else on standard output
+    #[arg(long)]
+    json: bool,
+}
+
+/// Runs the demo.
+///
+/// # Errors
+/// If the ranks cannot be started or a file cannot be written. A rank that fails is told on the way and is in the `End`.
+pub(crate) fn run(args: &Args) -> Result<End> {
+    if let Some(folder) = &args.report {
+        // Better now than after the training.
+        std::fs::create_dir_all(folder).map_err(|error| {
+            Error::new(
+                ErrorKind::Io,
+                format!("--report {}: {error}", folder.display()),
+            )
+        })?;
+    }
+    let table = RankTable::read(cache::unpack(&[(TABLE_NAME, TABLE)])?.join(TABLE_NAME))?;
+    let backend = std::env::var(BACKEND).unwrap_or_else(|_| "mock".to_owned());
+    let reductions = match args.reduction {
+        Some(one) => vec![one],
+        None => vec![Reduction::Adasum, Reduction::Mean],
+    };
+
+    let mut view = View::new(args, &table, reductions.len())?;
+    view.introduce(&table, &backend)
+        .map_err(|error| Error::new(ErrorKind::Io, format!("cannot write the output: {error}")))?;
+    let limits = Limits {
+        // Far more than it takes, so that nothing can hang for ever.
+        timeout: Some(Duration::from_secs(600 + 60 * args.epochs as u64)),
+        grace: launch::GRACE,
+    };
+    let ranks = ranks(&table, args.epochs, &reductions, &backend)?;
+    let end = engine::run(ranks, &limits, &mut view)?;
+    view.bar.finish_and_clear();
+    if end != End::Success {
+        return Ok(end);
+    }
+    conclude(args, &table, &backend, reductions.len(), &view.trainings)?;
+    Ok(end)
+}
+
+/// This program again for each rank of the table.
+fn ranks(
+    table: &RankTable,
+    epochs: usize,
+    reductions: &[Reduction],
+    backend: &str,
+) -> Result<Vec<Rank>> {
+    let program = std::env::current_exe()
+        .map_err(|error| Error::new(ErrorKind::Io, format!("cannot find this program: {error}")))?;
+    let job = launch::random_job();
+    let mut ranks = Vec::new();
+    for server in table.servers() {
+        for device in &server.devices {
+            let mut command = Command::new(&program);
+            command.args(["demo-rank", "--epochs", &epochs.to_string()]);
+            for reduction in reductions {
+                command.args(["--reduction", reduction.name()]);
+            }
+            command.envs(launch::environment(table, server, device));
+            launch::mock_environment(&mut command, Some(&job), true);
+            command.env(BACKEND, backend);
+            ranks.push(Rank {
+                rank: device.rank,
+                place: launch::place(server, device),
+                command,
+            });
+        }
+    }
+    Ok(ranks)
+}
+
+/// Writes the results where they were asked for.
+fn conclude(
+    args: &Args,
+    table: &RankTable,
+    backend: &str,
+    due: usize,
+    trainings: &[Training],
+) -> Result<()> {
+    let complete = |training: &&Training| training.loss.len() == args.epochs;
+    if trainings.iter().filter(complete).count() != due {
+        let message = "the ranks ended without reporting a result";
+        return Err(Error::new(ErrorKind::InvalidState, message));
+    }
+    let outcome = Outcome {
+        ranks: table.size(),
+        servers: table.servers().len(),
+        backend,
+        trainings,
+    };
+    if let Some(folder) = &args.report {
+        outcome.write(folder)?;
+    }
+    let text = if args.json {
+        outcome.json()?
+    } else {
+        format!("\n{}", outcome.table())
+    };
+    match writeln!(std::io::stdout(), "{text}") {
+        // A reader that has seen enough is no fault.
+        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => Err(Error::new(
+            ErrorKind::Io,
+            format!("cannot write the output: {error}"),
+        )),
+        _ => Ok(()),
+    }
+}
+
+/// Shows the training while it runs and keeps what rank 0 reports.
+struct View {
+    json: bool,
+    bar: ProgressBar,
+    trainings: Vec<Training>,
+}
+
+impl View {
+    fn new(args: &Args, table: &RankTable, trainings: usize) -> Result<View> {
+        let steps = Trainer::new(0, table.size() as usize, args.epochs)?.steps();
+        let bar = ProgressBar::new((trainings * args.epochs * steps) as u64);
+        let template = "{msg:>6} {wide_bar} {pos}/{len} steps, {eta} left";
+        if let Ok(style) = ProgressStyle::with_template(template) {
+            bar.set_style(style);
+        }
+        Ok(View {
+            json: args.json,
+            bar,
+            trainings: Vec::new(),
+        })
+    }
+
+    fn introduce(&self, table: &RankTable, backend: &str) -> std::io::Result<()> {
+        let servers = table.servers();
+        let place = match backend {
+            "mock" => ", simulated on this machine",
+            _ => "",
+        };
+        self.say(&format!(
+            "{} ranks on {} servers{place}, learning handwritten digits",
+            table.size(),
+            servers.len()
+        ))
+    }
+
+    /// A line for a person, above the progress bar.
+    fn say(&self, text: &str) -> std::io::Result<()> {
+        match self.json {
+            true => Ok(()),
+            false => self.bar.suspend(|| writeln!(std::io::stdout(), "{text}")),
+        }
+    }
+
+    fn show(&mut self, event: Event) -> std::io::Result<()> {
+        match (event, self.trainings.last_mut()) {
+            (Event::Start { reduction }, _) => {
+                let name = reduction.name();
+                self.trainings.push(Training {
+                    reduction,
+                    loss: Vec::new(),
+                    accuracy: 0.0,
+                    seconds: 0.0,
+                });
+                self.bar.set_message(name);
+                self.say(&format!(
+                    "\n============== Starting Training ({name}) =============="
+                ))
+            }
+            (Event::Step, _) => {
+                self.bar.inc(1);
+                Ok(())
+            }
+            (Event::Epoch { epoch, steps, loss }, Some(training)) => {
+                training.loss.push(loss);
+                self.say(&format!("epoch: {epoch} step: {steps} loss is {loss}"))
+            }
+            (Event::Done { accuracy, seconds }, Some(training)) => {
+                (training.accuracy, training.seconds) = (accuracy, seconds);
+                let percent = 100.0 * accuracy;
+                self.say(&format!("accuracy on held-back digits: {percent:.1} %"))
+            }
+            // Rank 0 says first what it trains.
+            (_, None) => Ok(()),
+        }
+    }
+}
+
+impl Observer for View {
+    fn line(&mut self, rank: u32, stream: Stream, line: &[u8]) -> std::io::Result<()> {
+        if stream == Stream::Out
+            && let Some(event) = Event::parse(line)
+        {
+            return self.show(event);
+        }
+        let whole = launch::prefixed(rank, line);
+        // Nobody to tell if standard error is closed.
+        let _ = self
+            .bar
+            .suspend(|| std::io::stderr().lock().write_all(&whole));
+        Ok(())
+    }
+
+    fn notice(&mut self, text: &str) {
+        self.bar.suspend(|| launch::notice(text));
+    }
+}
+
+fn epochs(text: &str) -> std::result::Result<usize, String> {
+    match text.parse() {
+        Ok(epochs) if (1..=1000).contains(&epochs) => Ok(epochs),
+        _ => Err("must be a number from 1 to 1000".to_owned()),
+    }
+}

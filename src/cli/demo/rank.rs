@@ -1,0 +1,166 @@
+//! The side of the demo that runs in each of the 16 processes.
+
+use std::time::{Duration, Instant};
+
+use super::event::{Event, Reduction};
+use super::training::Trainer;
+use crate::ascend::{Buffer, Span, Stream};
+use crate::error::{Context, Error, ErrorKind, Result};
+use crate::reduce::{DType, GradientReducer, Options, TensorSpec, World};
+use crate::topo::Cluster;
+
+/// How long a step may wait for the other ranks.
+const PATIENCE: Duration = Duration::from_secs(120);
+/// Bytes of [`Trainer::digest`].
+const DIGEST: usize = 20;
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    #[arg(long)]
+    epochs: usize,
+    #[arg(long, required = true)]
+    reduction: Vec<Reduction>,
+}
+
+/// Trains once with each reduction, as the rank that the environment says.
+///
+/// # Errors
+/// Whatever fails on this rank, or ranks that differ in their weights.
+pub(crate) fn run(args: &Args) -> Result<()> {
+    let cluster = Cluster::from_env()?;
+    let world = World::from_cluster(&cluster)?;
+    for reduction in &args.reduction {
+        train(&world, *reduction, args.epochs).context(|| reduction.name())?;
+    }
+    world.finish()
+}
+
+fn train(world: &World, reduction: Reduction, epochs: usize) -> Result<()> {
+    let (rank, ranks) = (world.rank() as usize, world.size() as usize);
+    let mut trainer = Trainer::new(rank, ranks, epochs)?;
+    let mut device = DeviceSide::new(world, reduction, &trainer)?;
+    let teller = rank == 0;
+    tell(teller, &Event::Start { reduction })?;
+    let begin = Instant::now();
+    for epoch in 1..=epochs {
+        let batches = trainer.batches(epoch);
+        let mut loss = 0.0;
+        for (step, batch) in batches.iter().enumerate() {
+            loss += trainer.gradients(batch);
+            device
+                .reduce(&mut trainer.gradients)
+                .context(|| format!("epoch {epoch} step {}", step + 1))?;
+            trainer.step(epoch, step);
+            tell(teller, &Event::Step)?;
+        }
+        let total = device
+            .compare(loss, &trainer.digest())
+            .context(|| format!("end of epoch {epoch}"))?;
+        let steps = batches.len();
+        let loss = total / (ranks * steps) as f32;
+        tell(teller, &Event::Epoch { epoch, steps, loss })?;
+    }
+    let seconds = begin.elapsed().as_secs_f64();
+    let accuracy = trainer.accuracy();
+    tell(teller, &Event::Done { accuracy, seconds })
+}
+
+fn tell(teller: bool, event: &Event) -> Result<()> {
+    if teller { event.send() } else { Ok(()) }
+}
+
+/// Device buffers for the gradients and what reduces them.
+struct DeviceSide<'a> {
+    world: &'a World,
+    reducer: GradientReducer,
+    gradients: Vec<Span>,
+    /// The loss of the epoch, then the digest of each rank: one number a byte.
+    report: Span,
+    stream: Stream,
+}
+
+impl<'a> DeviceSide<'a> {
+    fn new(world: &'a World, reduction: Reduction, trainer: &Trainer) -> Result<Self> {
+        let device = world.device();
+        let tensors: Vec<TensorSpec> = std::iter::zip(trainer.network.names(), &trainer.gradients)
+            .map(|(name, tensor)| TensorSpec::new(name, tensor.len() as u64, DType::F32))
+            .collect();
+        let buffer = |values: usize| Ok(Buffer::new(device, values * size_of::<f32>())?.span());
+        let gradients = trainer.gradients.iter().map(|tensor| buffer(tensor.len()));
+        let options = Options {
+            reduction: reduction.into(),
+            ..Options::default()
+        };
+        Ok(DeviceSide {
+            world,
+            reducer: GradientReducer::new(world, &tensors, &options)?,
+            gradients: gradients.collect::<Result<_>>()?,
+            report: buffer(1 + DIGEST * world.size() as usize)?,
+            stream: Stream::new(device)?,
+        })
+    }
+
+    /// Replaces the gradients by what the ranks' gradients are reduced to.
+    fn reduce(&mut self, gradients: &mut [Vec<f32>]) -> Result<()> {
+        for (span, values) in self.gradients.iter().zip(gradients.iter()) {
+            span.write(values)?;
+        }
+        self.reducer.reduce(&self.gradients, &self.stream)?;
+        self.stream.synchronize_timeout(PATIENCE)?;
+        for (span, values) in self.gradients.iter().zip(gradients) {
+            span.read(values)?;
+        }
+        Ok(())
+    }
+
+    /// The sum of `loss` over the ranks. Fails, naming them, if ranks hold different weights.
+    fn compare(&self, loss: f32, digest: &[u8; DIGEST]) -> Result<f32> {
+        // Every rank fills in its own part and the rest is zero, so that the sum is the table of all.
+        let mut report = vec![0.0; self.report.len() / size_of::<f32>()];
+        report[0] = loss;
+        let mine = &mut report[1 + DIGEST * self.world.rank() as usize..][..DIGEST];
+        for (number, byte) in mine.iter_mut().zip(digest) {
+            *number = f32::from(*byte);
+        }
+        self.report.write(&report)?;
+        self.world.all_reduce_sum(&self.report, &self.stream)?;
+        self.stream.synchronize_timeout(PATIENCE)?;
+        self.report.read(&mut report)?;
+        match odd_ranks(&report[1..]).as_slice() {
+            [] => Ok(report[0]),
+            odd => Err(Error::new(
+                ErrorKind::Mismatch,
+                format!("weights of ranks {odd:?} differ from those of the others"),
+            )),
+        }
+    }
+}
+
+/// The ranks whose digest is not the most frequent one.
+fn odd_ranks(digests: &[f32]) -> Vec<usize> {
+    let digests: Vec<&[f32]> = digests.chunks_exact(DIGEST).collect();
+    let count = |wanted: &[f32]| digests.iter().filter(|digest| **digest == wanted).count();
+    // Of several equally frequent ones that of the lowest rank counts as right.
+    let common = digests.iter().rev().max_by_key(|digest| count(digest));
+    let odd = digests
+        .iter()
+        .enumerate()
+        .filter(|(_, digest)| Some(*digest) != common);
+    odd.map(|(rank, _)| rank).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranks_with_other_weights_are_found() {
+        let mut digests = vec![7.0; 16 * DIGEST];
+        assert!(odd_ranks(&digests).is_empty());
+        digests[3 * DIGEST + 19] = 8.0;
+        digests[9 * DIGEST] = 0.0;
+        assert_eq!(odd_ranks(&digests), [3, 9]);
+        let two = [vec![1.0; DIGEST], vec![2.0; DIGEST]].concat();
+        assert_eq!(odd_ranks(&two), [1]);
+    }
+}

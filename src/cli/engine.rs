@@ -1,0 +1,482 @@
+//! Runs the ranks of one job and sees to it that none outlives it.
+//!
+//! Starts processes, passes their lines on, notices the first that fails, and stops the rest. Must not know what
+//! the processes are or what their lines mean: an [`Observer`] does.
+
+use std::io::{BufRead, BufReader, Read};
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::time::{Duration, Instant};
+
+use super::failure::{self, Tail};
+use super::guard::Guard;
+use crate::error::{Error, ErrorKind, Result};
+use crate::sys::process;
+
+/// A line longer than this is passed on in pieces.
+const LINE: u64 = 64 << 10;
+/// Events that may wait for the main thread before the ranks' pipes have to.
+const QUEUE: usize = 1024;
+/// How long to wait for last lines while a process that left its group keeps the pipe open.
+const DRAIN: Duration = Duration::from_millis(500);
+/// How long killed processes may take to end before they are given up.
+const AFTER_KILL: Duration = Duration::from_secs(5);
+
+/// One process to start.
+pub(crate) struct Rank {
+    pub(crate) rank: u32,
+    /// Where it runs, for messages: server and device.
+    pub(crate) place: String,
+    pub(crate) command: Command,
+}
+
+/// Limits of a job.
+pub(crate) struct Limits {
+    /// The whole job may take this long.
+    pub(crate) timeout: Option<Duration>,
+    /// What a rank is given between SIGTERM and SIGKILL.
+    pub(crate) grace: Duration,
+}
+
+/// Which stream of a rank a line came from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Stream {
+    Out,
+    Err,
+}
+
+/// Where the engine's news goes. All calls come from the thread that called [`run`].
+pub(crate) trait Observer {
+    /// A line of a rank, without its line break.
+    fn line(&mut self, rank: u32, stream: Stream, line: &[u8]) -> std::io::Result<()>;
+    /// A sentence of the engine for the user.
+    fn notice(&mut self, text: &str);
+}
+
+/// How a job ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum End {
+    /// Every rank ended with 0.
+    Success,
+    /// The first failing rank ended like this.
+    Failed(ExitStatus),
+    /// The program could not be started.
+    NotStarted(std::io::ErrorKind),
+    /// The timeout came first.
+    TimedOut,
+    /// A signal told this process to end.
+    Interrupted(i32),
+    /// Nobody reads the output any more.
+    OutputClosed,
+}
+
+impl End {
+    /// The exit code that tells a shell how the job ended.
+    pub(crate) fn exit_code(self) -> u8 {
+        match self {
+            End::Success | End::OutputClosed => 0,
+            End::Failed(status) => failure::exit_code(status),
+            End::NotStarted(std::io::ErrorKind::NotFound) => 127,
+            End::NotStarted(_) => 126,
+            End::TimedOut => 124,
+            End::Interrupted(signal) => failure::signal_code(signal),
+        }
+    }
+}
+
+/// Starts `ranks`, waits for them and returns how the job ended. When it returns, no process of any rank's group is
+/// left. Call it from a thread that lives as long as the job: ranks die with the thread that starts them.
+///
+/// # Errors
+/// If this machine refuses what the engine needs (threads, signals); never for what a rank does.
+pub(crate) fn run(ranks: Vec<Rank>, limits: &Limits, observer: &mut dyn Observer) -> Result<End> {
+    let (sender, events) = sync_channel(QUEUE);
+    process::keep_ended_children();
+    watch_signals(sender.clone())?;
+    let deadline = limits
+        .timeout
+        .and_then(|limit| Instant::now().checked_add(limit));
+    let guard = Guard::start()
+        .inspect_err(|error| log::warn!("no guard against a killed launcher: {error}"));
+    let mut job = Job {
+        running: Vec::with_capacity(ranks.len()),
+        events,
+        observer,
+        verdict: None,
+        output: Ok(()),
+        guard: guard.ok(),
+    };
+    job.start(ranks, &sender);
+    drop(sender);
+    job.watch(deadline);
+    let end = job.conclude(limits);
+    job.stop(end, limits.grace);
+    job.reap();
+    match job.output {
+        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => Err(Error::new(
+            ErrorKind::Io,
+            format!("cannot write the output: {error}"),
+        )),
+        _ => Ok(end),
+    }
+}
+
+enum Event {
+    Line(usize, Stream, Vec<u8>),
+    /// A pipe of the rank has no writer any more.
+    Closed(usize),
+    Ended(usize, ExitStatus),
+    Signal(i32),
+}
+
+/// Why the job does not go on.
+enum Verdict {
+    /// Index of the first failing rank.
+    Failed(usize, ExitStatus),
+    End(End),
+}
+
+struct Running {
+    rank: u32,
+    place: String,
+    child: Child,
+    open_pipes: u32,
+    status: Option<ExitStatus>,
+    tail: Tail,
+}
+
+struct Job<'a> {
+    running: Vec<Running>,
+    events: Receiver<Event>,
+    observer: &'a mut dyn Observer,
+    verdict: Option<Verdict>,
+    output: std::io::Result<()>,
+    guard: Option<Guard>,
+}
+
+impl Job<'_> {
+    fn start(&mut self, ranks: Vec<Rank>, sender: &SyncSender<Event>) {
+        for mut rank in ranks {
+            let index = self.running.len();
+            match spawn(&mut rank.command, index, sender) {
+                Ok(child) => {
+                    // A guard that has died guards no more; the job does not depend on it.
+                    self.guard = self.guard.take().and_then(|mut guard| {
+                        guard.watch(child.id()).ok()?;
+                        Some(guard)
+                    });
+                    self.running.push(Running {
+                        rank: rank.rank,
+                        place: rank.place,
+                        child,
+                        open_pipes: 2,
+                        status: None,
+                        tail: Tail::default(),
+                    });
+                }
+                Err(error) => {
+                    let program = rank.command.get_program().to_string_lossy();
+                    let text = format!("rank {}: cannot start {program}: {error}", rank.rank);
+                    self.observer.notice(&text);
+                    self.verdict = Some(Verdict::End(End::NotStarted(error.kind())));
+                    return;
+                }
+            }
+        }
+    }
+
+    /// Handles events until all ranks have ended or there is a verdict.
+    fn watch(&mut self, deadline: Option<Instant>) {
+        while self.verdict.is_none() && self.running.iter().any(|r| r.status.is_none()) {
+            if !self.step(deadline) {
+                self.verdict = Some(Verdict::End(End::TimedOut));
+            }
+        }
+    }
+
+    /// Handles one event; `false` if the deadline came first.
+    fn step(&mut self, deadline: Option<Instant>) -> bool {
+        // Without a deadline, the engine still has nothing to wait for but events.
+        let wait = deadline.map_or(Duration::from_secs(3600), |at| {
+            at.saturating_duration_since(Instant::now())
+        });
+        match self.events.recv_timeout(wait) {
+            Ok(event) => self.handle(event),
+            Err(RecvTimeoutError::Timeout) => return deadline.is_none(),
+            // The signal thread holds a sender for ever.
+            Err(RecvTimeoutError::Disconnected) => return false,
+        }
+        // A stream of events must not hide the deadline.
+        deadline.is_none_or(|at| Instant::now() < at)
+    }
+
+    fn handle(&mut self, event: Event) {
+        match event {
+            Event::Line(index, stream, line) => {
+                let running = &mut self.running[index];
+                running.tail.push(&line);
+                if self.output.is_ok() {
+                    self.output = self.observer.line(running.rank, stream, &line);
+                    if self.output.is_err() {
+                        self.decide(Verdict::End(End::OutputClosed));
+                    }
+                }
+            }
+            Event::Closed(index) => self.running[index].open_pipes -= 1,
+            Event::Ended(index, status) => {
+                self.running[index].status = Some(status);
+                if !status.success() {
+                    self.decide(Verdict::Failed(index, status));
+                }
+            }
+            Event::Signal(signal) => self.decide(Verdict::End(End::Interrupted(signal))),
+        }
+    }
+
+    /// The first verdict stands.
+    fn decide(&mut self, verdict: Verdict) {
+        if self.verdict.is_none() {
+            self.verdict = Some(verdict);
+        }
+    }
+
+    /// Tells the user why the job ends, if it is not by success.
+    fn conclude(&mut self, limits: &Limits) -> End {
+        match self.verdict {
+            None => End::Success,
+            Some(Verdict::Failed(index, status)) => {
+                self.drain(index);
+                self.report_first(index, status);
+                End::Failed(status)
+            }
+            Some(Verdict::End(end)) => {
+                match end {
+                    End::TimedOut => {
+                        let seconds = limits.timeout.unwrap_or_default().as_secs_f64();
+                        let alive = self.alive();
+                        let text = format!("timeout after {seconds} s, still running: {alive}");
+                        self.observer.notice(&text);
+                    }
+                    End::Interrupted(signal) => {
+                        let name = failure::signal_name(signal);
+                        self.observer.notice(&format!("{name}: stopping all ranks"));
+                    }
+                    _ => {}
+                }
+                end
+            }
+        }
+    }
+
+    /// Waits a moment for the last lines of a rank that has failed.
+    fn drain(&mut self, index: usize) {
+        // What it left behind is of no use without it, and holds its pipes open.
+        let _ = process::signal_group(self.running[index].child.id(), libc::SIGKILL);
+        let deadline = Instant::now() + DRAIN;
+        while self.running[index].open_pipes > 0 && self.step(Some(deadline)) {}
+    }
+
+    fn report_first(&mut self, index: usize, status: ExitStatus) {
+        let first = &self.running[index];
+        let how = failure::describe(status);
+        let mut lines = vec![format!(
+            "rank {} failed first: {how} ({})",
+            first.rank, first.place
+        )];
+        if first.tail.is_empty() {
+            lines.push("it printed nothing".to_owned());
+        } else {
+            lines.push("its last lines:".to_owned());
+            lines.extend(
+                first
+                    .tail
+                    .lines()
+                    .map(|line| format!("  [r{}] {line}", first.rank)),
+            );
+        }
+        let others = self
+            .running
+            .iter()
+            .enumerate()
+            .filter(|(other, _)| *other != index);
+        let failed: Vec<String> = others
+            .filter_map(|(_, running)| {
+                let status = running.status.filter(|status| !status.success())?;
+                let how = failure::describe(status);
+                Some(format!("then rank {} failed: {how}", running.rank))
+            })
+            .collect();
+        lines.extend(failed);
+        if self.running.iter().any(|running| running.status.is_none()) {
+            lines.push(format!("stopping the others: {}", self.alive()));
+        }
+        for line in lines {
+            self.observer.notice(&line);
+        }
+    }
+
+    fn alive(&self) -> String {
+        let alive = self.running.iter().filter(|r| r.status.is_none());
+        failure::ranks(alive.map(|running| running.rank))
+    }
+
+    /// Ends what still runs: the signal that ended the job (else SIGTERM), grace, SIGKILL.
+    fn stop(&mut self, end: End, grace: Duration) {
+        let signal = match end {
+            End::Interrupted(signal) => signal,
+            _ => libc::SIGTERM,
+        };
+        self.signal_alive(signal);
+        // A stopped process would not see the signal before it goes on.
+        self.signal_alive(libc::SIGCONT);
+        // A second signal means now.
+        self.verdict = None;
+        self.wait_until(Instant::now() + grace);
+        self.signal_alive(libc::SIGKILL);
+        self.verdict = Some(Verdict::End(end));
+        let deadline = Instant::now() + AFTER_KILL;
+        while self.running.iter().any(|r| r.status.is_none()) {
+            if !self.step(Some(deadline)) {
+                let text = format!("cannot be killed, left behind: {}", self.alive());
+                self.observer.notice(&text);
+                return;
+            }
+        }
+    }
+
+    fn wait_until(&mut self, deadline: Instant) {
+        while self.running.iter().any(|r| r.status.is_none()) {
+            if !self.step(Some(deadline)) || self.interrupted() {
+                return;
+            }
+            self.verdict = None;
+        }
+    }
+
+    fn interrupted(&self) -> bool {
+        matches!(self.verdict, Some(Verdict::End(End::Interrupted(_))))
+    }
+
+    fn signal_alive(&mut self, signal: i32) {
+        for running in self.running.iter().filter(|r| r.status.is_none()) {
+            if let Err(error) = process::signal_group(running.child.id(), signal) {
+                let rank = running.rank;
+                let name = failure::signal_name(signal);
+                self.observer
+                    .notice(&format!("cannot send {name} to rank {rank}: {error}"));
+            }
+        }
+    }
+
+    /// Kills what the ranks left behind in their groups, passes on their last lines and frees their numbers.
+    fn reap(&mut self) {
+        for running in &self.running {
+            // The zombie keeps the number of the group from being given to somebody else.
+            let _ = process::signal_group(running.child.id(), libc::SIGKILL);
+        }
+        if let Some(guard) = self.guard.take() {
+            guard.dismiss();
+        }
+        self.verdict = None;
+        while self.running.iter().any(|r| r.open_pipes > 0) && !self.interrupted() {
+            // However slowly the lines are read from us, none is lost; only silence ends the wait.
+            if !self.step(Some(Instant::now() + DRAIN)) {
+                break;
+            }
+        }
+        for running in &mut self.running {
+            if running.status.is_some() {
+                let _ = running.child.wait();
+            }
+        }
+    }
+}
+
+/// Starts a process and the threads that follow it.
+fn spawn(
+    command: &mut Command,
+    index: usize,
+    sender: &SyncSender<Event>,
+) -> std::io::Result<Child> {
+    command
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    process::own_group_and_die_with_parent(command);
+    let mut child = command.spawn()?;
+    let pid = child.id();
+    let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
+    let started = follow(stdout, Stream::Out, index, sender)
+        .and_then(|()| follow(stderr, Stream::Err, index, sender))
+        .and_then(|()| {
+            let sender = sender.clone();
+            thread(move || {
+                // An end that cannot be seen is not a success.
+                let unknown = |_| ExitStatus::from_raw(1 << 8);
+                let status = process::wait_for_end(pid).unwrap_or_else(unknown);
+                let _ = sender.send(Event::Ended(index, status));
+            })
+        });
+    if let Err(error) = started {
+        let _ = process::signal_group(pid, libc::SIGKILL);
+        let _ = child.wait();
+        return Err(error);
+    }
+    Ok(child)
+}
+
+/// Sends the lines of a pipe as events.
+fn follow(
+    pipe: Option<impl Read + Send + 'static>,
+    stream: Stream,
+    index: usize,
+    sender: &SyncSender<Event>,
+) -> std::io::Result<()> {
+    let sender = sender.clone();
+    thread(move || {
+        let mut reader = pipe.map(BufReader::new);
+        while let Some(line) = reader.as_mut().and_then(next_line) {
+            if sender.send(Event::Line(index, stream, line)).is_err() {
+                return;
+            }
+        }
+        let _ = sender.send(Event::Closed(index));
+    })
+}
+
+/// The next line without its line break, or the part of it that fits the limit.
+fn next_line(reader: &mut impl BufRead) -> Option<Vec<u8>> {
+    let mut line = Vec::new();
+    match reader.take(LINE).read_until(b'\n', &mut line) {
+        Ok(0) | Err(_) => None,
+        Ok(_) => {
+            if line.last() == Some(&b'\n') {
+                line.pop();
+            }
+            Some(line)
+        }
+    }
+}
+
+/// Turns the signals that end a program into events.
+fn watch_signals(sender: SyncSender<Event>) -> Result<()> {
+    let mut wanted = vec![libc::SIGINT, libc::SIGTERM];
+    if !process::is_ignored(libc::SIGHUP) {
+        wanted.push(libc::SIGHUP);
+    }
+    let failed = |error| Error::new(ErrorKind::Io, format!("cannot watch signals: {error}"));
+    let signals = process::Signals::block(&wanted).map_err(failed)?;
+    thread(move || {
+        while let Ok(signal) = signals.wait() {
+            if sender.send(Event::Signal(signal)).is_err() {
+                return;
+            }
+        }
+    })
+    .map_err(failed)
+}
+
+fn thread(body: impl FnOnce() + Send + 'static) -> std::io::Result<()> {
+    std::thread::Builder::new().spawn(body).map(|_| ())
+}

@@ -1,0 +1,69 @@
+//! A process that outlives a launcher that is killed, and ends what it started.
+//!
+//! The kernel kills each rank with the launcher, but not what a rank started itself. The guard reads the ranks' process
+//! groups from a pipe; when the pipe ends before the launcher has said that all is done, it kills them.
+
+use std::io::{BufRead, Result, Write};
+use std::os::unix::process::CommandExt;
+use std::process::{Child, ChildStdin, Command, Stdio};
+
+use crate::sys::process;
+
+/// The hidden subcommand that is the guard.
+pub(crate) const COMMAND: &str = "guard";
+/// The launcher's last word.
+const DONE: &str = "done";
+
+/// The launcher's end of the pipe.
+pub(crate) struct Guard {
+    child: Child,
+    pipe: ChildStdin,
+}
+
+impl Guard {
+    /// Starts this program again as the guard.
+    pub(crate) fn start() -> Result<Guard> {
+        let mut child = Command::new(std::env::current_exe()?)
+            .arg(COMMAND)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            // Out of reach of ^C, which is the launcher's to handle.
+            .process_group(0)
+            .spawn()?;
+        match child.stdin.take() {
+            Some(pipe) => Ok(Guard { child, pipe }),
+            None => Err(std::io::ErrorKind::BrokenPipe.into()),
+        }
+    }
+
+    /// Has the group that `leader` leads killed if the launcher is.
+    pub(crate) fn watch(&mut self, leader: u32) -> Result<()> {
+        self.pipe.write_all(format!("{leader}\n").as_bytes())
+    }
+
+    /// Nothing is left to guard.
+    pub(crate) fn dismiss(mut self) {
+        let told = self.pipe.write_all(format!("{DONE}\n").as_bytes());
+        drop(self.pipe);
+        if told.is_ok() {
+            let _ = self.child.wait();
+        }
+    }
+}
+
+/// The guard itself.
+pub(crate) fn run() {
+    let mut leaders: Vec<u32> = Vec::new();
+    for line in std::io::stdin().lock().lines() {
+        match line {
+            Ok(line) if line == DONE => return,
+            Ok(line) => leaders.extend(line.parse::<u32>()),
+            Err(_) => break,
+        }
+    }
+    for leader in leaders {
+        // One that is gone needs nothing.
+        let _ = process::signal_group(leader, libc::SIGKILL);
+    }
+}

@@ -1,0 +1,70 @@
+//! The program `adasum-run`.
+//!
+//! Standard output carries data (the lines of ranks, results), standard error everything else.
+
+mod demo;
+mod engine;
+mod failure;
+mod guard;
+mod launch;
+mod logger;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use crate::error::{Error, ErrorKind, Result};
+
+/// AdaSum gradient reduction for Ascend NPUs: launcher and demo.
+#[derive(Debug, Parser)]
+#[command(name = "adasum-run", version)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Command {
+    /// Start the ranks of a rank table, each running PROGRAM
+    Launch(launch::Args),
+    /// Train a small network on handwritten digits with 16 ranks, AdaSum beside the mean
+    Demo(demo::Args),
+    /// One rank of the demo
+    #[command(hide = true)]
+    DemoRank(demo::rank::Args),
+    /// What ends the ranks of a launcher that is killed
+    #[command(hide = true, name = guard::COMMAND)]
+    Guard,
+}
+
+/// Runs the program with the arguments of this process.
+pub fn run() -> ExitCode {
+    let command = Arguments::parse().command;
+    match logger::start().and_then(|()| execute(command)) {
+        Ok(code) => ExitCode::from(code),
+        Err(error) => {
+            launch::notice(&error.to_string());
+            ExitCode::from(error_code(&error))
+        }
+    }
+}
+
+fn execute(command: Command) -> Result<u8> {
+    match command {
+        Command::Launch(args) => launch::run(args).map(engine::End::exit_code),
+        Command::Demo(args) => demo::run(&args).map(engine::End::exit_code),
+        Command::DemoRank(args) => demo::rank::run(&args).map(|()| 0),
+        Command::Guard => {
+            guard::run();
+            Ok(0)
+        }
+    }
+}
+
+/// 2 for what the user can correct on the command line or in a file, 1 for the rest.
+fn error_code(error: &Error) -> u8 {
+    match error.kind() {
+        ErrorKind::InvalidArgument | ErrorKind::Unsupported | ErrorKind::Io => 2,
+        _ => 1,
+    }
+}

@@ -1,0 +1,175 @@
+//! Numbers and record formats that the kernels and the host agree on: `csrc/kernels/layout.h` in Rust.
+
+use crate::error::{Error, Result};
+
+/// Elements of a unit, the grain of all work of the kernels.
+pub const UNIT: u64 = 4096;
+/// The most vectors of one launch.
+pub const MAX_RADIX: usize = 8;
+
+/// Element type of the vectors: the value of `aclDataType`.
+pub const DTYPE_FLOAT: u64 = 0;
+
+/// 32-bit words of an entry of [`Coefficients`](super::Coefficients)`::out`.
+///
+/// The weighted sum of a tensor is `post * (weight[0] * scale[0]^2 * x[0] + weight[1] * scale[1]^2 * x[1] + ...)`. A
+/// scale is 1 or a power of two, for weights that do not fit fp32; `post` is a power of two, 1, or 0 for 1.
+pub const COEFFICIENT_WORDS: usize = 24;
+/// First of the [`MAX_RADIX`] weights.
+pub const COEFFICIENT_WEIGHT: usize = 0;
+/// First of the [`MAX_RADIX`] scales.
+pub const COEFFICIENT_SCALE: usize = 8;
+/// 1 if the tensor has a NaN or an infinity anywhere, else 0.
+pub const COEFFICIENT_FLAGS: usize = 16;
+/// Factor of the whole sum.
+pub const COEFFICIENT_POST: usize = 17;
+
+/// The exponent of a vector that is zero everywhere.
+pub const ZERO_EXPONENT: i32 = -1024;
+
+/// The part of a tensor that lies in a slice of the fused buffer.
+///
+/// Its unit `k` covers the elements `k * UNIT .. min((k + 1) * UNIT, len)` and has the number `first_unit + k`.
+/// Segments of a table stand in the order of their units, without gaps between them.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Segment {
+    /// First element, counted from the start of the slice.
+    pub offset: u64,
+    /// Elements; 0 is allowed.
+    pub len: u64,
+    /// Number of the first unit in the slice.
+    pub first_unit: u64,
+    /// Index of the tensor's coefficients.
+    pub tensor: u64,
+}
+
+impl Segment {
+    /// The number of units.
+    pub fn units(&self) -> u64 {
+        self.len.div_ceil(UNIT)
+    }
+
+    /// The words of the device table, in their order there.
+    pub fn words(&self) -> [u64; 4] {
+        [self.offset, self.len, self.first_unit, self.tensor]
+    }
+}
+
+/// Where the record numbers of a tensor stand in the list of record numbers.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Reference {
+    /// Position of the first.
+    pub first: u64,
+    /// How many there are.
+    pub count: u64,
+}
+
+/// Entries of the upper triangle of a Gram matrix of `radix` vectors, in row order.
+pub const fn entries(radix: usize) -> usize {
+    radix * (radix + 1) / 2
+}
+
+/// Position of entry (`row`, `column`), `row <= column`, among the [`entries`].
+pub const fn entry_index(row: usize, column: usize, radix: usize) -> usize {
+    row * radix + column - row * (row + 1) / 2
+}
+
+/// Word of the first exponent in a record; before it stand `hi` and `lo` of each entry.
+///
+/// Entry (i, j) is `(hi + lo) * 2^(exponent[i] + exponent[j])`.
+pub const fn record_exponents(radix: usize) -> usize {
+    2 * entries(radix)
+}
+
+/// Word of a record's flag: 1 if it has a NaN or an infinity, else 0.
+pub const fn record_flags(radix: usize) -> usize {
+    record_exponents(radix) + radix
+}
+
+/// 32-bit words of a record.
+pub const fn record_words(radix: usize) -> usize {
+    (record_flags(radix) + 1).next_multiple_of(8)
+}
+
+/// Checks the number of vectors of a launch.
+pub(super) fn check_radix(radix: usize, kernel: &str) -> Result<()> {
+    if radix == 0 || radix > MAX_RADIX {
+        return Err(Error::invalid(format!(
+            "{kernel}: {radix} vectors, not 1 to {MAX_RADIX}"
+        )));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The value of `constexpr TYPE NAME = VALUE;` in the header.
+    fn constant(name: &str) -> i64 {
+        let header = include_str!("../../csrc/kernels/layout.h");
+        let marker = format!(" {name} = ");
+        let line = header
+            .lines()
+            .find(|line| line.starts_with("constexpr") && line.contains(&marker))
+            .unwrap_or_else(|| panic!("no {name} in layout.h"));
+        let value = line.split(&marker).nth(1).unwrap().split(';').next().unwrap();
+        value.parse().unwrap()
+    }
+
+    #[test]
+    fn constants_are_those_of_the_kernels() {
+        let ours = [
+            ("UNIT", i64::try_from(UNIT).unwrap()),
+            ("MAX_RADIX", i64::try_from(MAX_RADIX).unwrap()),
+            ("DTYPE_FLOAT", i64::try_from(DTYPE_FLOAT).unwrap()),
+            ("COEFFICIENT_WORDS", i64::try_from(COEFFICIENT_WORDS).unwrap()),
+            ("COEFFICIENT_WEIGHT", i64::try_from(COEFFICIENT_WEIGHT).unwrap()),
+            ("COEFFICIENT_SCALE", i64::try_from(COEFFICIENT_SCALE).unwrap()),
+            ("COEFFICIENT_FLAGS", i64::try_from(COEFFICIENT_FLAGS).unwrap()),
+            ("COEFFICIENT_POST", i64::try_from(COEFFICIENT_POST).unwrap()),
+            ("ZERO_EXPONENT", i64::from(ZERO_EXPONENT)),
+        ];
+        for (name, value) in ours {
+            assert_eq!(constant(name), value, "{name}");
+        }
+    }
+
+    #[test]
+    fn tables_have_the_words_of_the_kernels() {
+        let bytes = |name: &str| usize::try_from(8 * constant(name)).unwrap();
+        assert_eq!(size_of::<Segment>(), bytes("SEGMENT_WORDS"));
+        assert_eq!(size_of::<Reference>(), bytes("REFERENCE_WORDS"));
+        let segment = Segment {
+            offset: 10,
+            len: 11,
+            first_unit: 12,
+            tensor: 13,
+        };
+        let word = |name: &str| segment.words()[usize::try_from(constant(name)).unwrap()];
+        assert_eq!(word("SEGMENT_OFFSET"), 10);
+        assert_eq!(word("SEGMENT_LEN"), 11);
+        assert_eq!(word("SEGMENT_FIRST_UNIT"), 12);
+        assert_eq!(word("SEGMENT_TENSOR"), 13);
+    }
+
+    #[test]
+    fn records_are_laid_out_as_documented() {
+        assert_eq!(record_words(2), 16);
+        assert_eq!(record_words(8), 88);
+        for radix in 1..=MAX_RADIX {
+            let mut next = 0;
+            for row in 0..radix {
+                for column in row..radix {
+                    assert_eq!(entry_index(row, column, radix), next);
+                    next += 1;
+                }
+            }
+            assert_eq!(entries(radix), next);
+            assert!(record_words(radix) > record_flags(radix));
+            assert_eq!(record_words(radix) % 8, 0);
+        }
+    }
+}

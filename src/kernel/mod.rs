@@ -1,0 +1,311 @@
+//! Typed launches of the device kernels.
+//!
+//! | kernel | turns | into |
+//! |---|---|---|
+//! | [`gram`](Kernels::gram) | r vectors | a record of their Gram matrix for each unit |
+//! | [`fold`](Kernels::fold) | the records of units | a record for each segment |
+//! | [`coefficients`](Kernels::coefficients) | the records of all ranks | the AdaSum weights of each tensor |
+//! | [`weighted_sum`](Kernels::weighted_sum) | r vectors and weights | their sum |
+//!
+//! A launch is enqueued on a stream and runs in its order; nothing here waits for the device. What the tables in
+//! device memory hold is in [`layout`]; the kernels themselves are in `csrc/kernels`. This module must not know why
+//! anything is reduced.
+
+pub mod layout;
+
+use std::path::{Path, PathBuf};
+
+use crate::ascend::{Argument, Device, Function, Module, Span, Stream};
+use crate::cache;
+use crate::error::{Context, Error, Result};
+use crate::sys::{self, Kind};
+
+/// The CPU twin of the kernels: a kernel binary of the mock.
+const TWIN: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/adasum_kernels.o"));
+
+/// Names the kernel binary to load instead of the embedded twin.
+const KERNELS_VARIABLE: &str = "ADASUM_KERNELS";
+
+/// The kernels of one device, ready to launch.
+pub struct Kernels {
+    gram: Function,
+    fold: Function,
+    coefficients: Function,
+    weighted_sum: Function,
+    blocks: u32,
+}
+
+/// Arguments of [`Kernels::gram`].
+///
+/// Addresses and segments in device memory are not checked: they must describe memory of the device.
+#[derive(Clone, Copy)]
+pub struct Gram<'a> {
+    /// Device addresses (`u64`) of the vectors' first elements.
+    pub vectors: &'a Span,
+    /// [`layout::Segment`]s of the vectors.
+    pub segments: &'a Span,
+    /// Out: a record for each unit.
+    pub partials: &'a Span,
+    /// Number of vectors.
+    pub radix: usize,
+    /// Number of segments.
+    pub segment_count: u64,
+    /// Number of units of all segments.
+    pub unit_count: u64,
+}
+
+/// Arguments of [`Kernels::fold`].
+#[derive(Clone, Copy)]
+pub struct Fold<'a> {
+    /// The records that [`Kernels::gram`] wrote.
+    pub partials: &'a Span,
+    /// The same segments as there.
+    pub segments: &'a Span,
+    /// Out: a record for each segment.
+    pub records: &'a Span,
+    /// Number of vectors.
+    pub radix: usize,
+    /// Number of segments.
+    pub segment_count: u64,
+}
+
+/// Arguments of [`Kernels::coefficients`].
+#[derive(Clone, Copy)]
+pub struct Coefficients<'a> {
+    /// Records of segments, of all ranks that share the tensors.
+    pub records: &'a Span,
+    /// A [`layout::Reference`] for each tensor.
+    pub refs: &'a Span,
+    /// Record numbers (`u64`), those of a tensor one after the other in the order of summation.
+    pub indices: &'a Span,
+    /// Out: [`layout::COEFFICIENT_WORDS`] words for each tensor.
+    pub out: &'a Span,
+    /// Number of vectors.
+    pub radix: usize,
+    /// Number of tensors.
+    pub tensor_count: u64,
+}
+
+/// Arguments of [`Kernels::weighted_sum`].
+///
+/// Addresses and segments in device memory are not checked: they must describe memory of the device.
+#[derive(Clone, Copy)]
+pub struct WeightedSum<'a> {
+    /// Device addresses (`u64`) of the vectors' first elements.
+    pub vectors: &'a Span,
+    /// [`layout::Segment`]s of the vectors; elements outside of them stay as they are.
+    pub segments: &'a Span,
+    /// [`layout::COEFFICIENT_WORDS`] words for each tensor that a segment names.
+    pub coefficients: &'a Span,
+    /// Out: the sum; exactly one of the vectors, or apart from all of them.
+    pub out: &'a Span,
+    /// Number of vectors.
+    pub radix: usize,
+    /// Number of segments.
+    pub segment_count: u64,
+    /// Number of units of all segments.
+    pub unit_count: u64,
+}
+
+impl Kernels {
+    /// Loads the kernels for `device`.
+    ///
+    /// On the mock that is the CPU twin which is part of this crate. `ADASUM_KERNELS`, an absolute path, names
+    /// another kernel binary.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Unsupported`](crate::error::ErrorKind::Unsupported) on a real device without `ADASUM_KERNELS`;
+    /// otherwise what loading the binary or finding a kernel in it says.
+    pub fn load(device: &Device) -> Result<Self> {
+        let path = binary(sys::backend()?.kind, std::env::var_os(KERNELS_VARIABLE))?;
+        Kernels::load_file(device, &path)
+            .context(|| format!("kernel binary {}", path.display()))
+    }
+
+    fn load_file(device: &Device, path: &Path) -> Result<Self> {
+        let module = Module::load(device, path)?;
+        Ok(Kernels {
+            gram: module.function("gram")?,
+            fold: module.function("fold")?,
+            coefficients: module.function("coefficients")?,
+            weighted_sum: module.function("weighted_sum")?,
+            blocks: device.vector_cores()?.max(1),
+        })
+    }
+
+    /// The same kernels on at most `blocks` blocks (at least one). Results do not depend on it.
+    #[must_use]
+    pub fn with_blocks(mut self, blocks: u32) -> Self {
+        self.blocks = blocks.max(1);
+        self
+    }
+
+    /// Enqueues the Gram matrices of all units: one pass over the vectors.
+    pub fn gram(&self, stream: &Stream, launch: &Gram<'_>) -> Result<()> {
+        check_pair("gram", launch.radix)?;
+        let words = layout::record_words(launch.radix);
+        need("gram", "vectors", launch.vectors, launch.radix as u64, 8)?;
+        need("gram", "segments", launch.segments, launch.segment_count, SEGMENT)?;
+        need("gram", "partials", launch.partials, launch.unit_count, 4 * words)?;
+        self.launch(
+            stream,
+            &self.gram,
+            launch.unit_count,
+            &[
+                Argument::Span(launch.vectors),
+                Argument::Span(launch.segments),
+                Argument::Span(launch.partials),
+                Argument::Value(launch.radix as u64),
+                Argument::Value(layout::DTYPE_FLOAT),
+                Argument::Value(launch.segment_count),
+                Argument::Value(launch.unit_count),
+            ],
+        )
+    }
+
+    /// Enqueues the sums of the records of units, one for each segment.
+    pub fn fold(&self, stream: &Stream, launch: &Fold<'_>) -> Result<()> {
+        check_pair("fold", launch.radix)?;
+        let record = 4 * layout::record_words(launch.radix);
+        need("fold", "segments", launch.segments, launch.segment_count, SEGMENT)?;
+        need("fold", "records", launch.records, launch.segment_count, record)?;
+        self.launch(
+            stream,
+            &self.fold,
+            launch.segment_count,
+            &[
+                Argument::Span(launch.partials),
+                Argument::Span(launch.segments),
+                Argument::Span(launch.records),
+                Argument::Value(launch.radix as u64),
+                Argument::Value(launch.segment_count),
+            ],
+        )
+    }
+
+    /// Enqueues the weights of all tensors.
+    pub fn coefficients(&self, stream: &Stream, launch: &Coefficients<'_>) -> Result<()> {
+        check_pair("coefficients", launch.radix)?;
+        let entry = 4 * layout::COEFFICIENT_WORDS;
+        need("coefficients", "refs", launch.refs, launch.tensor_count, REFERENCE)?;
+        need("coefficients", "out", launch.out, launch.tensor_count, entry)?;
+        self.launch(
+            stream,
+            &self.coefficients,
+            launch.tensor_count,
+            &[
+                Argument::Span(launch.records),
+                Argument::Span(launch.refs),
+                Argument::Span(launch.indices),
+                Argument::Span(launch.out),
+                Argument::Value(launch.radix as u64),
+                Argument::Value(launch.tensor_count),
+            ],
+        )
+    }
+
+    /// Enqueues the weighted sum of the vectors: one pass over memory.
+    pub fn weighted_sum(&self, stream: &Stream, launch: &WeightedSum<'_>) -> Result<()> {
+        layout::check_radix(launch.radix, "weighted_sum")?;
+        need("weighted_sum", "vectors", launch.vectors, launch.radix as u64, 8)?;
+        need("weighted_sum", "segments", launch.segments, launch.segment_count, SEGMENT)?;
+        self.launch(
+            stream,
+            &self.weighted_sum,
+            launch.unit_count,
+            &[
+                Argument::Span(launch.vectors),
+                Argument::Span(launch.segments),
+                Argument::Span(launch.coefficients),
+                Argument::Span(launch.out),
+                Argument::Value(launch.radix as u64),
+                Argument::Value(layout::DTYPE_FLOAT),
+                Argument::Value(launch.segment_count),
+                Argument::Value(launch.unit_count),
+            ],
+        )
+    }
+
+    /// Spreads `items` over the blocks; nothing to do is nothing to launch.
+    fn launch(
+        &self,
+        stream: &Stream,
+        function: &Function,
+        items: u64,
+        arguments: &[Argument<'_>],
+    ) -> Result<()> {
+        let blocks = u32::try_from(items).unwrap_or(u32::MAX).min(self.blocks);
+        if blocks == 0 {
+            return Ok(());
+        }
+        stream.launch(function, blocks, arguments)
+    }
+}
+
+const SEGMENT: usize = size_of::<layout::Segment>();
+const REFERENCE: usize = size_of::<layout::Reference>();
+
+/// Kernels of the Gram matrix take two vectors so far.
+fn check_pair(kernel: &str, radix: usize) -> Result<()> {
+    layout::check_radix(radix, kernel)?;
+    if radix != 2 {
+        return Err(Error::unsupported(format!(
+            "{kernel}: radix {radix}; only radix 2 is supported yet"
+        )));
+    }
+    Ok(())
+}
+
+/// Checks that `span` holds `count` entries of `bytes`.
+fn need(kernel: &str, name: &str, span: &Span, count: u64, bytes: usize) -> Result<()> {
+    let needed = u128::from(count) * bytes as u128;
+    if (span.len() as u128) < needed {
+        return Err(Error::invalid(format!(
+            "{kernel}: {name} has {} bytes, {count} entries of {bytes} need {needed}",
+            span.len()
+        )));
+    }
+    Ok(())
+}
+
+/// The kernel binary to load.
+fn binary(kind: Kind, named: Option<std::ffi::OsString>) -> Result<PathBuf> {
+    if let Some(path) = named.filter(|path| !path.is_empty()).map(PathBuf::from) {
+        if !path.is_absolute() {
+            return Err(Error::invalid(format!(
+                "{KERNELS_VARIABLE} must be an absolute path, not {}",
+                path.display()
+            )));
+        }
+        return Ok(path);
+    }
+    match kind {
+        Kind::Mock => Ok(cache::unpack(&[("adasum_kernels.o", TWIN)])?.join("adasum_kernels.o")),
+        Kind::Cann => Err(Error::unsupported(format!(
+            "no kernel binary for this device: build csrc/kernels with the CANN toolkit and set {KERNELS_VARIABLE} \
+             to the absolute path of the result"
+        ))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::ErrorKind;
+
+    #[test]
+    fn a_real_device_needs_a_built_binary() {
+        let error = binary(Kind::Cann, None).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Unsupported);
+        assert!(error.to_string().contains("ADASUM_KERNELS"), "{error}");
+        let path = binary(Kind::Cann, Some("/opt/kernels.o".into())).unwrap();
+        assert_eq!(path, Path::new("/opt/kernels.o"));
+    }
+
+    #[test]
+    fn the_binary_is_named_by_an_absolute_path() {
+        let error = binary(Kind::Mock, Some("kernels.o".into())).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::InvalidArgument);
+        assert!(error.to_string().contains("absolute"), "{error}");
+    }
+}

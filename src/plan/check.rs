@@ -1,0 +1,384 @@
+//! Proof that the plans of all ranks fit together.
+//!
+//! The check does not repeat how plans are made. It follows them step by step as the machines would: who
+//! holds which range of which vector, who sends what to whom, and whether both sides agree.
+
+use super::{Combine, Exchange, Group, Plan, Range, Transfer};
+use crate::error::{Error, ErrorKind, Result};
+
+/// Checks the plans of all ranks of a world together; `plans[r]` must be rank r's.
+///
+/// Holds if in every step each send meets exactly one receive of the same range and operand and the sender
+/// holds what it sends, if each combine has every operand on its whole slice, if adjacent subtrees are
+/// merged in order until all servers are in one, if slices tile the buffer within each scalar group and
+/// all members name the same group, and if at the end every rank holds the whole result.
+pub fn check(plans: &[Plan]) -> Result<()> {
+    let mut state = State::new(plans)?;
+    state.mean()?;
+    for round in 0..state.rounds {
+        state.round(round)?;
+    }
+    state.all_servers_merged()?;
+    for step in 0..state.rounds {
+        state.gather(&format!("return {step}"), |plan| plan.returns.get(step))?;
+    }
+    state.gather("gather in the server", |plan| plan.gather.as_ref())?;
+    state.whole_result()
+}
+
+/// What the ranks hold after the steps so far.
+struct State<'a> {
+    plans: &'a [Plan],
+    rounds: usize,
+    whole: Range,
+    /// Range of the fused buffer in which each rank's vector is valid.
+    held: Vec<Range>,
+    /// Servers `.0..=.1` whose gradients are in the rank's vector.
+    servers: Vec<(u32, u32)>,
+}
+
+impl<'a> State<'a> {
+    fn new(plans: &'a [Plan]) -> Result<Self> {
+        let first = plans
+            .first()
+            .ok_or_else(|| broken("no plans were given".to_owned()))?;
+        if plans.len() != first.shape.size() as usize {
+            return Err(broken(format!(
+                "{} plans for {} ranks",
+                plans.len(),
+                first.shape.size()
+            )));
+        }
+        for (rank, plan) in plans.iter().enumerate() {
+            let same = plan.rank as usize == rank
+                && plan.shape == first.shape
+                && plan.elements == first.elements
+                && plan.mean.is_some() == first.mean.is_some()
+                && plan.gather.is_some() == first.gather.is_some()
+                && plan.rounds.len() == first.rounds.len()
+                && plan.returns.len() == first.rounds.len();
+            if !same {
+                return Err(broken(format!(
+                    "rank {rank}'s plan has another rank, shape, length or number of steps than rank 0's"
+                )));
+            }
+        }
+        let whole = Range::new(0, first.elements);
+        Ok(State {
+            plans,
+            rounds: first.rounds.len(),
+            whole,
+            held: vec![whole; plans.len()],
+            servers: plans
+                .iter()
+                .map(|plan| {
+                    let server = plan.shape.server(plan.rank);
+                    (server, server)
+                })
+                .collect(),
+        })
+    }
+
+    /// Step 1: chunks of the mean of a server.
+    fn mean(&mut self) -> Result<()> {
+        if self.plans[0].mean.is_none() {
+            return if self.plans[0].shape.locals == 1 {
+                Ok(())
+            } else {
+                Err(broken("several ranks a server, but no in-server mean".to_owned()))
+            };
+        }
+        let step = "in-server mean";
+        let combine = |plan: &'a Plan| plan.mean.as_ref();
+        self.exchange(step, |plan| combine(plan).map(|c| &c.exchange))?;
+        for plan in self.plans {
+            let Some(mean) = combine(plan) else { continue };
+            let shape = plan.shape;
+            operands_cover(step, plan.rank, mean, |peer| {
+                (shape.server(peer) == shape.server(plan.rank)).then(|| shape.local(peer))
+            })?;
+            if mean.operands != shape.locals || mean.own != shape.local(plan.rank) {
+                return Err(broken(format!(
+                    "{step}: rank {} combines {} vectors with its own as number {}, but is local {} of {}",
+                    plan.rank,
+                    mean.operands,
+                    mean.own,
+                    shape.local(plan.rank),
+                    shape.locals
+                )));
+            }
+        }
+        for (held, plan) in self.held.iter_mut().zip(self.plans) {
+            *held = plan.mean.as_ref().map_or(*held, |mean| mean.slice);
+        }
+        for server in 0..self.plans[0].shape.servers {
+            let group = Group {
+                first: self.plans[0].shape.rank(server, 0),
+                count: self.plans[0].shape.locals,
+                stride: 1,
+            };
+            self.tiles(step, group, self.whole)?;
+        }
+        Ok(())
+    }
+
+    /// Step 2: one merge of subtrees.
+    fn round(&mut self, index: usize) -> Result<()> {
+        let step = format!("round {index}");
+        self.exchange(&step, |plan| {
+            plan.rounds.get(index).map(|r| &r.combine.exchange)
+        })?;
+        let mut merged = Vec::with_capacity(self.plans.len());
+        for plan in self.plans {
+            merged.push(self.merge(&step, index, plan)?);
+        }
+        for (rank, plan) in self.plans.iter().enumerate() {
+            let slice = plan.rounds[index].combine.slice;
+            if !self.held[rank].contains(slice) {
+                return Err(broken(format!(
+                    "{step}: rank {rank} is to own {slice}, but its own vector is {}",
+                    self.held[rank]
+                )));
+            }
+        }
+        for (held, plan) in self.held.iter_mut().zip(self.plans) {
+            *held = plan.rounds[index].combine.slice;
+        }
+        self.servers = merged;
+        self.scalar_groups(&step, index)
+    }
+
+    /// Checks one rank's members and operands; returns the servers in its vector afterwards.
+    fn merge(&self, step: &str, index: usize, plan: &Plan) -> Result<(u32, u32)> {
+        let round = &plan.rounds[index];
+        let rank = plan.rank;
+        let shape = plan.shape;
+        if round.members.len() != round.combine.operands as usize {
+            return Err(broken(format!(
+                "{step}: rank {rank} has {} subtrees for radix {}",
+                round.members.len(),
+                round.combine.operands
+            )));
+        }
+        let mut next = None;
+        for (number, subtree) in round.members.iter().enumerate() {
+            let servers = self.servers[subtree.first as usize];
+            let expected: Vec<u32> = (servers.0..=servers.1)
+                .map(|server| shape.rank(server, shape.local(rank)))
+                .collect();
+            if !subtree.ranks().eq(expected.iter().copied()) {
+                return Err(broken(format!(
+                    "{step}: rank {rank}'s subtree {number} is {subtree:?}, but the merged servers there are {}..={}",
+                    servers.0, servers.1
+                )));
+            }
+            if next.is_some_and(|next| next != servers.0) {
+                return Err(broken(format!(
+                    "{step}: rank {rank}'s subtree {number} starts at server {}, not next to the one before",
+                    servers.0
+                )));
+            }
+            next = Some(servers.1 + 1);
+        }
+        let own = round.members.iter().position(|m| m.index_of(rank).is_some());
+        if own != Some(round.combine.own as usize) {
+            return Err(broken(format!(
+                "{step}: rank {rank} takes its vector as number {}, but is not in that subtree",
+                round.combine.own
+            )));
+        }
+        operands_cover(step, rank, &round.combine, |peer| {
+            let number = round.members.iter().position(|m| m.index_of(peer).is_some());
+            number.and_then(|number| u32::try_from(number).ok())
+        })?;
+        let first = round.members.first().map_or(rank, |m| m.first);
+        Ok((
+            self.servers[first as usize].0,
+            next.map_or(0, |next| next - 1),
+        ))
+    }
+
+    /// All holders of slices of one merged subtree name the same group, and their slices are the buffer.
+    fn scalar_groups(&self, step: &str, index: usize) -> Result<()> {
+        for plan in self.plans {
+            let group = plan.rounds[index].scalars;
+            let (low, high) = self.servers[plan.rank as usize];
+            let expected = Group {
+                first: plan.shape.rank(low, 0),
+                count: (high - low + 1) * plan.shape.locals,
+                stride: 1,
+            };
+            if group != expected {
+                return Err(broken(format!(
+                    "{step}: rank {} sums scalars over {group:?}, but {expected:?} hold its vectors",
+                    plan.rank
+                )));
+            }
+            if group.first == plan.rank {
+                self.tiles(step, group, self.whole)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn all_servers_merged(&self) -> Result<()> {
+        let last = self.plans[0].shape.servers - 1;
+        match self.servers.iter().position(|&servers| servers != (0, last)) {
+            None => Ok(()),
+            Some(rank) => Err(broken(format!(
+                "after the last round rank {rank} has only servers {}..={}",
+                self.servers[rank].0, self.servers[rank].1
+            ))),
+        }
+    }
+
+    /// A step of the way back: what is received extends what is held.
+    fn gather(
+        &mut self,
+        step: &str,
+        exchange: impl Fn(&'a Plan) -> Option<&'a Exchange>,
+    ) -> Result<()> {
+        self.exchange(step, &exchange)?;
+        for (rank, plan) in self.plans.iter().enumerate() {
+            let Some(exchange) = exchange(plan) else { continue };
+            let mut parts = vec![self.held[rank]];
+            parts.extend(exchange.receives.iter().map(|receive| receive.range));
+            self.held[rank] = joined(&mut parts).ok_or_else(|| {
+                broken(format!(
+                    "{step}: what rank {rank} holds and receives does not join without gap or overlap"
+                ))
+            })?;
+        }
+        Ok(())
+    }
+
+    fn whole_result(&self) -> Result<()> {
+        match self.held.iter().position(|&held| held != self.whole) {
+            None => Ok(()),
+            Some(rank) => Err(broken(format!(
+                "rank {rank} ends with {} of the result {}",
+                self.held[rank], self.whole
+            ))),
+        }
+    }
+
+    /// Every send meets one receive, and senders hold what they send.
+    fn exchange(
+        &self,
+        step: &str,
+        exchange: impl Fn(&'a Plan) -> Option<&'a Exchange>,
+    ) -> Result<()> {
+        let mut sends = 0;
+        let mut receives = 0;
+        for (rank, plan) in self.plans.iter().enumerate() {
+            let Some(mine) = exchange(plan) else { continue };
+            one_transfer_a_peer(step, plan.rank, &mine.sends, self.plans.len())?;
+            one_transfer_a_peer(step, plan.rank, &mine.receives, self.plans.len())?;
+            sends += mine.sends.len();
+            receives += mine.receives.len();
+            for send in &mine.sends {
+                if !self.held[rank].contains(send.range) {
+                    return Err(broken(format!(
+                        "{step}: rank {rank} is to send {} to rank {}, but holds {}",
+                        send.range, send.peer, self.held[rank]
+                    )));
+                }
+                let met = exchange(&self.plans[send.peer as usize]).is_some_and(|theirs| {
+                    let receives = &theirs.receives;
+                    receives
+                        .binary_search_by_key(&plan.rank, |receive| receive.peer)
+                        .is_ok_and(|at| {
+                            receives[at].range == send.range && receives[at].operand == send.operand
+                        })
+                });
+                if !met {
+                    return Err(broken(format!(
+                        "{step}: rank {rank} sends {} as operand {} to rank {}, which does not receive that",
+                        send.range, send.operand, send.peer
+                    )));
+                }
+            }
+        }
+        // Peers are unique on both sides and every send has its receive: equal numbers leave none over.
+        if sends == receives {
+            Ok(())
+        } else {
+            Err(broken(format!("{step}: {sends} sends, but {receives} receives")))
+        }
+    }
+
+    /// The ranges held by `group` are `whole`, without gap or overlap.
+    fn tiles(&self, step: &str, group: Group, whole: Range) -> Result<()> {
+        let mut parts: Vec<Range> = group.ranks().map(|rank| self.held[rank as usize]).collect();
+        if joined(&mut parts) == Some(whole) {
+            Ok(())
+        } else {
+            Err(broken(format!(
+                "{step}: the slices of ranks {group:?} do not tile {whole}"
+            )))
+        }
+    }
+}
+
+/// Each operand but the own one comes from its subtree and covers the slice.
+fn operands_cover(
+    step: &str,
+    rank: u32,
+    combine: &Combine,
+    operand_of: impl Fn(u32) -> Option<u32>,
+) -> Result<()> {
+    let mut parts: Vec<Vec<Range>> = vec![Vec::new(); combine.operands as usize];
+    for receive in &combine.exchange.receives {
+        if operand_of(receive.peer) != Some(receive.operand) {
+            return Err(broken(format!(
+                "{step}: rank {rank} takes data of rank {} for operand {}, which that rank does not hold",
+                receive.peer, receive.operand
+            )));
+        }
+        parts[receive.operand as usize].push(receive.range);
+    }
+    for (operand, parts) in parts.iter_mut().enumerate() {
+        // The own operand is in place, and nothing is sent for an empty slice.
+        let complete = if operand == combine.own as usize || combine.slice.is_empty() {
+            parts.is_empty()
+        } else {
+            joined(parts) == Some(combine.slice)
+        };
+        if !complete {
+            return Err(broken(format!(
+                "{step}: operand {operand} of rank {rank} is not complete on {}",
+                combine.slice
+            )));
+        }
+    }
+    Ok(())
+}
+
+fn one_transfer_a_peer(step: &str, rank: u32, transfers: &[Transfer], ranks: usize) -> Result<()> {
+    let ascending = transfers.windows(2).all(|pair| pair[0].peer < pair[1].peer);
+    let valid = transfers.iter().all(|transfer| {
+        (transfer.peer as usize) < ranks && transfer.peer != rank && !transfer.range.is_empty()
+    });
+    if ascending && valid {
+        Ok(())
+    } else {
+        Err(broken(format!(
+            "{step}: the peers of rank {rank} are not distinct other ranks in ascending order with data"
+        )))
+    }
+}
+
+/// The union of ranges that meet without gap or overlap; empty ones do not count.
+fn joined(parts: &mut Vec<Range>) -> Option<Range> {
+    parts.retain(|part| !part.is_empty());
+    parts.sort_unstable_by_key(|part| part.start());
+    let meet = parts.windows(2).all(|pair| pair[0].end() == pair[1].start());
+    match (parts.first(), parts.last()) {
+        (Some(first), Some(last)) => meet.then(|| Range::new(first.start(), last.end())),
+        _ => Some(Range::default()),
+    }
+}
+
+fn broken(message: String) -> Error {
+    Error::new(ErrorKind::Mismatch, format!("plan: {message}"))
+}

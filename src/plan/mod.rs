@@ -1,0 +1,19 @@
+//! What every rank does in a reduction, as pure data.
+//!
+//! A [`Layout`] places the tensors in one fused buffer. [`Plan::new`] then says, for one rank, which ranges
+//! it sends to and receives from whom in each step, what it owns afterwards and with whom it sums scalars.
+//! [`check`] takes the plans of all ranks and proves that they fit together.
+//!
+//! Nothing here touches a device, a file or another rank: the same inputs give the same plan everywhere.
+
+mod check;
+mod fingerprint;
+mod layout;
+mod range;
+mod rounds;
+
+pub use check::check;
+pub use fingerprint::fingerprint;
+pub use layout::{DType, Layout, Segment, TensorSpec, UNIT};
+pub use range::Range;
+pub use rounds::{Combine, Exchange, Group, Plan, Round, Shape, Transfer};

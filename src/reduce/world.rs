@@ -1,0 +1,276 @@
+//! This rank's live membership of a world: device, stream, communicators.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use sha1::{Digest, Sha1};
+
+use crate::ascend::{Buffer, Comm, CommConfig, DataType, Device, Event, ReduceOp, RootInfo, Span, Stream};
+use crate::error::{Context, Error, ErrorKind, Result};
+use crate::kernel::Kernels;
+use crate::plan::{Group, Shape};
+use crate::topo::Cluster;
+
+/// The live membership of one rank.
+///
+/// Clones share it. Everything that is enqueued through a world runs on its own stream in the order of the
+/// calls, joined to the caller's stream by events, so that all ranks issue the operations of their
+/// communicators in one order. The caller keeps its own collectives on this device out of that order.
+#[derive(Clone)]
+pub struct World {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    device: Device,
+    shape: Shape,
+    rank: u32,
+    kernels: Kernels,
+    queue: Mutex<Queue>,
+    // Sub-communicators go before the communicator that they were made from.
+    groups: Mutex<HashMap<Group, Arc<Comm>>>,
+    comm: Comm,
+}
+
+/// The world's stream and the events that join it to a caller's.
+struct Queue {
+    stream: Stream,
+    begin: Event,
+    end: Event,
+}
+
+impl World {
+    /// Joins the world of a rank table as the cluster's own rank.
+    ///
+    /// Collective: every rank of the table must call it. Opens the device that the table gives this rank.
+    pub fn from_cluster(cluster: &Cluster) -> Result<Self> {
+        let shape = Shape::new(cluster.servers(), cluster.locals()?)?;
+        let rank = cluster.rank();
+        let device = Device::open(cluster.device_id(rank)?)?;
+        let comm =
+            Comm::from_rank_table(&device, cluster.table_path(), rank, &CommConfig::default())
+                .context(|| format!("rank {rank} of {}", shape.size()))?;
+        World::new(device, comm, shape)
+    }
+
+    /// Joins the world that one rank made `root` for, as `rank` of `size` with `locals` ranks a server.
+    ///
+    /// Collective: all ranks must call it with the same `root`, `size` and `locals`.
+    pub fn from_root_info(
+        device: Device,
+        root: &RootInfo,
+        size: u32,
+        rank: u32,
+        locals: u32,
+    ) -> Result<Self> {
+        if locals == 0 || !size.is_multiple_of(locals) {
+            return Err(Error::invalid(format!(
+                "{size} ranks are not a whole number of servers of {locals}"
+            )));
+        }
+        let shape = Shape::new(size / locals, locals)?;
+        let comm = Comm::from_root_info(&device, root, size, rank, &CommConfig::default())
+            .context(|| format!("rank {rank} of {size}"))?;
+        World::new(device, comm, shape)
+    }
+
+    fn new(device: Device, comm: Comm, shape: Shape) -> Result<Self> {
+        let queue = Queue {
+            stream: Stream::new(&device)?,
+            begin: Event::new(&device)?,
+            end: Event::new(&device)?,
+        };
+        Ok(World {
+            inner: Arc::new(Inner {
+                rank: comm.rank(),
+                kernels: Kernels::load(&device)?,
+                queue: Mutex::new(queue),
+                groups: Mutex::new(HashMap::new()),
+                device,
+                shape,
+                comm,
+            }),
+        })
+    }
+
+    /// This rank.
+    pub fn rank(&self) -> u32 {
+        self.inner.rank
+    }
+
+    /// Number of ranks.
+    pub fn size(&self) -> u32 {
+        self.inner.shape.size()
+    }
+
+    /// Number of servers, S.
+    pub fn servers(&self) -> u32 {
+        self.inner.shape.servers
+    }
+
+    /// Ranks of each server, D.
+    pub fn locals(&self) -> u32 {
+        self.inner.shape.locals
+    }
+
+    /// The device of this rank.
+    pub fn device(&self) -> &Device {
+        &self.inner.device
+    }
+
+    /// Holds back `stream` until every rank has come to its barrier; the host goes on.
+    ///
+    /// Collective and stream-ordered.
+    pub fn barrier(&self, stream: &Stream) -> Result<()> {
+        self.enqueue(stream, |queue| self.inner.comm.barrier(queue))
+    }
+
+    /// Sums `values` (f32) over all ranks in place; for figures like a loss, not for AdaSum.
+    ///
+    /// Collective and stream-ordered. Makes no claim of determinism: HCCL chooses the order of the sum.
+    pub fn all_reduce_sum(&self, values: &Span, stream: &Stream) -> Result<()> {
+        self.enqueue(stream, |queue| {
+            self.inner
+                .comm
+                .all_reduce(values, values, DataType::F32, ReduceOp::Sum, queue)
+        })
+    }
+
+    /// Leaves the world. Every reducer and clone must be gone; all ranks should call it.
+    pub fn finish(self) -> Result<()> {
+        let inner = Arc::try_unwrap(self.inner).map_err(|shared| {
+            Error::new(
+                ErrorKind::InvalidState,
+                format!(
+                    "{} reducers or clones still use the world",
+                    Arc::strong_count(&shared) - 1
+                ),
+            )
+        })?;
+        let queue = inner
+            .queue
+            .into_inner()
+            .unwrap_or_else(PoisonError::into_inner);
+        queue.stream.synchronize()?;
+        let groups = inner
+            .groups
+            .into_inner()
+            .unwrap_or_else(PoisonError::into_inner);
+        for comm in groups.into_values().filter_map(Arc::into_inner) {
+            comm.destroy()?;
+        }
+        inner.comm.destroy()
+    }
+
+    /// Compares `digest` over all ranks; the error names those that differ from rank 0.
+    ///
+    /// Collective. Waits for all ranks, at most `timeout`.
+    pub(crate) fn agree(&self, digest: [u8; 20], timeout: Duration) -> Result<()> {
+        let device = self.device();
+        let mine = Buffer::from_slice(device, &digest)?.span();
+        let all = Buffer::new(device, digest.len() * self.size() as usize)?.span();
+        let stream = Stream::new(device)?;
+        self.enqueue(&stream, |queue| {
+            self.comm().all_gather(&mine, &all, DataType::U8, queue)
+        })?;
+        stream
+            .synchronize_timeout(timeout)
+            .context(|| format!("rank {}: waiting for the plans of all ranks", self.rank()))?;
+        let mut digests = vec![0_u8; all.len()];
+        all.read(&mut digests)?;
+        let different: Vec<usize> = digests
+            .chunks_exact(digest.len())
+            .enumerate()
+            .filter_map(|(rank, other)| (other != &digests[..digest.len()]).then_some(rank))
+            .collect();
+        if different.is_empty() {
+            return Ok(());
+        }
+        Err(Error::new(
+            ErrorKind::Mismatch,
+            format!("ranks {different:?} have other tensors or options than rank 0"),
+        ))
+    }
+
+    /// Waits until everything enqueued through this world is done, at most `timeout`.
+    pub(crate) fn drain(&self, timeout: Duration) -> Result<()> {
+        lock(&self.inner.queue).stream.synchronize_timeout(timeout)
+    }
+
+    pub(crate) fn shape(&self) -> Shape {
+        self.inner.shape
+    }
+
+    pub(crate) fn comm(&self) -> &Comm {
+        &self.inner.comm
+    }
+
+    pub(crate) fn kernels(&self) -> &Kernels {
+        &self.inner.kernels
+    }
+
+    /// The communicator of a group that this rank is in, made at the first request.
+    ///
+    /// All members must ask for their groups in the same order.
+    pub(crate) fn group(&self, group: Group) -> Result<Arc<Comm>> {
+        let mut groups = lock(&self.inner.groups);
+        if let Some(comm) = groups.get(&group) {
+            return Ok(Arc::clone(comm));
+        }
+        let index = group.index_of(self.rank()).ok_or_else(|| {
+            Error::invalid(format!("rank {} is not in {group:?}", self.rank()))
+        })?;
+        let members: Vec<u32> = group.ranks().collect();
+        let digest = group_digest(self.inner.comm.name(), &members);
+        let config = CommConfig {
+            name: Some(format!("adasum_{}", hex(&digest))),
+            // Only scalar records pass through; the vendor's default would take 400 MB of device memory.
+            buffer_mb: Some(1),
+            ..CommConfig::default()
+        };
+        let id = digest.iter().take(8).fold(0, |id, &byte| id << 8 | u64::from(byte));
+        let comm = self
+            .inner
+            .comm
+            .sub(&members, id, index, &config)
+            .context(|| format!("rank {}: group of ranks {members:?}", self.rank()))?;
+        let comm = Arc::new(comm);
+        groups.insert(group, Arc::clone(&comm));
+        Ok(comm)
+    }
+
+    /// Enqueues `work` on the world's stream, after what `caller` has queued so far and before what it
+    /// queues next.
+    pub(crate) fn enqueue(
+        &self,
+        caller: &Stream,
+        work: impl FnOnce(&Stream) -> Result<()>,
+    ) -> Result<()> {
+        let queue = lock(&self.inner.queue);
+        caller.record(&queue.begin)?;
+        queue.stream.wait(&queue.begin)?;
+        work(&queue.stream)?;
+        queue.stream.record(&queue.end)?;
+        caller.wait(&queue.end)
+    }
+}
+
+fn group_digest(world: &str, members: &[u32]) -> [u8; 20] {
+    let mut hash = Sha1::new();
+    hash.update(world.as_bytes());
+    hash.update(b" scalars");
+    for member in members {
+        hash.update(member.to_le_bytes());
+    }
+    hash.finalize().into()
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// A panic while a lock was held leaves nothing half-done here: each guarded value is changed in one step.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,1796 @@
+// Generated from csrc/cann by the test `bindings` (feature `bindgen`); do not edit.
+
+pub const ACL_MAJOR_VERSION: u32 = 1;
+pub const ACL_MINOR_VERSION: u32 = 16;
+pub const ACL_PATCH_VERSION: u32 = 0;
+pub const ACL_SUCCESS: u32 = 0;
+pub const ACL_RT_SUCCESS: u32 = 0;
+pub const ACL_ERROR_RT_PARAM_INVALID: u32 = 107000;
+pub const ACL_ERROR_RT_INVALID_DEVICEID: u32 = 107001;
+pub const ACL_ERROR_RT_CONTEXT_NULL: u32 = 107002;
+pub const ACL_ERROR_RT_STREAM_CONTEXT: u32 = 107003;
+pub const ACL_ERROR_RT_ADDR_UNALIGNED: u32 = 107008;
+pub const ACL_ERROR_RT_INVALID_HANDLE: u32 = 107017;
+pub const ACL_ERROR_RT_WAIT_TIMEOUT: u32 = 107019;
+pub const ACL_ERROR_RT_TASK_TIMEOUT: u32 = 107020;
+pub const ACL_ERROR_RT_DEVICE_TASK_ABORT: u32 = 107022;
+pub const ACL_ERROR_RT_STREAM_ABORT: u32 = 107023;
+pub const ACL_ERROR_RT_FEATURE_NOT_SUPPORT: u32 = 207000;
+pub const ACL_ERROR_RT_MEMORY_ALLOCATION: u32 = 207001;
+pub const ACL_ERROR_RT_MEMORY_FREE: u32 = 207002;
+pub const ACL_ERROR_RT_NO_DEVICE: u32 = 207004;
+pub const ACL_ERROR_RT_RESOURCE_ALLOC_FAIL: u32 = 207005;
+pub const ACL_ERROR_RT_NO_EVENT_RESOURCE: u32 = 207007;
+pub const ACL_ERROR_RT_NO_STREAM_RESOURCE: u32 = 207008;
+pub const ACL_ERROR_RT_NO_NOTIFY_RESOURCE: u32 = 207009;
+pub const ACL_ERROR_RT_DEVICE_OOM: u32 = 207018;
+pub const ACL_ERROR_RT_INTERNAL_ERROR: u32 = 507000;
+pub const ACL_ERROR_RT_TS_ERROR: u32 = 507001;
+pub const ACL_ERROR_RT_LOST_HEARTBEAT: u32 = 507010;
+pub const ACL_ERROR_RT_MODEL_EXECUTE: u32 = 507011;
+pub const ACL_ERROR_RT_SYS_DMA: u32 = 507013;
+pub const ACL_ERROR_RT_AICORE_TIMEOUT: u32 = 507014;
+pub const ACL_ERROR_RT_AICORE_EXCEPTION: u32 = 507015;
+pub const ACL_ERROR_RT_AICPU_EXCEPTION: u32 = 507018;
+pub const ACL_ERROR_RT_VECTOR_CORE_TIMEOUT: u32 = 507034;
+pub const ACL_ERROR_RT_VECTOR_CORE_EXCEPTION: u32 = 507035;
+pub const ACL_ERROR_RT_STREAM_SYNC_TIMEOUT: u32 = 507046;
+pub const ACL_ERROR_RT_EVENT_SYNC_TIMEOUT: u32 = 507047;
+pub const ACL_ERROR_RT_FFTS_PLUS_TIMEOUT: u32 = 507048;
+pub const ACL_ERROR_RT_FFTS_PLUS_EXCEPTION: u32 = 507049;
+pub const ACL_ERROR_RT_DEVICE_MEM_ERROR: u32 = 507053;
+pub const ACL_ERROR_RT_HBM_MULTI_BIT_ECC_ERROR: u32 = 507054;
+pub const ACL_EVENT_SYNC: u32 = 1;
+pub const ACL_EVENT_CAPTURE_STREAM_PROGRESS: u32 = 2;
+pub const ACL_EVENT_TIME_LINE: u32 = 8;
+pub const ACL_EVENT_DEVICE_USE_ONLY: u32 = 16;
+pub const ACL_EVENT_EXTERNAL: u32 = 32;
+pub const ACL_EVENT_IPC: u32 = 64;
+pub const ACL_STREAM_FAST_LAUNCH: u32 = 1;
+pub const ACL_STREAM_FAST_SYNC: u32 = 2;
+pub const ACL_PKG_VERSION_MAX_SIZE: u32 = 128;
+pub const ACL_PKG_VERSION_PARTS_MAX_SIZE: u32 = 64;
+#[repr(transparent)]
+#[derive(Debug, Copy, Clone, Hash, PartialEq, Eq)]
+pub struct aclError(pub ::core::ffi::c_int);
+pub type aclFloat16 = u16;
+#[repr(transparent)]
+#[derive(Debug, Copy, Clone, Hash, PartialEq, Eq)]
+pub struct aclrtContext(pub *mut ::core::ffi::c_void);
+#[repr(transparent)]
+#[derive(Debug, Copy, Clone, Hash, PartialEq, Eq)]
+pub struct aclrtStream(pub *mut ::core::ffi::c_void);
+#[repr(transparent)]
+#[derive(Debug, Copy, Clone, Hash, PartialEq, Eq)]
+pub struct aclrtEvent(pub *mut ::core::ffi::c_void);
+#[repr(transparent)]
+#[derive(Debug, Copy, Clone, Hash, PartialEq, Eq)]
+pub struct aclrtBinary(pub *mut ::core::ffi::c_void);
+#[repr(transparent)]
+#[derive(Debug, Copy, Clone, Hash, PartialEq, Eq)]
+pub struct aclrtBinHandle(pub *mut ::core::ffi::c_void);
+#[repr(transparent)]
+#[derive(Debug, Copy, Clone, Hash, PartialEq, Eq)]
+pub struct aclrtFuncHandle(pub *mut ::core::ffi::c_void);
+#[repr(transparent)]
+#[derive(Debug, Copy, Clone, Hash, PartialEq, Eq)]
+pub struct aclrtArgsHandle(pub *mut ::core::ffi::c_void);
+#[repr(transparent)]
+#[derive(Debug, Copy, Clone, Hash, PartialEq, Eq)]
+pub struct aclrtParamHandle(pub *mut ::core::ffi::c_void);
+pub const ACL_ERROR_NONE: ::core::ffi::c_int = 0;
+pub const ACL_ERROR_INVALID_PARAM: ::core::ffi::c_int = 100000;
+pub const ACL_ERROR_UNINITIALIZE: ::core::ffi::c_int = 100001;
+pub const ACL_ERROR_REPEAT_INITIALIZE: ::core::ffi::c_int = 100002;
+pub const ACL_ERROR_INVALID_FILE: ::core::ffi::c_int = 100003;
+pub const ACL_ERROR_REPEAT_FINALIZE: ::core::ffi::c_int = 100037;
+pub const ACL_ERROR_COMPILING_STUB_MODE: ::core::ffi::c_int = 100039;
+pub const ACL_ERROR_BAD_ALLOC: ::core::ffi::c_int = 200000;
+pub const ACL_ERROR_API_NOT_SUPPORT: ::core::ffi::c_int = 200001;
+pub const ACL_ERROR_INVALID_DEVICE: ::core::ffi::c_int = 200002;
+pub const ACL_ERROR_INVALID_RESOURCE_HANDLE: ::core::ffi::c_int = 200005;
+pub const ACL_ERROR_FEATURE_UNSUPPORTED: ::core::ffi::c_int = 200006;
+pub const ACL_ERROR_STORAGE_OVER_LIMIT: ::core::ffi::c_int = 300000;
+pub const ACL_ERROR_INTERNAL_ERROR: ::core::ffi::c_int = 500000;
+pub const ACL_ERROR_FAILURE: ::core::ffi::c_int = 500001;
+pub const ACL_ERROR_GE_FAILURE: ::core::ffi::c_int = 500002;
+pub const ACL_ERROR_RT_FAILURE: ::core::ffi::c_int = 500003;
+pub const ACL_ERROR_DRV_FAILURE: ::core::ffi::c_int = 500004;
+impl aclDataType {
+    pub const ACL_DT_UNDEFINED: aclDataType = aclDataType(-1);
+    pub const ACL_FLOAT: aclDataType = aclDataType(0);
+    pub const ACL_FLOAT16: aclDataType = aclDataType(1);
+    pub const ACL_INT8: aclDataType = aclDataType(2);
+    pub const ACL_INT32: aclDataType = aclDataType(3);
+    pub const ACL_UINT8: aclDataType = aclDataType(4);
+    pub const ACL_INT16: aclDataType = aclDataType(6);
+    pub const ACL_UINT16: aclDataType = aclDataType(7);
+    pub const ACL_UINT32: aclDataType = aclDataType(8);
+    pub const ACL_INT64: aclDataType = aclDataType(9);
+    pub const ACL_UINT64: aclDataType = aclDataType(10);
+    pub const ACL_DOUBLE: aclDataType = aclDataType(11);
+    pub const ACL_BOOL: aclDataType = aclDataType(12);
+    pub const ACL_BF16: aclDataType = aclDataType(27);
+}
+#[repr(transparent)]
+#[derive(Debug, Copy, Clone, Hash, PartialEq, Eq)]
+pub struct aclDataType(pub ::core::ffi::c_int);
+impl aclrtMemcpyKind {
+    pub const ACL_MEMCPY_HOST_TO_HOST: aclrtMemcpyKind = aclrtMemcpyKind(0);
+    pub const ACL_MEMCPY_HOST_TO_DEVICE: aclrtMemcpyKind = aclrtMemcpyKind(1);
+    pub const ACL_MEMCPY_DEVICE_TO_HOST: aclrtMemcpyKind = aclrtMemcpyKind(2);
+    pub const ACL_MEMCPY_DEVICE_TO_DEVICE: aclrtMemcpyKind = aclrtMemcpyKind(3);
+    pub const ACL_MEMCPY_DEFAULT: aclrtMemcpyKind = aclrtMemcpyKind(4);
+    pub const ACL_MEMCPY_HOST_TO_BUF_TO_DEVICE: aclrtMemcpyKind = aclrtMemcpyKind(5);
+    pub const ACL_MEMCPY_INNER_DEVICE_TO_DEVICE: aclrtMemcpyKind = aclrtMemcpyKind(6);
+    pub const ACL_MEMCPY_INTER_DEVICE_TO_DEVICE: aclrtMemcpyKind = aclrtMemcpyKind(7);
+}
+#[repr(transparent)]
+#[derive(Debug, Copy, Clone, Hash, PartialEq, Eq)]
+pub struct aclrtMemcpyKind(pub ::core::ffi::c_uint);
+impl aclrtMemMallocPolicy {
+    pub const ACL_MEM_MALLOC_HUGE_FIRST: aclrtMemMallocPolicy = aclrtMemMallocPolicy(0);
+    pub const ACL_MEM_MALLOC_HUGE_ONLY: aclrtMemMallocPolicy = aclrtMemMallocPolicy(1);
+    pub const ACL_MEM_MALLOC_NORMAL_ONLY: aclrtMemMallocPolicy = aclrtMemMallocPolicy(2);
+    pub const ACL_MEM_MALLOC_HUGE_FIRST_P2P: aclrtMemMallocPolicy = aclrtMemMallocPolicy(
+        3,
+    );
+    pub const ACL_MEM_MALLOC_HUGE_ONLY_P2P: aclrtMemMallocPolicy = aclrtMemMallocPolicy(
+        4,
+    );
+    pub const ACL_MEM_MALLOC_NORMAL_ONLY_P2P: aclrtMemMallocPolicy = aclrtMemMallocPolicy(
+        5,
+    );
+    pub const ACL_MEM_MALLOC_HUGE1G_ONLY: aclrtMemMallocPolicy = aclrtMemMallocPolicy(6);
+    pub const ACL_MEM_MALLOC_HUGE1G_ONLY_P2P: aclrtMemMallocPolicy = aclrtMemMallocPolicy(
+        7,
+    );
+}
+#[repr(transparent)]
+#[derive(Debug, Copy, Clone, Hash, PartialEq, Eq)]
+pub struct aclrtMemMallocPolicy(pub ::core::ffi::c_uint);
+impl aclrtMemAttr {
+    pub const ACL_DDR_MEM: aclrtMemAttr = aclrtMemAttr(0);
+    pub const ACL_HBM_MEM: aclrtMemAttr = aclrtMemAttr(1);
+}
+#[repr(transparent)]
+#[derive(Debug, Copy, Clone, Hash, PartialEq, Eq)]
+pub struct aclrtMemAttr(pub ::core::ffi::c_uint);
+impl aclrtRunMode {
+    pub const ACL_DEVICE: aclrtRunMode = aclrtRunMode(0);
+    pub const ACL_HOST: aclrtRunMode = aclrtRunMode(1);
+}
+#[repr(transparent)]
+#[derive(Debug, Copy, Clone, Hash, PartialEq, Eq)]
+pub struct aclrtRunMode(pub ::core::ffi::c_uint);
+impl aclrtEventStatus {
+    pub const ACL_EVENT_STATUS_COMPLETE: aclrtEventStatus = aclrtEventStatus(0);
+    pub const ACL_EVENT_STATUS_NOT_READY: aclrtEventStatus = aclrtEventStatus(1);
+    pub const ACL_EVENT_STATUS_RESERVED: aclrtEventStatus = aclrtEventStatus(2);
+}
+#[repr(transparent)]
+#[derive(Debug, Copy, Clone, Hash, PartialEq, Eq)]
+pub struct aclrtEventStatus(pub ::core::ffi::c_uint);
+impl aclrtEventRecordedStatus {
+    pub const ACL_EVENT_RECORDED_STATUS_NOT_READY: aclrtEventRecordedStatus = aclrtEventRecordedStatus(
+        0,
+    );
+    pub const ACL_EVENT_RECORDED_STATUS_COMPLETE: aclrtEventRecordedStatus = aclrtEventRecordedStatus(
+        1,
+    );
+}
+#[repr(transparent)]
+#[derive(Debug, Copy, Clone, Hash, PartialEq, Eq)]
+pub struct aclrtEventRecordedStatus(pub ::core::ffi::c_uint);
+impl aclrtEventWaitStatus {
+    pub const ACL_EVENT_WAIT_STATUS_COMPLETE: aclrtEventWaitStatus = aclrtEventWaitStatus(
+        0,
+    );
+    pub const ACL_EVENT_WAIT_STATUS_NOT_READY: aclrtEventWaitStatus = aclrtEventWaitStatus(
+        1,
+    );
+    pub const ACL_EVENT_WAIT_STATUS_RESERVED: aclrtEventWaitStatus = aclrtEventWaitStatus(
+        65535,
+    );
+}
+#[repr(transparent)]
+#[derive(Debug, Copy, Clone, Hash, PartialEq, Eq)]
+pub struct aclrtEventWaitStatus(pub ::core::ffi::c_uint);
+impl aclrtStreamStatus {
+    pub const ACL_STREAM_STATUS_COMPLETE: aclrtStreamStatus = aclrtStreamStatus(0);
+    pub const ACL_STREAM_STATUS_NOT_READY: aclrtStreamStatus = aclrtStreamStatus(1);
+    pub const ACL_STREAM_STATUS_RESERVED: aclrtStreamStatus = aclrtStreamStatus(65535);
+}
+#[repr(transparent)]
+#[derive(Debug, Copy, Clone, Hash, PartialEq, Eq)]
+pub struct aclrtStreamStatus(pub ::core::ffi::c_uint);
+impl aclrtCallbackBlockType {
+    pub const ACL_CALLBACK_NO_BLOCK: aclrtCallbackBlockType = aclrtCallbackBlockType(0);
+    pub const ACL_CALLBACK_BLOCK: aclrtCallbackBlockType = aclrtCallbackBlockType(1);
+}
+#[repr(transparent)]
+#[derive(Debug, Copy, Clone, Hash, PartialEq, Eq)]
+pub struct aclrtCallbackBlockType(pub ::core::ffi::c_uint);
+pub type aclrtCallback = ::core::option::Option<
+    unsafe extern "C" fn(userData: *mut ::core::ffi::c_void),
+>;
+pub type aclrtHostFunc = ::core::option::Option<
+    unsafe extern "C" fn(args: *mut ::core::ffi::c_void),
+>;
+impl aclDeviceInfo {
+    pub const ACL_DEVICE_INFO_UNDEFINED: aclDeviceInfo = aclDeviceInfo(-1);
+    pub const ACL_DEVICE_INFO_AI_CORE_NUM: aclDeviceInfo = aclDeviceInfo(0);
+    pub const ACL_DEVICE_INFO_VECTOR_CORE_NUM: aclDeviceInfo = aclDeviceInfo(1);
+    pub const ACL_DEVICE_INFO_L2_SIZE: aclDeviceInfo = aclDeviceInfo(2);
+}
+#[repr(transparent)]
+#[derive(Debug, Copy, Clone, Hash, PartialEq, Eq)]
+pub struct aclDeviceInfo(pub ::core::ffi::c_int);
+impl aclrtDevAttr {
+    pub const ACL_DEV_ATTR_AICORE_CORE_NUM: aclrtDevAttr = aclrtDevAttr(101);
+    pub const ACL_DEV_ATTR_CUBE_CORE_NUM: aclrtDevAttr = aclrtDevAttr(102);
+    pub const ACL_DEV_ATTR_VECTOR_CORE_NUM: aclrtDevAttr = aclrtDevAttr(201);
+    pub const ACL_DEV_ATTR_UBUF_PER_VECTOR_CORE: aclrtDevAttr = aclrtDevAttr(204);
+    pub const ACL_DEV_ATTR_TOTAL_GLOBAL_MEM_SIZE: aclrtDevAttr = aclrtDevAttr(301);
+    pub const ACL_DEV_ATTR_L2_CACHE_SIZE: aclrtDevAttr = aclrtDevAttr(302);
+    pub const ACL_DEV_ATTR_NPU_ARCH: aclrtDevAttr = aclrtDevAttr(601);
+}
+#[repr(transparent)]
+#[derive(Debug, Copy, Clone, Hash, PartialEq, Eq)]
+pub struct aclrtDevAttr(pub ::core::ffi::c_uint);
+impl aclCANNPackageName {
+    pub const ACL_PKG_NAME_CANN: aclCANNPackageName = aclCANNPackageName(0);
+    pub const ACL_PKG_NAME_RUNTIME: aclCANNPackageName = aclCANNPackageName(1);
+    pub const ACL_PKG_NAME_COMPILER: aclCANNPackageName = aclCANNPackageName(2);
+    pub const ACL_PKG_NAME_HCCL: aclCANNPackageName = aclCANNPackageName(3);
+    pub const ACL_PKG_NAME_TOOLKIT: aclCANNPackageName = aclCANNPackageName(4);
+    pub const ACL_PKG_NAME_OPP: aclCANNPackageName = aclCANNPackageName(5);
+    pub const ACL_PKG_NAME_OPP_KERNEL: aclCANNPackageName = aclCANNPackageName(6);
+    pub const ACL_PKG_NAME_DRIVER: aclCANNPackageName = aclCANNPackageName(7);
+}
+#[repr(transparent)]
+#[derive(Debug, Copy, Clone, Hash, PartialEq, Eq)]
+pub struct aclCANNPackageName(pub ::core::ffi::c_uint);
+#[repr(C)]
+#[derive(Debug, Copy, Clone, Hash, PartialEq, Eq)]
+pub struct aclCANNPackageVersion {
+    pub version: [::core::ffi::c_char; 128usize],
+    pub majorVersion: [::core::ffi::c_char; 64usize],
+    pub minorVersion: [::core::ffi::c_char; 64usize],
+    pub releaseVersion: [::core::ffi::c_char; 64usize],
+    pub patchVersion: [::core::ffi::c_char; 64usize],
+    pub reserved: [::core::ffi::c_char; 128usize],
+}
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    [
+        "Size of aclCANNPackageVersion",
+    ][::core::mem::size_of::<aclCANNPackageVersion>() - 512usize];
+    [
+        "Alignment of aclCANNPackageVersion",
+    ][::core::mem::align_of::<aclCANNPackageVersion>() - 1usize];
+    [
+        "Offset of field: aclCANNPackageVersion::version",
+    ][::core::mem::offset_of!(aclCANNPackageVersion, version) - 0usize];
+    [
+        "Offset of field: aclCANNPackageVersion::majorVersion",
+    ][::core::mem::offset_of!(aclCANNPackageVersion, majorVersion) - 128usize];
+    [
+        "Offset of field: aclCANNPackageVersion::minorVersion",
+    ][::core::mem::offset_of!(aclCANNPackageVersion, minorVersion) - 192usize];
+    [
+        "Offset of field: aclCANNPackageVersion::releaseVersion",
+    ][::core::mem::offset_of!(aclCANNPackageVersion, releaseVersion) - 256usize];
+    [
+        "Offset of field: aclCANNPackageVersion::patchVersion",
+    ][::core::mem::offset_of!(aclCANNPackageVersion, patchVersion) - 320usize];
+    [
+        "Offset of field: aclCANNPackageVersion::reserved",
+    ][::core::mem::offset_of!(aclCANNPackageVersion, reserved) - 384usize];
+};
+impl aclrtBinaryLoadOptionType {
+    pub const ACL_RT_BINARY_LOAD_OPT_LAZY_LOAD: aclrtBinaryLoadOptionType = aclrtBinaryLoadOptionType(
+        1,
+    );
+    pub const ACL_RT_BINARY_LOAD_OPT_LAZY_MAGIC: aclrtBinaryLoadOptionType = aclrtBinaryLoadOptionType(
+        2,
+    );
+    pub const ACL_RT_BINARY_LOAD_OPT_MAGIC: aclrtBinaryLoadOptionType = aclrtBinaryLoadOptionType(
+        2,
+    );
+    pub const ACL_RT_BINARY_LOAD_OPT_CPU_KERNEL_MODE: aclrtBinaryLoadOptionType = aclrtBinaryLoadOptionType(
+        3,
+    );
+}
+#[repr(transparent)]
+#[derive(Debug, Copy, Clone, Hash, PartialEq, Eq)]
+pub struct aclrtBinaryLoadOptionType(pub ::core::ffi::c_uint);
+#[repr(C)]
+#[derive(Copy, Clone)]
+pub union aclrtBinaryLoadOptionValue {
+    pub isLazyLoad: u32,
+    pub magic: u32,
+    pub cpuKernelMode: i32,
+    pub rsv: [u32; 4usize],
+}
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    [
+        "Size of aclrtBinaryLoadOptionValue",
+    ][::core::mem::size_of::<aclrtBinaryLoadOptionValue>() - 16usize];
+    [
+        "Alignment of aclrtBinaryLoadOptionValue",
+    ][::core::mem::align_of::<aclrtBinaryLoadOptionValue>() - 4usize];
+    [
+        "Offset of field: aclrtBinaryLoadOptionValue::isLazyLoad",
+    ][::core::mem::offset_of!(aclrtBinaryLoadOptionValue, isLazyLoad) - 0usize];
+    [
+        "Offset of field: aclrtBinaryLoadOptionValue::magic",
+    ][::core::mem::offset_of!(aclrtBinaryLoadOptionValue, magic) - 0usize];
+    [
+        "Offset of field: aclrtBinaryLoadOptionValue::cpuKernelMode",
+    ][::core::mem::offset_of!(aclrtBinaryLoadOptionValue, cpuKernelMode) - 0usize];
+    [
+        "Offset of field: aclrtBinaryLoadOptionValue::rsv",
+    ][::core::mem::offset_of!(aclrtBinaryLoadOptionValue, rsv) - 0usize];
+};
+#[repr(C)]
+#[derive(Copy, Clone)]
+pub struct aclrtBinaryLoadOption {
+    pub type_: aclrtBinaryLoadOptionType,
+    pub value: aclrtBinaryLoadOptionValue,
+}
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    [
+        "Size of aclrtBinaryLoadOption",
+    ][::core::mem::size_of::<aclrtBinaryLoadOption>() - 20usize];
+    [
+        "Alignment of aclrtBinaryLoadOption",
+    ][::core::mem::align_of::<aclrtBinaryLoadOption>() - 4usize];
+    [
+        "Offset of field: aclrtBinaryLoadOption::type_",
+    ][::core::mem::offset_of!(aclrtBinaryLoadOption, type_) - 0usize];
+    [
+        "Offset of field: aclrtBinaryLoadOption::value",
+    ][::core::mem::offset_of!(aclrtBinaryLoadOption, value) - 4usize];
+};
+#[repr(C)]
+#[derive(Debug, Copy, Clone, Hash, PartialEq, Eq)]
+pub struct aclrtBinaryLoadOptions {
+    pub options: *mut aclrtBinaryLoadOption,
+    pub numOpt: usize,
+}
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    [
+        "Size of aclrtBinaryLoadOptions",
+    ][::core::mem::size_of::<aclrtBinaryLoadOptions>() - 16usize];
+    [
+        "Alignment of aclrtBinaryLoadOptions",
+    ][::core::mem::align_of::<aclrtBinaryLoadOptions>() - 8usize];
+    [
+        "Offset of field: aclrtBinaryLoadOptions::options",
+    ][::core::mem::offset_of!(aclrtBinaryLoadOptions, options) - 0usize];
+    [
+        "Offset of field: aclrtBinaryLoadOptions::numOpt",
+    ][::core::mem::offset_of!(aclrtBinaryLoadOptions, numOpt) - 8usize];
+};
+impl aclrtLaunchKernelAttrId {
+    pub const ACL_RT_LAUNCH_KERNEL_ATTR_SCHEM_MODE: aclrtLaunchKernelAttrId = aclrtLaunchKernelAttrId(
+        1,
+    );
+    pub const ACL_RT_LAUNCH_KERNEL_ATTR_DYN_UBUF_SIZE: aclrtLaunchKernelAttrId = aclrtLaunchKernelAttrId(
+        2,
+    );
+    pub const ACL_RT_LAUNCH_KERNEL_ATTR_ENGINE_TYPE: aclrtLaunchKernelAttrId = aclrtLaunchKernelAttrId(
+        3,
+    );
+    pub const ACL_RT_LAUNCH_KERNEL_ATTR_BLOCKDIM_OFFSET: aclrtLaunchKernelAttrId = aclrtLaunchKernelAttrId(
+        4,
+    );
+    pub const ACL_RT_LAUNCH_KERNEL_ATTR_BLOCK_TASK_PREFETCH: aclrtLaunchKernelAttrId = aclrtLaunchKernelAttrId(
+        5,
+    );
+    pub const ACL_RT_LAUNCH_KERNEL_ATTR_DATA_DUMP: aclrtLaunchKernelAttrId = aclrtLaunchKernelAttrId(
+        6,
+    );
+    pub const ACL_RT_LAUNCH_KERNEL_ATTR_TIMEOUT: aclrtLaunchKernelAttrId = aclrtLaunchKernelAttrId(
+        7,
+    );
+    pub const ACL_RT_LAUNCH_KERNEL_ATTR_TIMEOUT_US: aclrtLaunchKernelAttrId = aclrtLaunchKernelAttrId(
+        8,
+    );
+}
+#[repr(transparent)]
+#[derive(Debug, Copy, Clone, Hash, PartialEq, Eq)]
+pub struct aclrtLaunchKernelAttrId(pub ::core::ffi::c_uint);
+impl aclrtEngineType {
+    pub const ACL_RT_ENGINE_TYPE_AIC: aclrtEngineType = aclrtEngineType(0);
+    pub const ACL_RT_ENGINE_TYPE_AIV: aclrtEngineType = aclrtEngineType(1);
+}
+#[repr(transparent)]
+#[derive(Debug, Copy, Clone, Hash, PartialEq, Eq)]
+pub struct aclrtEngineType(pub ::core::ffi::c_uint);
+#[repr(C)]
+#[derive(Debug, Copy, Clone, Hash, PartialEq, Eq)]
+pub struct aclrtTimeoutUs {
+    pub timeoutLow: u32,
+    pub timeoutHigh: u32,
+}
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    ["Size of aclrtTimeoutUs"][::core::mem::size_of::<aclrtTimeoutUs>() - 8usize];
+    ["Alignment of aclrtTimeoutUs"][::core::mem::align_of::<aclrtTimeoutUs>() - 4usize];
+    [
+        "Offset of field: aclrtTimeoutUs::timeoutLow",
+    ][::core::mem::offset_of!(aclrtTimeoutUs, timeoutLow) - 0usize];
+    [
+        "Offset of field: aclrtTimeoutUs::timeoutHigh",
+    ][::core::mem::offset_of!(aclrtTimeoutUs, timeoutHigh) - 4usize];
+};
+#[repr(C)]
+#[derive(Copy, Clone)]
+pub union aclrtLaunchKernelAttrValue {
+    pub schemMode: u8,
+    pub dynUBufSize: u32,
+    pub engineType: aclrtEngineType,
+    pub blockDimOffset: u32,
+    pub isBlockTaskPrefetch: u8,
+    pub isDataDump: u8,
+    pub timeout: u16,
+    pub timeoutUs: aclrtTimeoutUs,
+    pub rsv: [u32; 4usize],
+}
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    [
+        "Size of aclrtLaunchKernelAttrValue",
+    ][::core::mem::size_of::<aclrtLaunchKernelAttrValue>() - 16usize];
+    [
+        "Alignment of aclrtLaunchKernelAttrValue",
+    ][::core::mem::align_of::<aclrtLaunchKernelAttrValue>() - 4usize];
+    [
+        "Offset of field: aclrtLaunchKernelAttrValue::schemMode",
+    ][::core::mem::offset_of!(aclrtLaunchKernelAttrValue, schemMode) - 0usize];
+    [
+        "Offset of field: aclrtLaunchKernelAttrValue::dynUBufSize",
+    ][::core::mem::offset_of!(aclrtLaunchKernelAttrValue, dynUBufSize) - 0usize];
+    [
+        "Offset of field: aclrtLaunchKernelAttrValue::engineType",
+    ][::core::mem::offset_of!(aclrtLaunchKernelAttrValue, engineType) - 0usize];
+    [
+        "Offset of field: aclrtLaunchKernelAttrValue::blockDimOffset",
+    ][::core::mem::offset_of!(aclrtLaunchKernelAttrValue, blockDimOffset) - 0usize];
+    [
+        "Offset of field: aclrtLaunchKernelAttrValue::isBlockTaskPrefetch",
+    ][::core::mem::offset_of!(aclrtLaunchKernelAttrValue, isBlockTaskPrefetch) - 0usize];
+    [
+        "Offset of field: aclrtLaunchKernelAttrValue::isDataDump",
+    ][::core::mem::offset_of!(aclrtLaunchKernelAttrValue, isDataDump) - 0usize];
+    [
+        "Offset of field: aclrtLaunchKernelAttrValue::timeout",
+    ][::core::mem::offset_of!(aclrtLaunchKernelAttrValue, timeout) - 0usize];
+    [
+        "Offset of field: aclrtLaunchKernelAttrValue::timeoutUs",
+    ][::core::mem::offset_of!(aclrtLaunchKernelAttrValue, timeoutUs) - 0usize];
+    [
+        "Offset of field: aclrtLaunchKernelAttrValue::rsv",
+    ][::core::mem::offset_of!(aclrtLaunchKernelAttrValue, rsv) - 0usize];
+};
+#[repr(C)]
+#[derive(Copy, Clone)]
+pub struct aclrtLaunchKernelAttr {
+    pub id: aclrtLaunchKernelAttrId,
+    pub value: aclrtLaunchKernelAttrValue,
+}
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    [
+        "Size of aclrtLaunchKernelAttr",
+    ][::core::mem::size_of::<aclrtLaunchKernelAttr>() - 20usize];
+    [
+        "Alignment of aclrtLaunchKernelAttr",
+    ][::core::mem::align_of::<aclrtLaunchKernelAttr>() - 4usize];
+    [
+        "Offset of field: aclrtLaunchKernelAttr::id",
+    ][::core::mem::offset_of!(aclrtLaunchKernelAttr, id) - 0usize];
+    [
+        "Offset of field: aclrtLaunchKernelAttr::value",
+    ][::core::mem::offset_of!(aclrtLaunchKernelAttr, value) - 4usize];
+};
+#[repr(C)]
+#[derive(Debug, Copy, Clone, Hash, PartialEq, Eq)]
+pub struct aclrtLaunchKernelCfg {
+    pub attrs: *mut aclrtLaunchKernelAttr,
+    pub numAttrs: usize,
+}
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    [
+        "Size of aclrtLaunchKernelCfg",
+    ][::core::mem::size_of::<aclrtLaunchKernelCfg>() - 16usize];
+    [
+        "Alignment of aclrtLaunchKernelCfg",
+    ][::core::mem::align_of::<aclrtLaunchKernelCfg>() - 8usize];
+    [
+        "Offset of field: aclrtLaunchKernelCfg::attrs",
+    ][::core::mem::offset_of!(aclrtLaunchKernelCfg, attrs) - 0usize];
+    [
+        "Offset of field: aclrtLaunchKernelCfg::numAttrs",
+    ][::core::mem::offset_of!(aclrtLaunchKernelCfg, numAttrs) - 8usize];
+};
+pub struct Acl {
+    __library: ::libloading::Library,
+    pub aclInit: Result<
+        unsafe extern "C" fn(configPath: *const ::core::ffi::c_char) -> aclError,
+        ::libloading::Error,
+    >,
+    pub aclFinalize: Result<unsafe extern "C" fn() -> aclError, ::libloading::Error>,
+    pub aclGetRecentErrMsg: Result<
+        unsafe extern "C" fn() -> *const ::core::ffi::c_char,
+        ::libloading::Error,
+    >,
+    pub aclrtGetSocName: Result<
+        unsafe extern "C" fn() -> *const ::core::ffi::c_char,
+        ::libloading::Error,
+    >,
+    pub aclrtGetVersion: Result<
+        unsafe extern "C" fn(
+            majorVersion: *mut i32,
+            minorVersion: *mut i32,
+            patchVersion: *mut i32,
+        ) -> aclError,
+        ::libloading::Error,
+    >,
+    pub aclsysGetCANNVersion: Result<
+        unsafe extern "C" fn(
+            name: aclCANNPackageName,
+            version: *mut aclCANNPackageVersion,
+        ) -> aclError,
+        ::libloading::Error,
+    >,
+    pub aclGetDeviceCapability: Result<
+        unsafe extern "C" fn(
+            deviceId: u32,
+            deviceInfo: aclDeviceInfo,
+            value: *mut i64,
+        ) -> aclError,
+        ::libloading::Error,
+    >,
+    pub aclrtGetDeviceInfo: Result<
+        unsafe extern "C" fn(
+            deviceId: u32,
+            attr: aclrtDevAttr,
+            value: *mut i64,
+        ) -> aclError,
+        ::libloading::Error,
+    >,
+    pub aclrtSetDevice: Result<
+        unsafe extern "C" fn(deviceId: i32) -> aclError,
+        ::libloading::Error,
+    >,
+    pub aclrtResetDevice: Result<
+        unsafe extern "C" fn(deviceId: i32) -> aclError,
+        ::libloading::Error,
+    >,
+    pub aclrtGetDevice: Result<
+        unsafe extern "C" fn(deviceId: *mut i32) -> aclError,
+        ::libloading::Error,
+    >,
+    pub aclrtGetDeviceCount: Result<
+        unsafe extern "C" fn(count: *mut u32) -> aclError,
+        ::libloading::Error,
+    >,
+    pub aclrtSynchronizeDevice: Result<
+        unsafe extern "C" fn() -> aclError,
+        ::libloading::Error,
+    >,
+    pub aclrtSynchronizeDeviceWithTimeout: Result<
+        unsafe extern "C" fn(timeout: i32) -> aclError,
+        ::libloading::Error,
+    >,
+    pub aclrtCreateContext: Result<
+        unsafe extern "C" fn(context: *mut aclrtContext, deviceId: i32) -> aclError,
+        ::libloading::Error,
+    >,
+    pub aclrtDestroyContext: Result<
+        unsafe extern "C" fn(context: aclrtContext) -> aclError,
+        ::libloading::Error,
+    >,
+    pub aclrtSetCurrentContext: Result<
+        unsafe extern "C" fn(context: aclrtContext) -> aclError,
+        ::libloading::Error,
+    >,
+    pub aclrtGetCurrentContext: Result<
+        unsafe extern "C" fn(context: *mut aclrtContext) -> aclError,
+        ::libloading::Error,
+    >,
+    pub aclrtCreateStream: Result<
+        unsafe extern "C" fn(stream: *mut aclrtStream) -> aclError,
+        ::libloading::Error,
+    >,
+    pub aclrtCreateStreamWithConfig: Result<
+        unsafe extern "C" fn(
+            stream: *mut aclrtStream,
+            priority: u32,
+            flag: u32,
+        ) -> aclError,
+        ::libloading::Error,
+    >,
+    pub aclrtDestroyStream: Result<
+        unsafe extern "C" fn(stream: aclrtStream) -> aclError,
+        ::libloading::Error,
+    >,
+    pub aclrtDestroyStreamForce: Result<
+        unsafe extern "C" fn(stream: aclrtStream) -> aclError,
+        ::libloading::Error,
+    >,
+    pub aclrtStreamAbort: Result<
+        unsafe extern "C" fn(stream: aclrtStream) -> aclError,
+        ::libloading::Error,
+    >,
+    pub aclrtStreamQuery: Result<
+        unsafe extern "C" fn(
+            stream: aclrtStream,
+            status: *mut aclrtStreamStatus,
+        ) -> aclError,
+        ::libloading::Error,
+    >,
+    pub aclrtSynchronizeStream: Result<
+        unsafe extern "C" fn(stream: aclrtStream) -> aclError,
+        ::libloading::Error,
+    >,
+    pub aclrtSynchronizeStreamWithTimeout: Result<
+        unsafe extern "C" fn(stream: aclrtStream, timeout: i32) -> aclError,
+        ::libloading::Error,
+    >,
+    pub aclrtCreateEvent: Result<
+        unsafe extern "C" fn(event: *mut aclrtEvent) -> aclError,
+        ::libloading::Error,
+    >,
+    pub aclrtCreateEventWithFlag: Result<
+        unsafe extern "C" fn(event: *mut aclrtEvent, flag: u32) -> aclError,
+        ::libloading::Error,
+    >,
+    pub aclrtCreateEventExWithFlag: Result<
+        unsafe extern "C" fn(event: *mut aclrtEvent, flag: u32) -> aclError,
+        ::libloading::Error,
+    >,
+    pub aclrtDestroyEvent: Result<
+        unsafe extern "C" fn(event: aclrtEvent) -> aclError,
+        ::libloading::Error,
+    >,
+    pub aclrtRecordEvent: Result<
+        unsafe extern "C" fn(event: aclrtEvent, stream: aclrtStream) -> aclError,
+        ::libloading::Error,
+    >,
+    pub aclrtResetEvent: Result<
+        unsafe extern "C" fn(event: aclrtEvent, stream: aclrtStream) -> aclError,
+        ::libloading::Error,
+    >,
+    pub aclrtStreamWaitEvent: Result<
+        unsafe extern "C" fn(stream: aclrtStream, event: aclrtEvent) -> aclError,
+        ::libloading::Error,
+    >,
+    pub aclrtQueryEventStatus: Result<
+        unsafe extern "C" fn(
+            event: aclrtEvent,
+            status: *mut aclrtEventRecordedStatus,
+        ) -> aclError,
+        ::libloading::Error,
+    >,
+    pub aclrtQueryEventWaitStatus: Result<
+        unsafe extern "C" fn(
+            event: aclrtEvent,
+            status: *mut aclrtEventWaitStatus,
+        ) -> aclError,
+        ::libloading::Error,
+    >,
+    pub aclrtSynchronizeEvent: Result<
+        unsafe extern "C" fn(event: aclrtEvent) -> aclError,
+        ::libloading::Error,
+    >,
+    pub aclrtSynchronizeEventWithTimeout: Result<
+        unsafe extern "C" fn(event: aclrtEvent, timeout: i32) -> aclError,
+        ::libloading::Error,
+    >,
+    pub aclrtEventElapsedTime: Result<
+        unsafe extern "C" fn(
+            ms: *mut f32,
+            startEvent: aclrtEvent,
+            endEvent: aclrtEvent,
+        ) -> aclError,
+        ::libloading::Error,
+    >,
+    pub aclrtMalloc: Result<
+        unsafe extern "C" fn(
+            devPtr: *mut *mut ::core::ffi::c_void,
+            size: usize,
+            policy: aclrtMemMallocPolicy,
+        ) -> aclError,
+        ::libloading::Error,
+    >,
+    pub aclrtMallocAlign32: Result<
+        unsafe extern "C" fn(
+            devPtr: *mut *mut ::core::ffi::c_void,
+            size: usize,
+            policy: aclrtMemMallocPolicy,
+        ) -> aclError,
+        ::libloading::Error,
+    >,
+    pub aclrtFree: Result<
+        unsafe extern "C" fn(devPtr: *mut ::core::ffi::c_void) -> aclError,
+        ::libloading::Error,
+    >,
+    pub aclrtMallocHost: Result<
+        unsafe extern "C" fn(
+            hostPtr: *mut *mut ::core::ffi::c_void,
+            size: usize,
+        ) -> aclError,
+        ::libloading::Error,
+    >,
+    pub aclrtFreeHost: Result<
+        unsafe extern "C" fn(hostPtr: *mut ::core::ffi::c_void) -> aclError,
+        ::libloading::Error,
+    >,
+    pub aclrtMemcpy: Result<
+        unsafe extern "C" fn(
+            dst: *mut ::core::ffi::c_void,
+            destMax: usize,
+            src: *const ::core::ffi::c_void,
+            count: usize,
+            kind: aclrtMemcpyKind,
+        ) -> aclError,
+        ::libloading::Error,
+    >,
+    pub aclrtMemcpyAsync: Result<
+        unsafe extern "C" fn(
+            dst: *mut ::core::ffi::c_void,
+            destMax: usize,
+            src: *const ::core::ffi::c_void,
+            count: usize,
+            kind: aclrtMemcpyKind,
+            stream: aclrtStream,
+        ) -> aclError,
+        ::libloading::Error,
+    >,
+    pub aclrtMemset: Result<
+        unsafe extern "C" fn(
+            devPtr: *mut ::core::ffi::c_void,
+            maxCount: usize,
+            value: i32,
+            count: usize,
+        ) -> aclError,
+        ::libloading::Error,
+    >,
+    pub aclrtMemsetAsync: Result<
+        unsafe extern "C" fn(
+            devPtr: *mut ::core::ffi::c_void,
+            maxCount: usize,
+            value: i32,
+            count: usize,
+            stream: aclrtStream,
+        ) -> aclError,
+        ::libloading::Error,
+    >,
+    pub aclrtGetMemInfo: Result<
+        unsafe extern "C" fn(
+            attr: aclrtMemAttr,
+            free: *mut usize,
+            total: *mut usize,
+        ) -> aclError,
+        ::libloading::Error,
+    >,
+    pub aclrtLaunchCallback: Result<
+        unsafe extern "C" fn(
+            fn_: aclrtCallback,
+            userData: *mut ::core::ffi::c_void,
+            blockType: aclrtCallbackBlockType,
+            stream: aclrtStream,
+        ) -> aclError,
+        ::libloading::Error,
+    >,
+    pub aclrtLaunchHostFunc: Result<
+        unsafe extern "C" fn(
+            stream: aclrtStream,
+            fn_: aclrtHostFunc,
+            args: *mut ::core::ffi::c_void,
+        ) -> aclError,
+        ::libloading::Error,
+    >,
+    pub aclrtBinaryLoadFromFile: Result<
+        unsafe extern "C" fn(
+            binPath: *const ::core::ffi::c_char,
+            options: *mut aclrtBinaryLoadOptions,
+            binHandle: *mut aclrtBinHandle,
+        ) -> aclError,
+        ::libloading::Error,
+    >,
+    pub aclrtBinaryGetFunction: Result<
+        unsafe extern "C" fn(
+            binHandle: aclrtBinHandle,
+            kernelName: *const ::core::ffi::c_char,
+            funcHandle: *mut aclrtFuncHandle,
+        ) -> aclError,
+        ::libloading::Error,
+    >,
+    pub aclrtBinaryUnLoad: Result<
+        unsafe extern "C" fn(binHandle: aclrtBinHandle) -> aclError,
+        ::libloading::Error,
+    >,
+    pub aclrtKernelArgsInit: Result<
+        unsafe extern "C" fn(
+            funcHandle: aclrtFuncHandle,
+            argsHandle: *mut aclrtArgsHandle,
+        ) -> aclError,
+        ::libloading::Error,
+    >,
+    pub aclrtKernelArgsAppend: Result<
+        unsafe extern "C" fn(
+            argsHandle: aclrtArgsHandle,
+            param: *mut ::core::ffi::c_void,
+            paramSize: usize,
+            paramHandle: *mut aclrtParamHandle,
+        ) -> aclError,
+        ::libloading::Error,
+    >,
+    pub aclrtKernelArgsAppendPlaceHolder: Result<
+        unsafe extern "C" fn(
+            argsHandle: aclrtArgsHandle,
+            paramHandle: *mut aclrtParamHandle,
+        ) -> aclError,
+        ::libloading::Error,
+    >,
+    pub aclrtKernelArgsGetPlaceHolderBuffer: Result<
+        unsafe extern "C" fn(
+            argsHandle: aclrtArgsHandle,
+            paramHandle: aclrtParamHandle,
+            dataSize: usize,
+            bufferAddr: *mut *mut ::core::ffi::c_void,
+        ) -> aclError,
+        ::libloading::Error,
+    >,
+    pub aclrtKernelArgsFinalize: Result<
+        unsafe extern "C" fn(argsHandle: aclrtArgsHandle) -> aclError,
+        ::libloading::Error,
+    >,
+    pub aclrtLaunchKernelWithConfig: Result<
+        unsafe extern "C" fn(
+            funcHandle: aclrtFuncHandle,
+            numBlocks: u32,
+            stream: aclrtStream,
+            cfg: *mut aclrtLaunchKernelCfg,
+            argsHandle: aclrtArgsHandle,
+            reserve: *mut ::core::ffi::c_void,
+        ) -> aclError,
+        ::libloading::Error,
+    >,
+}
+impl Acl {
+    pub unsafe fn new<P>(path: P) -> Result<Self, ::libloading::Error>
+    where
+        P: AsRef<::std::ffi::OsStr>,
+    {
+        let path = path.as_ref();
+        let library = unsafe { ::libloading::Library::new(path) }?;
+        unsafe { Self::from_library(library) }
+    }
+    pub unsafe fn from_library<L>(library: L) -> Result<Self, ::libloading::Error>
+    where
+        L: Into<::libloading::Library>,
+    {
+        let __library = library.into();
+        let aclInit = unsafe { __library.get(b"aclInit\0") }.map(|sym| *sym);
+        let aclFinalize = unsafe { __library.get(b"aclFinalize\0") }.map(|sym| *sym);
+        let aclGetRecentErrMsg = unsafe { __library.get(b"aclGetRecentErrMsg\0") }
+            .map(|sym| *sym);
+        let aclrtGetSocName = unsafe { __library.get(b"aclrtGetSocName\0") }
+            .map(|sym| *sym);
+        let aclrtGetVersion = unsafe { __library.get(b"aclrtGetVersion\0") }
+            .map(|sym| *sym);
+        let aclsysGetCANNVersion = unsafe { __library.get(b"aclsysGetCANNVersion\0") }
+            .map(|sym| *sym);
+        let aclGetDeviceCapability = unsafe {
+            __library.get(b"aclGetDeviceCapability\0")
+        }
+            .map(|sym| *sym);
+        let aclrtGetDeviceInfo = unsafe { __library.get(b"aclrtGetDeviceInfo\0") }
+            .map(|sym| *sym);
+        let aclrtSetDevice = unsafe { __library.get(b"aclrtSetDevice\0") }
+            .map(|sym| *sym);
+        let aclrtResetDevice = unsafe { __library.get(b"aclrtResetDevice\0") }
+            .map(|sym| *sym);
+        let aclrtGetDevice = unsafe { __library.get(b"aclrtGetDevice\0") }
+            .map(|sym| *sym);
+        let aclrtGetDeviceCount = unsafe { __library.get(b"aclrtGetDeviceCount\0") }
+            .map(|sym| *sym);
+        let aclrtSynchronizeDevice = unsafe {
+            __library.get(b"aclrtSynchronizeDevice\0")
+        }
+            .map(|sym| *sym);
+        let aclrtSynchronizeDeviceWithTimeout = unsafe {
+            __library.get(b"aclrtSynchronizeDeviceWithTimeout\0")
+        }
+            .map(|sym| *sym);
+        let aclrtCreateContext = unsafe { __library.get(b"aclrtCreateContext\0") }
+            .map(|sym| *sym);
+        let aclrtDestroyContext = unsafe { __library.get(b"aclrtDestroyContext\0") }
+            .map(|sym| *sym);
+        let aclrtSetCurrentContext = unsafe {
+            __library.get(b"aclrtSetCurrentContext\0")
+        }
+            .map(|sym| *sym);
+        let aclrtGetCurrentContext = unsafe {
+            __library.get(b"aclrtGetCurrentContext\0")
+        }
+            .map(|sym| *sym);
+        let aclrtCreateStream = unsafe { __library.get(b"aclrtCreateStream\0") }
+            .map(|sym| *sym);
+        let aclrtCreateStreamWithConfig = unsafe {
+            __library.get(b"aclrtCreateStreamWithConfig\0")
+        }
+            .map(|sym| *sym);
+        let aclrtDestroyStream = unsafe { __library.get(b"aclrtDestroyStream\0") }
+            .map(|sym| *sym);
+        let aclrtDestroyStreamForce = unsafe {
+            __library.get(b"aclrtDestroyStreamForce\0")
+        }
+            .map(|sym| *sym);
+        let aclrtStreamAbort = unsafe { __library.get(b"aclrtStreamAbort\0") }
+            .map(|sym| *sym);
+        let aclrtStreamQuery = unsafe { __library.get(b"aclrtStreamQuery\0") }
+            .map(|sym| *sym);
+        let aclrtSynchronizeStream = unsafe {
+            __library.get(b"aclrtSynchronizeStream\0")
+        }
+            .map(|sym| *sym);
+        let aclrtSynchronizeStreamWithTimeout = unsafe {
+            __library.get(b"aclrtSynchronizeStreamWithTimeout\0")
+        }
+            .map(|sym| *sym);
+        let aclrtCreateEvent = unsafe { __library.get(b"aclrtCreateEvent\0") }
+            .map(|sym| *sym);
+        let aclrtCreateEventWithFlag = unsafe {
+            __library.get(b"aclrtCreateEventWithFlag\0")
+        }
+            .map(|sym| *sym);
+        let aclrtCreateEventExWithFlag = unsafe {
+            __library.get(b"aclrtCreateEventExWithFlag\0")
+        }
+            .map(|sym| *sym);
+        let aclrtDestroyEvent = unsafe { __library.get(b"aclrtDestroyEvent\0") }
+            .map(|sym| *sym);
+        let aclrtRecordEvent = unsafe { __library.get(b"aclrtRecordEvent\0") }
+            .map(|sym| *sym);
+        let aclrtResetEvent = unsafe { __library.get(b"aclrtResetEvent\0") }
+            .map(|sym| *sym);
+        let aclrtStreamWaitEvent = unsafe { __library.get(b"aclrtStreamWaitEvent\0") }
+            .map(|sym| *sym);
+        let aclrtQueryEventStatus = unsafe { __library.get(b"aclrtQueryEventStatus\0") }
+            .map(|sym| *sym);
+        let aclrtQueryEventWaitStatus = unsafe {
+            __library.get(b"aclrtQueryEventWaitStatus\0")
+        }
+            .map(|sym| *sym);
+        let aclrtSynchronizeEvent = unsafe { __library.get(b"aclrtSynchronizeEvent\0") }
+            .map(|sym| *sym);
+        let aclrtSynchronizeEventWithTimeout = unsafe {
+            __library.get(b"aclrtSynchronizeEventWithTimeout\0")
+        }
+            .map(|sym| *sym);
+        let aclrtEventElapsedTime = unsafe { __library.get(b"aclrtEventElapsedTime\0") }
+            .map(|sym| *sym);
+        let aclrtMalloc = unsafe { __library.get(b"aclrtMalloc\0") }.map(|sym| *sym);
+        let aclrtMallocAlign32 = unsafe { __library.get(b"aclrtMallocAlign32\0") }
+            .map(|sym| *sym);
+        let aclrtFree = unsafe { __library.get(b"aclrtFree\0") }.map(|sym| *sym);
+        let aclrtMallocHost = unsafe { __library.get(b"aclrtMallocHost\0") }
+            .map(|sym| *sym);
+        let aclrtFreeHost = unsafe { __library.get(b"aclrtFreeHost\0") }.map(|sym| *sym);
+        let aclrtMemcpy = unsafe { __library.get(b"aclrtMemcpy\0") }.map(|sym| *sym);
+        let aclrtMemcpyAsync = unsafe { __library.get(b"aclrtMemcpyAsync\0") }
+            .map(|sym| *sym);
+        let aclrtMemset = unsafe { __library.get(b"aclrtMemset\0") }.map(|sym| *sym);
+        let aclrtMemsetAsync = unsafe { __library.get(b"aclrtMemsetAsync\0") }
+            .map(|sym| *sym);
+        let aclrtGetMemInfo = unsafe { __library.get(b"aclrtGetMemInfo\0") }
+            .map(|sym| *sym);
+        let aclrtLaunchCallback = unsafe { __library.get(b"aclrtLaunchCallback\0") }
+            .map(|sym| *sym);
+        let aclrtLaunchHostFunc = unsafe { __library.get(b"aclrtLaunchHostFunc\0") }
+            .map(|sym| *sym);
+        let aclrtBinaryLoadFromFile = unsafe {
+            __library.get(b"aclrtBinaryLoadFromFile\0")
+        }
+            .map(|sym| *sym);
+        let aclrtBinaryGetFunction = unsafe {
+            __library.get(b"aclrtBinaryGetFunction\0")
+        }
+            .map(|sym| *sym);
+        let aclrtBinaryUnLoad = unsafe { __library.get(b"aclrtBinaryUnLoad\0") }
+            .map(|sym| *sym);
+        let aclrtKernelArgsInit = unsafe { __library.get(b"aclrtKernelArgsInit\0") }
+            .map(|sym| *sym);
+        let aclrtKernelArgsAppend = unsafe { __library.get(b"aclrtKernelArgsAppend\0") }
+            .map(|sym| *sym);
+        let aclrtKernelArgsAppendPlaceHolder = unsafe {
+            __library.get(b"aclrtKernelArgsAppendPlaceHolder\0")
+        }
+            .map(|sym| *sym);
+        let aclrtKernelArgsGetPlaceHolderBuffer = unsafe {
+            __library.get(b"aclrtKernelArgsGetPlaceHolderBuffer\0")
+        }
+            .map(|sym| *sym);
+        let aclrtKernelArgsFinalize = unsafe {
+            __library.get(b"aclrtKernelArgsFinalize\0")
+        }
+            .map(|sym| *sym);
+        let aclrtLaunchKernelWithConfig = unsafe {
+            __library.get(b"aclrtLaunchKernelWithConfig\0")
+        }
+            .map(|sym| *sym);
+        Ok(Acl {
+            __library,
+            aclInit,
+            aclFinalize,
+            aclGetRecentErrMsg,
+            aclrtGetSocName,
+            aclrtGetVersion,
+            aclsysGetCANNVersion,
+            aclGetDeviceCapability,
+            aclrtGetDeviceInfo,
+            aclrtSetDevice,
+            aclrtResetDevice,
+            aclrtGetDevice,
+            aclrtGetDeviceCount,
+            aclrtSynchronizeDevice,
+            aclrtSynchronizeDeviceWithTimeout,
+            aclrtCreateContext,
+            aclrtDestroyContext,
+            aclrtSetCurrentContext,
+            aclrtGetCurrentContext,
+            aclrtCreateStream,
+            aclrtCreateStreamWithConfig,
+            aclrtDestroyStream,
+            aclrtDestroyStreamForce,
+            aclrtStreamAbort,
+            aclrtStreamQuery,
+            aclrtSynchronizeStream,
+            aclrtSynchronizeStreamWithTimeout,
+            aclrtCreateEvent,
+            aclrtCreateEventWithFlag,
+            aclrtCreateEventExWithFlag,
+            aclrtDestroyEvent,
+            aclrtRecordEvent,
+            aclrtResetEvent,
+            aclrtStreamWaitEvent,
+            aclrtQueryEventStatus,
+            aclrtQueryEventWaitStatus,
+            aclrtSynchronizeEvent,
+            aclrtSynchronizeEventWithTimeout,
+            aclrtEventElapsedTime,
+            aclrtMalloc,
+            aclrtMallocAlign32,
+            aclrtFree,
+            aclrtMallocHost,
+            aclrtFreeHost,
+            aclrtMemcpy,
+            aclrtMemcpyAsync,
+            aclrtMemset,
+            aclrtMemsetAsync,
+            aclrtGetMemInfo,
+            aclrtLaunchCallback,
+            aclrtLaunchHostFunc,
+            aclrtBinaryLoadFromFile,
+            aclrtBinaryGetFunction,
+            aclrtBinaryUnLoad,
+            aclrtKernelArgsInit,
+            aclrtKernelArgsAppend,
+            aclrtKernelArgsAppendPlaceHolder,
+            aclrtKernelArgsGetPlaceHolderBuffer,
+            aclrtKernelArgsFinalize,
+            aclrtLaunchKernelWithConfig,
+        })
+    }
+    #[must_use]
+    pub unsafe fn aclInit(&self, configPath: *const ::core::ffi::c_char) -> aclError {
+        unsafe {
+            (self.aclInit.as_ref().expect("Expected function, got error."))(configPath)
+        }
+    }
+    #[must_use]
+    pub unsafe fn aclFinalize(&self) -> aclError {
+        unsafe { (self.aclFinalize.as_ref().expect("Expected function, got error."))() }
+    }
+    pub unsafe fn aclGetRecentErrMsg(&self) -> *const ::core::ffi::c_char {
+        unsafe {
+            (self.aclGetRecentErrMsg.as_ref().expect("Expected function, got error."))()
+        }
+    }
+    pub unsafe fn aclrtGetSocName(&self) -> *const ::core::ffi::c_char {
+        unsafe {
+            (self.aclrtGetSocName.as_ref().expect("Expected function, got error."))()
+        }
+    }
+    #[must_use]
+    pub unsafe fn aclrtGetVersion(
+        &self,
+        majorVersion: *mut i32,
+        minorVersion: *mut i32,
+        patchVersion: *mut i32,
+    ) -> aclError {
+        unsafe {
+            (self
+                .aclrtGetVersion
+                .as_ref()
+                .expect(
+                    "Expected function, got error.",
+                ))(majorVersion, minorVersion, patchVersion)
+        }
+    }
+    #[must_use]
+    pub unsafe fn aclsysGetCANNVersion(
+        &self,
+        name: aclCANNPackageName,
+        version: *mut aclCANNPackageVersion,
+    ) -> aclError {
+        unsafe {
+            (self
+                .aclsysGetCANNVersion
+                .as_ref()
+                .expect("Expected function, got error."))(name, version)
+        }
+    }
+    #[must_use]
+    pub unsafe fn aclGetDeviceCapability(
+        &self,
+        deviceId: u32,
+        deviceInfo: aclDeviceInfo,
+        value: *mut i64,
+    ) -> aclError {
+        unsafe {
+            (self
+                .aclGetDeviceCapability
+                .as_ref()
+                .expect("Expected function, got error."))(deviceId, deviceInfo, value)
+        }
+    }
+    #[must_use]
+    pub unsafe fn aclrtGetDeviceInfo(
+        &self,
+        deviceId: u32,
+        attr: aclrtDevAttr,
+        value: *mut i64,
+    ) -> aclError {
+        unsafe {
+            (self
+                .aclrtGetDeviceInfo
+                .as_ref()
+                .expect("Expected function, got error."))(deviceId, attr, value)
+        }
+    }
+    #[must_use]
+    pub unsafe fn aclrtSetDevice(&self, deviceId: i32) -> aclError {
+        unsafe {
+            (self
+                .aclrtSetDevice
+                .as_ref()
+                .expect("Expected function, got error."))(deviceId)
+        }
+    }
+    #[must_use]
+    pub unsafe fn aclrtResetDevice(&self, deviceId: i32) -> aclError {
+        unsafe {
+            (self
+                .aclrtResetDevice
+                .as_ref()
+                .expect("Expected function, got error."))(deviceId)
+        }
+    }
+    #[must_use]
+    pub unsafe fn aclrtGetDevice(&self, deviceId: *mut i32) -> aclError {
+        unsafe {
+            (self
+                .aclrtGetDevice
+                .as_ref()
+                .expect("Expected function, got error."))(deviceId)
+        }
+    }
+    #[must_use]
+    pub unsafe fn aclrtGetDeviceCount(&self, count: *mut u32) -> aclError {
+        unsafe {
+            (self
+                .aclrtGetDeviceCount
+                .as_ref()
+                .expect("Expected function, got error."))(count)
+        }
+    }
+    #[must_use]
+    pub unsafe fn aclrtSynchronizeDevice(&self) -> aclError {
+        unsafe {
+            (self
+                .aclrtSynchronizeDevice
+                .as_ref()
+                .expect("Expected function, got error."))()
+        }
+    }
+    #[must_use]
+    pub unsafe fn aclrtSynchronizeDeviceWithTimeout(&self, timeout: i32) -> aclError {
+        unsafe {
+            (self
+                .aclrtSynchronizeDeviceWithTimeout
+                .as_ref()
+                .expect("Expected function, got error."))(timeout)
+        }
+    }
+    #[must_use]
+    pub unsafe fn aclrtCreateContext(
+        &self,
+        context: *mut aclrtContext,
+        deviceId: i32,
+    ) -> aclError {
+        unsafe {
+            (self
+                .aclrtCreateContext
+                .as_ref()
+                .expect("Expected function, got error."))(context, deviceId)
+        }
+    }
+    #[must_use]
+    pub unsafe fn aclrtDestroyContext(&self, context: aclrtContext) -> aclError {
+        unsafe {
+            (self
+                .aclrtDestroyContext
+                .as_ref()
+                .expect("Expected function, got error."))(context)
+        }
+    }
+    #[must_use]
+    pub unsafe fn aclrtSetCurrentContext(&self, context: aclrtContext) -> aclError {
+        unsafe {
+            (self
+                .aclrtSetCurrentContext
+                .as_ref()
+                .expect("Expected function, got error."))(context)
+        }
+    }
+    #[must_use]
+    pub unsafe fn aclrtGetCurrentContext(&self, context: *mut aclrtContext) -> aclError {
+        unsafe {
+            (self
+                .aclrtGetCurrentContext
+                .as_ref()
+                .expect("Expected function, got error."))(context)
+        }
+    }
+    #[must_use]
+    pub unsafe fn aclrtCreateStream(&self, stream: *mut aclrtStream) -> aclError {
+        unsafe {
+            (self
+                .aclrtCreateStream
+                .as_ref()
+                .expect("Expected function, got error."))(stream)
+        }
+    }
+    #[must_use]
+    pub unsafe fn aclrtCreateStreamWithConfig(
+        &self,
+        stream: *mut aclrtStream,
+        priority: u32,
+        flag: u32,
+    ) -> aclError {
+        unsafe {
+            (self
+                .aclrtCreateStreamWithConfig
+                .as_ref()
+                .expect("Expected function, got error."))(stream, priority, flag)
+        }
+    }
+    #[must_use]
+    pub unsafe fn aclrtDestroyStream(&self, stream: aclrtStream) -> aclError {
+        unsafe {
+            (self
+                .aclrtDestroyStream
+                .as_ref()
+                .expect("Expected function, got error."))(stream)
+        }
+    }
+    #[must_use]
+    pub unsafe fn aclrtDestroyStreamForce(&self, stream: aclrtStream) -> aclError {
+        unsafe {
+            (self
+                .aclrtDestroyStreamForce
+                .as_ref()
+                .expect("Expected function, got error."))(stream)
+        }
+    }
+    #[must_use]
+    pub unsafe fn aclrtStreamAbort(&self, stream: aclrtStream) -> aclError {
+        unsafe {
+            (self
+                .aclrtStreamAbort
+                .as_ref()
+                .expect("Expected function, got error."))(stream)
+        }
+    }
+    #[must_use]
+    pub unsafe fn aclrtStreamQuery(
+        &self,
+        stream: aclrtStream,
+        status: *mut aclrtStreamStatus,
+    ) -> aclError {
+        unsafe {
+            (self
+                .aclrtStreamQuery
+                .as_ref()
+                .expect("Expected function, got error."))(stream, status)
+        }
+    }
+    #[must_use]
+    pub unsafe fn aclrtSynchronizeStream(&self, stream: aclrtStream) -> aclError {
+        unsafe {
+            (self
+                .aclrtSynchronizeStream
+                .as_ref()
+                .expect("Expected function, got error."))(stream)
+        }
+    }
+    #[must_use]
+    pub unsafe fn aclrtSynchronizeStreamWithTimeout(
+        &self,
+        stream: aclrtStream,
+        timeout: i32,
+    ) -> aclError {
+        unsafe {
+            (self
+                .aclrtSynchronizeStreamWithTimeout
+                .as_ref()
+                .expect("Expected function, got error."))(stream, timeout)
+        }
+    }
+    #[must_use]
+    pub unsafe fn aclrtCreateEvent(&self, event: *mut aclrtEvent) -> aclError {
+        unsafe {
+            (self
+                .aclrtCreateEvent
+                .as_ref()
+                .expect("Expected function, got error."))(event)
+        }
+    }
+    #[must_use]
+    pub unsafe fn aclrtCreateEventWithFlag(
+        &self,
+        event: *mut aclrtEvent,
+        flag: u32,
+    ) -> aclError {
+        unsafe {
+            (self
+                .aclrtCreateEventWithFlag
+                .as_ref()
+                .expect("Expected function, got error."))(event, flag)
+        }
+    }
+    #[must_use]
+    pub unsafe fn aclrtCreateEventExWithFlag(
+        &self,
+        event: *mut aclrtEvent,
+        flag: u32,
+    ) -> aclError {
+        unsafe {
+            (self
+                .aclrtCreateEventExWithFlag
+                .as_ref()
+                .expect("Expected function, got error."))(event, flag)
+        }
+    }
+    #[must_use]
+    pub unsafe fn aclrtDestroyEvent(&self, event: aclrtEvent) -> aclError {
+        unsafe {
+            (self
+                .aclrtDestroyEvent
+                .as_ref()
+                .expect("Expected function, got error."))(event)
+        }
+    }
+    #[must_use]
+    pub unsafe fn aclrtRecordEvent(
+        &self,
+        event: aclrtEvent,
+        stream: aclrtStream,
+    ) -> aclError {
+        unsafe {
+            (self
+                .aclrtRecordEvent
+                .as_ref()
+                .expect("Expected function, got error."))(event, stream)
+        }
+    }
+    #[must_use]
+    pub unsafe fn aclrtResetEvent(
+        &self,
+        event: aclrtEvent,
+        stream: aclrtStream,
+    ) -> aclError {
+        unsafe {
+            (self
+                .aclrtResetEvent
+                .as_ref()
+                .expect("Expected function, got error."))(event, stream)
+        }
+    }
+    #[must_use]
+    pub unsafe fn aclrtStreamWaitEvent(
+        &self,
+        stream: aclrtStream,
+        event: aclrtEvent,
+    ) -> aclError {
+        unsafe {
+            (self
+                .aclrtStreamWaitEvent
+                .as_ref()
+                .expect("Expected function, got error."))(stream, event)
+        }
+    }
+    #[must_use]
+    pub unsafe fn aclrtQueryEventStatus(
+        &self,
+        event: aclrtEvent,
+        status: *mut aclrtEventRecordedStatus,
+    ) -> aclError {
+        unsafe {
+            (self
+                .aclrtQueryEventStatus
+                .as_ref()
+                .expect("Expected function, got error."))(event, status)
+        }
+    }
+    #[must_use]
+    pub unsafe fn aclrtQueryEventWaitStatus(
+        &self,
+        event: aclrtEvent,
+        status: *mut aclrtEventWaitStatus,
+    ) -> aclError {
+        unsafe {
+            (self
+                .aclrtQueryEventWaitStatus
+                .as_ref()
+                .expect("Expected function, got error."))(event, status)
+        }
+    }
+    #[must_use]
+    pub unsafe fn aclrtSynchronizeEvent(&self, event: aclrtEvent) -> aclError {
+        unsafe {
+            (self
+                .aclrtSynchronizeEvent
+                .as_ref()
+                .expect("Expected function, got error."))(event)
+        }
+    }
+    #[must_use]
+    pub unsafe fn aclrtSynchronizeEventWithTimeout(
+        &self,
+        event: aclrtEvent,
+        timeout: i32,
+    ) -> aclError {
+        unsafe {
+            (self
+                .aclrtSynchronizeEventWithTimeout
+                .as_ref()
+                .expect("Expected function, got error."))(event, timeout)
+        }
+    }
+    #[must_use]
+    pub unsafe fn aclrtEventElapsedTime(
+        &self,
+        ms: *mut f32,
+        startEvent: aclrtEvent,
+        endEvent: aclrtEvent,
+    ) -> aclError {
+        unsafe {
+            (self
+                .aclrtEventElapsedTime
+                .as_ref()
+                .expect("Expected function, got error."))(ms, startEvent, endEvent)
+        }
+    }
+    #[must_use]
+    pub unsafe fn aclrtMalloc(
+        &self,
+        devPtr: *mut *mut ::core::ffi::c_void,
+        size: usize,
+        policy: aclrtMemMallocPolicy,
+    ) -> aclError {
+        unsafe {
+            (self
+                .aclrtMalloc
+                .as_ref()
+                .expect("Expected function, got error."))(devPtr, size, policy)
+        }
+    }
+    #[must_use]
+    pub unsafe fn aclrtMallocAlign32(
+        &self,
+        devPtr: *mut *mut ::core::ffi::c_void,
+        size: usize,
+        policy: aclrtMemMallocPolicy,
+    ) -> aclError {
+        unsafe {
+            (self
+                .aclrtMallocAlign32
+                .as_ref()
+                .expect("Expected function, got error."))(devPtr, size, policy)
+        }
+    }
+    #[must_use]
+    pub unsafe fn aclrtFree(&self, devPtr: *mut ::core::ffi::c_void) -> aclError {
+        unsafe {
+            (self.aclrtFree.as_ref().expect("Expected function, got error."))(devPtr)
+        }
+    }
+    #[must_use]
+    pub unsafe fn aclrtMallocHost(
+        &self,
+        hostPtr: *mut *mut ::core::ffi::c_void,
+        size: usize,
+    ) -> aclError {
+        unsafe {
+            (self
+                .aclrtMallocHost
+                .as_ref()
+                .expect("Expected function, got error."))(hostPtr, size)
+        }
+    }
+    #[must_use]
+    pub unsafe fn aclrtFreeHost(&self, hostPtr: *mut ::core::ffi::c_void) -> aclError {
+        unsafe {
+            (self
+                .aclrtFreeHost
+                .as_ref()
+                .expect("Expected function, got error."))(hostPtr)
+        }
+    }
+    #[must_use]
+    pub unsafe fn aclrtMemcpy(
+        &self,
+        dst: *mut ::core::ffi::c_void,
+        destMax: usize,
+        src: *const ::core::ffi::c_void,
+        count: usize,
+        kind: aclrtMemcpyKind,
+    ) -> aclError {
+        unsafe {
+            (self
+                .aclrtMemcpy
+                .as_ref()
+                .expect("Expected function, got error."))(dst, destMax, src, count, kind)
+        }
+    }
+    #[must_use]
+    pub unsafe fn aclrtMemcpyAsync(
+        &self,
+        dst: *mut ::core::ffi::c_void,
+        destMax: usize,
+        src: *const ::core::ffi::c_void,
+        count: usize,
+        kind: aclrtMemcpyKind,
+        stream: aclrtStream,
+    ) -> aclError {
+        unsafe {
+            (self
+                .aclrtMemcpyAsync
+                .as_ref()
+                .expect(
+                    "Expected function, got error.",
+                ))(dst, destMax, src, count, kind, stream)
+        }
+    }
+    #[must_use]
+    pub unsafe fn aclrtMemset(
+        &self,
+        devPtr: *mut ::core::ffi::c_void,
+        maxCount: usize,
+        value: i32,
+        count: usize,
+    ) -> aclError {
+        unsafe {
+            (self
+                .aclrtMemset
+                .as_ref()
+                .expect("Expected function, got error."))(devPtr, maxCount, value, count)
+        }
+    }
+    #[must_use]
+    pub unsafe fn aclrtMemsetAsync(
+        &self,
+        devPtr: *mut ::core::ffi::c_void,
+        maxCount: usize,
+        value: i32,
+        count: usize,
+        stream: aclrtStream,
+    ) -> aclError {
+        unsafe {
+            (self
+                .aclrtMemsetAsync
+                .as_ref()
+                .expect(
+                    "Expected function, got error.",
+                ))(devPtr, maxCount, value, count, stream)
+        }
+    }
+    #[must_use]
+    pub unsafe fn aclrtGetMemInfo(
+        &self,
+        attr: aclrtMemAttr,
+        free: *mut usize,
+        total: *mut usize,
+    ) -> aclError {
+        unsafe {
+            (self
+                .aclrtGetMemInfo
+                .as_ref()
+                .expect("Expected function, got error."))(attr, free, total)
+        }
+    }
+    #[must_use]
+    pub unsafe fn aclrtLaunchCallback(
+        &self,
+        fn_: aclrtCallback,
+        userData: *mut ::core::ffi::c_void,
+        blockType: aclrtCallbackBlockType,
+        stream: aclrtStream,
+    ) -> aclError {
+        unsafe {
+            (self
+                .aclrtLaunchCallback
+                .as_ref()
+                .expect(
+                    "Expected function, got error.",
+                ))(fn_, userData, blockType, stream)
+        }
+    }
+    #[must_use]
+    pub unsafe fn aclrtLaunchHostFunc(
+        &self,
+        stream: aclrtStream,
+        fn_: aclrtHostFunc,
+        args: *mut ::core::ffi::c_void,
+    ) -> aclError {
+        unsafe {
+            (self
+                .aclrtLaunchHostFunc
+                .as_ref()
+                .expect("Expected function, got error."))(stream, fn_, args)
+        }
+    }
+    #[must_use]
+    pub unsafe fn aclrtBinaryLoadFromFile(
+        &self,
+        binPath: *const ::core::ffi::c_char,
+        options: *mut aclrtBinaryLoadOptions,
+        binHandle: *mut aclrtBinHandle,
+    ) -> aclError {
+        unsafe {
+            (self
+                .aclrtBinaryLoadFromFile
+                .as_ref()
+                .expect("Expected function, got error."))(binPath, options, binHandle)
+        }
+    }
+    #[must_use]
+    pub unsafe fn aclrtBinaryGetFunction(
+        &self,
+        binHandle: aclrtBinHandle,
+        kernelName: *const ::core::ffi::c_char,
+        funcHandle: *mut aclrtFuncHandle,
+    ) -> aclError {
+        unsafe {
+            (self
+                .aclrtBinaryGetFunction
+                .as_ref()
+                .expect(
+                    "Expected function, got error.",
+                ))(binHandle, kernelName, funcHandle)
+        }
+    }
+    #[must_use]
+    pub unsafe fn aclrtBinaryUnLoad(&self, binHandle: aclrtBinHandle) -> aclError {
+        unsafe {
+            (self
+                .aclrtBinaryUnLoad
+                .as_ref()
+                .expect("Expected function, got error."))(binHandle)
+        }
+    }
+    #[must_use]
+    pub unsafe fn aclrtKernelArgsInit(
+        &self,
+        funcHandle: aclrtFuncHandle,
+        argsHandle: *mut aclrtArgsHandle,
+    ) -> aclError {
+        unsafe {
+            (self
+                .aclrtKernelArgsInit
+                .as_ref()
+                .expect("Expected function, got error."))(funcHandle, argsHandle)
+        }
+    }
+    #[must_use]
+    pub unsafe fn aclrtKernelArgsAppend(
+        &self,
+        argsHandle: aclrtArgsHandle,
+        param: *mut ::core::ffi::c_void,
+        paramSize: usize,
+        paramHandle: *mut aclrtParamHandle,
+    ) -> aclError {
+        unsafe {
+            (self
+                .aclrtKernelArgsAppend
+                .as_ref()
+                .expect(
+                    "Expected function, got error.",
+                ))(argsHandle, param, paramSize, paramHandle)
+        }
+    }
+    #[must_use]
+    pub unsafe fn aclrtKernelArgsAppendPlaceHolder(
+        &self,
+        argsHandle: aclrtArgsHandle,
+        paramHandle: *mut aclrtParamHandle,
+    ) -> aclError {
+        unsafe {
+            (self
+                .aclrtKernelArgsAppendPlaceHolder
+                .as_ref()
+                .expect("Expected function, got error."))(argsHandle, paramHandle)
+        }
+    }
+    #[must_use]
+    pub unsafe fn aclrtKernelArgsGetPlaceHolderBuffer(
+        &self,
+        argsHandle: aclrtArgsHandle,
+        paramHandle: aclrtParamHandle,
+        dataSize: usize,
+        bufferAddr: *mut *mut ::core::ffi::c_void,
+    ) -> aclError {
+        unsafe {
+            (self
+                .aclrtKernelArgsGetPlaceHolderBuffer
+                .as_ref()
+                .expect(
+                    "Expected function, got error.",
+                ))(argsHandle, paramHandle, dataSize, bufferAddr)
+        }
+    }
+    #[must_use]
+    pub unsafe fn aclrtKernelArgsFinalize(
+        &self,
+        argsHandle: aclrtArgsHandle,
+    ) -> aclError {
+        unsafe {
+            (self
+                .aclrtKernelArgsFinalize
+                .as_ref()
+                .expect("Expected function, got error."))(argsHandle)
+        }
+    }
+    #[must_use]
+    pub unsafe fn aclrtLaunchKernelWithConfig(
+        &self,
+        funcHandle: aclrtFuncHandle,
+        numBlocks: u32,
+        stream: aclrtStream,
+        cfg: *mut aclrtLaunchKernelCfg,
+        argsHandle: aclrtArgsHandle,
+        reserve: *mut ::core::ffi::c_void,
+    ) -> aclError {
+        unsafe {
+            (self
+                .aclrtLaunchKernelWithConfig
+                .as_ref()
+                .expect(
+                    "Expected function, got error.",
+                ))(funcHandle, numBlocks, stream, cfg, argsHandle, reserve)
+        }
+    }
+}

@@ -1,0 +1,92 @@
+//! Generates the function tables from `csrc/cann` with bindgen (feature `bindgen`, needs libclang).
+//!
+//! The output is committed as `acl.rs` and `hccl.rs`, so that a build needs neither; a test compares the two.
+
+use std::path::Path;
+
+use bindgen::{Builder, EnumVariation, RustEdition, RustTarget};
+
+use crate::error::{Error, ErrorKind, Result};
+
+/// First line of both files.
+const HEADER: &str =
+    "// Generated from csrc/cann by the test `bindings` (feature `bindgen`); do not edit.";
+
+/// Handles and codes that get a type of their own instead of `*mut c_void` and `c_int`.
+const NEW_TYPES: &str = "aclError|HcclComm|aclrt(Stream|Event|Context|Binary|BinHandle|FuncHandle|ArgsHandle|ParamHandle)";
+
+/// The text of one generated file and where it belongs.
+#[derive(Debug)]
+pub struct Generated {
+    /// Path below the root of the crate.
+    pub path: &'static str,
+    /// Content of the file.
+    pub text: String,
+}
+
+/// Generates both tables from the headers below `root`, the root of the crate.
+pub fn generate(root: &Path) -> Result<[Generated; 2]> {
+    let acl = builder(root, "acl/acl.h")
+        .dynamic_library_name("Acl")
+        .allowlist_function("acl.*")
+        .allowlist_type("acl.*")
+        .allowlist_var("ACL_.*");
+    // The types of ACL come from the other file, so that both tables share them.
+    let hccl = builder(root, "hccl/hccl.h")
+        .dynamic_library_name("Hccl")
+        .allowlist_function("Hccl.*")
+        .allowlist_type("Hccl.*")
+        .allowlist_var("HCCL_.*|COMM_NAME_MAX_LENGTH|UDI_MAX_LENGTH|BUFFER_NAME_MAX_LENGTH")
+        .blocklist_type("acl.*")
+        .raw_line("use super::acl::*;");
+    Ok([
+        Generated {
+            path: "src/sys/acl.rs",
+            text: text(acl)?,
+        },
+        Generated {
+            path: "src/sys/hccl.rs",
+            text: text(hccl)?,
+        },
+    ])
+}
+
+fn builder(root: &Path, header: &str) -> Builder {
+    let headers = root.join("csrc/cann");
+    bindgen::builder()
+        .header(headers.join(header).display().to_string())
+        .raw_line(HEADER)
+        .clang_args(["-x", "c++", "-std=c++17"])
+        .clang_arg(format!("-I{}", headers.display()))
+        .dynamic_link_require_all(false)
+        .default_enum_style(EnumVariation::NewType {
+            is_bitfield: false,
+            is_global: false,
+        })
+        .prepend_enum_name(false)
+        .new_type_alias(NEW_TYPES)
+        .must_use_type("HcclResult")
+        .must_use_type("aclError")
+        .derive_eq(true)
+        .derive_hash(true)
+        .derive_partialeq(true)
+        .disable_header_comment()
+        .layout_tests(true)
+        .use_core()
+        .wrap_unsafe_ops(true)
+        .rust_edition(RustEdition::Edition2024)
+        .rust_target(target())
+        .formatter(bindgen::Formatter::Prettyplease)
+}
+
+/// The oldest compiler that the crate promises to build with, as far as bindgen knows it.
+fn target() -> RustTarget {
+    RustTarget::stable(85, 0).unwrap_or_default()
+}
+
+fn text(builder: Builder) -> Result<String> {
+    let bindings = builder
+        .generate()
+        .map_err(|error| Error::new(ErrorKind::Io, format!("bindgen: {error}")))?;
+    Ok(bindings.to_string())
+}

@@ -1,0 +1,47 @@
+//! The function tables of ACL and HCCL and how they are loaded; the few system calls that std lacks.
+//!
+//! The tables are generated from `csrc/cann`, filled from the vendor's libraries or from the mock's. Nothing above
+//! `ascend` and `kernel` may use them. This module must not know what the functions are called for.
+
+mod choose;
+pub mod load;
+mod origin;
+pub mod process;
+mod symbols;
+
+#[cfg(feature = "bindgen")]
+pub mod generate;
+
+pub use load::{Backend, Kind, backend};
+
+/// Types, constants and the table [`acl::Acl`] of the ACL runtime (`libascendcl.so`).
+#[allow(
+    clippy::allow_attributes_without_reason,
+    clippy::double_must_use,
+    clippy::expect_used,
+    clippy::missing_safety_doc,
+    clippy::too_many_arguments,
+    clippy::undocumented_unsafe_blocks,
+    missing_docs,
+    non_camel_case_types,
+    non_snake_case,
+    reason = "generated: names are the vendor's, a table entry is checked when it is loaded"
+)]
+#[rustfmt::skip]
+pub mod acl;
+
+/// Types, constants and the table [`hccl::Hccl`] of HCCL (`libhccl.so`).
+#[allow(
+    clippy::allow_attributes_without_reason,
+    clippy::double_must_use,
+    clippy::expect_used,
+    clippy::missing_safety_doc,
+    clippy::too_many_arguments,
+    clippy::undocumented_unsafe_blocks,
+    missing_docs,
+    non_camel_case_types,
+    non_snake_case,
+    reason = "generated: names are the vendor's, a table entry is checked when it is loaded"
+)]
+#[rustfmt::skip]
+pub mod hccl;

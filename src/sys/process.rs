@@ -1,0 +1,136 @@
+//! The few process calls that the standard library lacks, each behind a safe function.
+//!
+//! Owns no state. Must not know who uses it or why.
+
+use std::io::{Error, Result};
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::process::{Command, ExitStatus};
+
+/// Makes the child of `command` the leader of its own process group and has the kernel kill it when the
+/// **thread** that starts it ends, however that comes about. Start children from a thread that outlives them.
+pub fn own_group_and_die_with_parent(command: &mut Command) {
+    command.process_group(0);
+    let parent = std::process::id();
+    let before_exec = move || {
+        let signal = libc::c_ulong::from(libc::SIGKILL.unsigned_abs());
+        // SAFETY: prctl(PR_SET_PDEATHSIG) takes one integer and touches no memory of ours.
+        if unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, signal) } != 0 {
+            return Err(Error::last_os_error());
+        }
+        // The parent may have died before the call above, and then nobody would send the signal.
+        if std::os::unix::process::parent_id() != parent {
+            return Err(Error::from_raw_os_error(libc::ECANCELED));
+        }
+        Ok(())
+    };
+    // SAFETY: between fork and exec the closure makes two system calls and neither allocates nor locks.
+    unsafe { command.pre_exec(before_exec) };
+}
+
+/// Waits until process `pid`, a child of this process, has ended and tells how. It is left to be reaped, so that
+/// its number and that of its group stay taken.
+///
+/// # Errors
+/// If `pid` is not an unreaped child.
+pub fn wait_for_end(pid: u32) -> Result<ExitStatus> {
+    loop {
+        // SAFETY: siginfo_t is plain data, for which all zeros is a value.
+        let mut info: libc::siginfo_t = unsafe { std::mem::zeroed() };
+        let options = libc::WEXITED | libc::WNOWAIT;
+        // SAFETY: waitid writes one siginfo_t to the address of a live local.
+        let status = unsafe { libc::waitid(libc::P_PID, pid, &mut info, options) };
+        if status == 0 {
+            // SAFETY: waitid has filled the structure in for a child that ended, which sets this field.
+            let value = unsafe { info.si_status() };
+            let exited = info.si_code == libc::CLD_EXITED;
+            return Ok(ExitStatus::from_raw(if exited {
+                (value & 0xff) << 8
+            } else {
+                value
+            }));
+        }
+        let error = Error::last_os_error();
+        if error.kind() != std::io::ErrorKind::Interrupted {
+            return Err(error);
+        }
+    }
+}
+
+/// Sends `signal` to every process of the group that `leader` leads. A group that is gone is no error.
+///
+/// # Errors
+/// If the signal number is wrong or no process of the group may be signalled.
+pub fn signal_group(leader: u32, signal: i32) -> Result<()> {
+    let group = match i32::try_from(leader) {
+        // 0 and 1 mean "my own group" and "everything" to kill(2).
+        Ok(group) if group > 1 => group,
+        _ => return Err(Error::from_raw_os_error(libc::EINVAL)),
+    };
+    // SAFETY: kill takes two integers and touches no memory of ours.
+    if unsafe { libc::kill(-group, signal) } == 0 {
+        return Ok(());
+    }
+    let error = Error::last_os_error();
+    match error.raw_os_error() {
+        Some(libc::ESRCH) => Ok(()),
+        _ => Err(error),
+    }
+}
+
+/// Signals that no longer interrupt this process, but are waited for.
+pub struct Signals {
+    set: libc::sigset_t,
+}
+
+impl Signals {
+    /// Blocks `signals` in this thread and in those it starts later; children start with none blocked, as the
+    /// standard library sees to. Call it before any other thread exists.
+    ///
+    /// # Errors
+    /// If a signal number is wrong.
+    pub fn block(signals: &[i32]) -> Result<Signals> {
+        // SAFETY: sigset_t is plain data, for which all zeros is a value.
+        let mut set: libc::sigset_t = unsafe { std::mem::zeroed() };
+        // SAFETY: sigemptyset writes one sigset_t to the address of a live local.
+        unsafe { libc::sigemptyset(&mut set) };
+        for signal in signals {
+            // SAFETY: sigaddset changes one sigset_t that was made by sigemptyset.
+            if unsafe { libc::sigaddset(&mut set, *signal) } != 0 {
+                return Err(Error::last_os_error());
+            }
+        }
+        // SAFETY: pthread_sigmask reads one valid sigset_t; a null old set is allowed.
+        match unsafe { libc::pthread_sigmask(libc::SIG_BLOCK, &set, std::ptr::null_mut()) } {
+            0 => Ok(Signals { set }),
+            code => Err(Error::from_raw_os_error(code)),
+        }
+    }
+
+    /// Waits for one of the signals and returns its number.
+    ///
+    /// # Errors
+    /// If the system call fails.
+    pub fn wait(&self) -> Result<i32> {
+        let mut signal = 0;
+        // SAFETY: sigwait reads a valid sigset_t and writes one int to the address of a live local.
+        match unsafe { libc::sigwait(&self.set, &mut signal) } {
+            0 => Ok(signal),
+            code => Err(Error::from_raw_os_error(code)),
+        }
+    }
+}
+
+/// Whether this process was started with `signal` ignored, as `nohup` does for SIGHUP.
+pub fn is_ignored(signal: i32) -> bool {
+    // SAFETY: sigaction is plain data, for which all zeros is a value.
+    let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
+    // SAFETY: with a null new action, sigaction only writes the present one to the address of a live local.
+    let status = unsafe { libc::sigaction(signal, std::ptr::null(), &mut action) };
+    status == 0 && action.sa_sigaction == libc::SIG_IGN
+}
+
+/// Has ended children kept until they are waited for, even if this process was started with SIGCHLD ignored.
+pub fn keep_ended_children() {
+    // SAFETY: signal with SIG_DFL installs no code of ours; SIGCHLD is a valid signal, so it cannot fail.
+    unsafe { libc::signal(libc::SIGCHLD, libc::SIG_DFL) };
+}

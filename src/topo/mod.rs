@@ -1,0 +1,234 @@
+//! Who is where: the rank table and this process's place in it.
+//!
+//! [`RankTable`] is the file, [`Cluster`] is the file seen from one rank. Both are plain
+//! descriptions: nothing here opens a device or talks to another process.
+
+mod environment;
+mod field;
+mod table;
+
+use std::net::IpAddr;
+use std::path::{Path, PathBuf};
+
+use crate::error::{Error, ErrorKind, Result};
+
+/// How many servers a message lists before it stops.
+const LISTED: usize = 16;
+
+/// A rank of the job: one device of one server.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Device {
+    /// Number of the device on its server.
+    pub device_id: i32,
+    /// Its addresses on the network between servers; may be empty on a single server.
+    pub device_ips: Vec<IpAddr>,
+    /// Its rank in the job.
+    pub rank: u32,
+}
+
+/// A server and its devices, whose ranks are one block.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Server {
+    /// 0-based position in the table's `server_list`.
+    pub index: usize,
+    /// The table's `server_id`.
+    pub id: String,
+    /// The devices in the order of their ranks; at least one.
+    pub devices: Vec<Device>,
+}
+
+impl Server {
+    /// The lowest rank on this server.
+    pub fn first_rank(&self) -> u32 {
+        self.devices.first().map_or(0, |device| device.rank)
+    }
+}
+
+/// A rank table that was read and found right.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RankTable {
+    path: PathBuf,
+    servers: Vec<Server>,
+}
+
+impl RankTable {
+    /// Reads a table of version 1.0.
+    ///
+    /// # Errors
+    /// One line that names the file and the field, or the two positions that disagree.
+    pub fn read(path: impl AsRef<Path>) -> Result<RankTable> {
+        let path = path.as_ref();
+        let bytes = table::read(path)?;
+        let servers = table::parse(&table::display(path), &bytes)?;
+        let path = std::path::absolute(path)
+            .map_err(|error| Error::new(ErrorKind::Io, format!("{}: {error}", path.display())))?;
+        Ok(RankTable { path, servers })
+    }
+
+    /// A table from text, under the name of `path`, which is not opened.
+    ///
+    /// # Errors
+    /// As [`RankTable::read`].
+    pub fn parse(path: impl Into<PathBuf>, bytes: &[u8]) -> Result<RankTable> {
+        let path = path.into();
+        let servers = table::parse(&table::display(&path), bytes)?;
+        Ok(RankTable { path, servers })
+    }
+
+    /// Where the table came from; absolute if it was read from a file.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The servers in the order of their ranks.
+    pub fn servers(&self) -> &[Server] {
+        &self.servers
+    }
+
+    /// Number of ranks.
+    pub fn size(&self) -> u32 {
+        // Ranks are 0 to size - 1 and servers stand in their order.
+        let last = self.servers.last().and_then(|server| server.devices.last());
+        last.map_or(0, |device| device.rank + 1)
+    }
+
+    /// Devices per server.
+    ///
+    /// # Errors
+    /// If servers differ; the message shows how many each has.
+    pub fn locals(&self) -> Result<u32> {
+        let count = |server: &Server| server.devices.len();
+        let first = self.servers.first().map_or(0, count);
+        if self.servers.iter().any(|server| count(server) != first) {
+            let map = self.list(|server| format!("{:?} has {}", server.id, count(server)));
+            return Err(Error::unsupported(format!(
+                "{}: servers have different numbers of devices: {map}",
+                table::display(&self.path)
+            )));
+        }
+        u32::try_from(first).map_err(|_| Error::invalid("more devices than a rank can count"))
+    }
+
+    /// The server that `name` means: a 0-based index in `server_list` or a `server_id`.
+    ///
+    /// # Errors
+    /// If there is none, or an index and a `server_id` that reads the same mean two servers; the message lists what exists.
+    pub fn server_by(&self, name: &str) -> Result<&Server> {
+        let wanted = name.parse::<usize>().ok();
+        let by_index = self.servers.iter().find(|s| Some(s.index) == wanted);
+        let by_id = self.servers.iter().find(|s| s.id == name);
+        match (by_index, by_id) {
+            (Some(one), Some(other)) if one.index != other.index => Err(Error::invalid(format!(
+                "{}: server {name:?} is both index {} (server_id {:?}) and the server_id of index {}",
+                table::display(&self.path),
+                one.index,
+                one.id,
+                other.index
+            ))),
+            (Some(server), _) | (None, Some(server)) => Ok(server),
+            (None, None) => Err(Error::invalid(format!(
+                "{}: no server {name:?} in server_list, which has {}",
+                table::display(&self.path),
+                self.list(|server| format!("{} ({:?})", server.index, server.id))
+            ))),
+        }
+    }
+
+    /// The server that holds `rank` and the device it has there.
+    ///
+    /// # Errors
+    /// If the table has no such rank.
+    pub fn find(&self, rank: u32) -> Result<(&Server, &Device)> {
+        let after = self.servers.partition_point(|s| s.first_rank() <= rank);
+        let server = after.checked_sub(1).map(|index| &self.servers[index]);
+        let found = server.and_then(|server| {
+            let offset = usize::try_from(rank - server.first_rank()).ok()?;
+            Some((server, server.devices.get(offset)?))
+        });
+        found.ok_or_else(|| {
+            Error::invalid(format!(
+                "{}: no rank {rank}: the table has {} ranks",
+                table::display(&self.path),
+                self.size()
+            ))
+        })
+    }
+
+    fn list(&self, show: impl Fn(&Server) -> String) -> String {
+        let mut parts: Vec<String> = self.servers.iter().take(LISTED).map(show).collect();
+        if self.servers.len() > LISTED {
+            parts.push(format!("and {} more", self.servers.len() - LISTED));
+        }
+        parts.join(", ")
+    }
+}
+
+/// The job as one of its ranks sees it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Cluster {
+    table: RankTable,
+    rank: u32,
+}
+
+impl Cluster {
+    /// `table` seen from `rank`.
+    ///
+    /// # Errors
+    /// If the table has no such rank.
+    pub fn new(table: RankTable, rank: u32) -> Result<Cluster> {
+        table.find(rank)?;
+        Ok(Cluster { table, rank })
+    }
+
+    /// The cluster that the environment describes: the table is the file of `RANK_TABLE_FILE` or
+    /// `MINDSPORE_HCCL_CONFIG_PATH`, `RANK_ID` is this process's rank. `DEVICE_ID` and `RANK_SIZE`
+    /// follow from the table; where they are set they must agree with it.
+    ///
+    /// # Errors
+    /// Names the variable that is missing or wrong, or what is wrong with the table.
+    pub fn from_env() -> Result<Cluster> {
+        environment::cluster(|name| std::env::var_os(name))
+    }
+
+    /// This process's rank.
+    pub fn rank(&self) -> u32 {
+        self.rank
+    }
+
+    /// Number of ranks.
+    pub fn size(&self) -> u32 {
+        self.table.size()
+    }
+
+    /// Number of servers.
+    pub fn servers(&self) -> u32 {
+        // Each has a rank of its own, and ranks are counted in u32.
+        u32::try_from(self.table.servers().len()).unwrap_or(u32::MAX)
+    }
+
+    /// Devices per server.
+    ///
+    /// # Errors
+    /// If servers differ; the message shows how many each has.
+    pub fn locals(&self) -> Result<u32> {
+        self.table.locals()
+    }
+
+    /// The device of `rank` on its server.
+    ///
+    /// # Errors
+    /// If the table has no such rank.
+    pub fn device_id(&self, rank: u32) -> Result<i32> {
+        Ok(self.table.find(rank)?.1.device_id)
+    }
+
+    /// The file the cluster was read from; HCCL reads it too.
+    pub fn table_path(&self) -> &Path {
+        self.table.path()
+    }
+
+    /// The table itself.
+    pub fn table(&self) -> &RankTable {
+        &self.table
+    }
+}

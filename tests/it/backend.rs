@@ -1,0 +1,166 @@
+//! Which libraries are loaded, seen from outside: each case is a process of its own with its own environment.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use adasum::ascend;
+
+/// Set for the processes that this test starts; the name of the test they run follows.
+const CHILD: &str = "ADASUM_TEST_BACKEND_CHILD";
+
+/// What the started process runs: it prints the choice or the error.
+#[test]
+fn child() {
+    if std::env::var_os(CHILD).is_none() {
+        return;
+    }
+    match ascend::backend() {
+        Ok(info) => println!(
+            "chosen: {} {} {}",
+            info.name,
+            info.acl.display(),
+            info.hccl.display()
+        ),
+        Err(error) => println!("error: {error}"),
+    }
+}
+
+/// The line that a process with these variables prints.
+fn outcome(variables: &[(&str, &str)]) -> String {
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.args(["--exact", "backend::child", "--nocapture"]);
+    for name in [
+        "ADASUM_BACKEND",
+        "ADASUM_CANN_HOME",
+        "ASCEND_HOME_PATH",
+        "ASCEND_TOOLKIT_HOME",
+        "LD_LIBRARY_PATH",
+        "LD_PRELOAD",
+    ] {
+        command.env_remove(name);
+    }
+    command.env(CHILD, "1").envs(variables.iter().copied());
+    let output = command.output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    let found = text.lines().find_map(|line| {
+        let start = line.find("chosen: ").or_else(|| line.find("error: "))?;
+        Some(line[start..].to_owned())
+    });
+    found.unwrap_or_else(|| {
+        panic!(
+            "no outcome in {text:?}, {}",
+            String::from_utf8_lossy(&output.stderr)
+        )
+    })
+}
+
+/// The folder of the unpacked mock.
+fn mock_folder() -> PathBuf {
+    let outcome = outcome(&[("ADASUM_BACKEND", "mock")]);
+    let path = outcome
+        .strip_prefix("chosen: mock ")
+        .unwrap_or_else(|| panic!("{outcome}"));
+    let acl = Path::new(path.split(' ').next().unwrap());
+    acl.parent().unwrap().to_owned()
+}
+
+#[test]
+fn the_mock_can_be_asked_for() {
+    let folder = mock_folder();
+    for name in ["libascendcl.so", "libhccl.so"] {
+        assert!(folder.join(name).is_file(), "{}", folder.display());
+    }
+    // Even where a toolkit is said to be.
+    let outcome = outcome(&[
+        ("ADASUM_BACKEND", "mock"),
+        ("ASCEND_HOME_PATH", "/no/toolkit"),
+    ]);
+    assert!(outcome.starts_with("chosen: mock "), "{outcome}");
+}
+
+#[test]
+fn a_toolkit_that_cannot_be_loaded_is_an_error() {
+    for name in ["ASCEND_HOME_PATH", "ASCEND_TOOLKIT_HOME"] {
+        let outcome = outcome(&[(name, "/no/toolkit")]);
+        assert!(
+            outcome.starts_with("error: CANN cannot be loaded"),
+            "{outcome}"
+        );
+        assert!(outcome.contains("source set_env.sh"), "{outcome}");
+        assert!(outcome.contains("/no/toolkit/libascendcl.so"), "{outcome}");
+    }
+    let outcome = outcome(&[("ADASUM_CANN_HOME", "/no/cann")]);
+    assert!(outcome.contains("ADASUM_CANN_HOME is set"), "{outcome}");
+    let outcome = self::outcome(&[("ADASUM_BACKEND", "cann")]);
+    assert!(outcome.contains("(ADASUM_BACKEND=cann"), "{outcome}");
+    let outcome = self::outcome(&[("ADASUM_BACKEND", "tpu")]);
+    assert!(
+        outcome.ends_with("is not one of auto, cann, mock"),
+        "{outcome}"
+    );
+}
+
+#[test]
+fn what_is_in_the_process_comes_first() {
+    let folder = mock_folder();
+    let [acl, hccl] =
+        ["libascendcl.so", "libhccl.so"].map(|name| folder.join(name).display().to_string());
+    for preloaded in [&acl, &hccl] {
+        let variables = [
+            ("LD_PRELOAD", preloaded.as_str()),
+            ("ASCEND_HOME_PATH", "/no/toolkit"),
+        ];
+        assert_eq!(outcome(&variables), format!("chosen: mock {acl} {hccl}"));
+    }
+    let outcome = outcome(&[("LD_PRELOAD", &acl), ("ADASUM_BACKEND", "cann")]);
+    assert!(
+        outcome.contains("mock is already in this process"),
+        "{outcome}"
+    );
+    assert!(outcome.contains(&acl), "{outcome}");
+}
+
+#[test]
+fn libraries_are_found_by_home_and_by_name() {
+    let folder = mock_folder().display().to_string();
+    let chosen = format!("chosen: mock {folder}/libascendcl.so {folder}/libhccl.so");
+    assert_eq!(outcome(&[("ADASUM_CANN_HOME", &folder)]), chosen);
+    assert_eq!(outcome(&[("LD_LIBRARY_PATH", &folder)]), chosen);
+    let outcome = outcome(&[("LD_LIBRARY_PATH", &folder), ("ADASUM_BACKEND", "cann")]);
+    assert!(
+        outcome.starts_with("error: ADASUM_BACKEND=cann was asked for"),
+        "{outcome}"
+    );
+}
+
+#[test]
+fn a_mixture_is_refused() {
+    let folder = mock_folder();
+    let mixed = std::env::temp_dir().join(format!("adasum-mixture-{}", std::process::id()));
+    std::fs::create_dir_all(mixed.join("lib64")).unwrap();
+    // Under another name the mark is found no longer: the library looks like the vendor's.
+    let mut vendor = std::fs::read(folder.join("libascendcl.so")).unwrap();
+    let mark = b"adasum_mock_version\0";
+    let places: Vec<usize> = (0..vendor.len() - mark.len())
+        .filter(|start| vendor[*start..].starts_with(mark))
+        .collect();
+    for start in places {
+        vendor[start] = b'x';
+    }
+    std::fs::write(mixed.join("lib64/libascendcl.so"), vendor).unwrap();
+    std::fs::copy(folder.join("libhccl.so"), mixed.join("lib64/libhccl.so")).unwrap();
+    let outcome = outcome(&[("ASCEND_HOME_PATH", &mixed.display().to_string())]);
+    std::fs::remove_dir_all(&mixed).unwrap();
+    assert!(
+        outcome.starts_with("error: libraries that do not belong together"),
+        "{outcome}"
+    );
+    assert!(
+        outcome.contains("lib64/libascendcl.so is CANN's"),
+        "{outcome}"
+    );
+    assert!(
+        outcome.contains("lib64/libhccl.so is the mock's"),
+        "{outcome}"
+    );
+}

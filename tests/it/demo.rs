@@ -1,0 +1,134 @@
+//! `adasum-run demo`: the promised line of JSON, the report, and the end when a rank is lost.
+
+use std::io::{BufRead, BufReader};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use crate::processes::{Folder, adasum_run, alive, children, err, eventually, out, send, variable};
+
+/// The demo in an empty folder, with a cache of its own.
+fn demo(folder: &Folder, options: &[&str]) -> Command {
+    let mut command = adasum_run(&["demo"]);
+    command
+        .args(options)
+        .current_dir(folder.path())
+        .env("ADASUM_CACHE_DIR", folder.path().join("cache"));
+    command
+}
+
+fn losses(value: &Value) -> Vec<f64> {
+    let list = value.as_array().unwrap();
+    list.iter().map(|loss| loss.as_f64().unwrap()).collect()
+}
+
+#[test]
+fn both_trainings_end_in_one_line_of_json() {
+    let folder = Folder::new("demo-json");
+    let output = demo(&folder, &["--epochs", "2", "--json", "--report", "report"])
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", err(&output));
+    let text = out(&output);
+    assert_eq!(text.lines().count(), 1, "{text}");
+    let line: Value = serde_json::from_str(&text).unwrap();
+    let members: Vec<&String> = line.as_object().unwrap().keys().collect();
+    assert_eq!(
+        members,
+        ["accuracy", "loss", "mean", "ranks", "reduction", "servers"]
+    );
+    assert_eq!((&line["ranks"], &line["servers"]), (&16.into(), &2.into()));
+    assert_eq!(line["reduction"], "adasum");
+    for training in [&line, &line["mean"]] {
+        let loss = losses(&training["loss"]);
+        assert!(
+            loss.len() == 2 && loss[1] < 0.8 * loss[0] && loss[0] < 2.5,
+            "{loss:?}"
+        );
+        let accuracy = training["accuracy"].as_f64().unwrap();
+        assert!((0.3..=1.0).contains(&accuracy), "{accuracy}");
+    }
+    // Same start, same images: what differs is the reduction.
+    assert_ne!(line["loss"], line["mean"]["loss"]);
+
+    let read =
+        |name: &str| std::fs::read_to_string(folder.path().join("report").join(name)).unwrap();
+    let report: Value = serde_json::from_str(&read("report.json")).unwrap();
+    assert_eq!(report["schema"], "adasum.demo/1");
+    assert_eq!(report["trainings"][0]["loss"], line["loss"]);
+    assert_eq!(report["trainings"][1]["loss"], line["mean"]["loss"]);
+    let csv = read("loss.csv");
+    assert!(csv.starts_with("epoch,adasum,mean\n1,"), "{csv}");
+    assert_eq!(csv.lines().count(), 3);
+}
+
+#[test]
+fn one_reduction_alone_has_no_other_beside_it() {
+    let folder = Folder::new("demo-mean");
+    let output = demo(&folder, &["--epochs", "1", "--json", "--reduction", "mean"])
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", err(&output));
+    let line: Value = serde_json::from_str(&out(&output)).unwrap();
+    assert_eq!(line["reduction"], "mean");
+    assert!(line.get("mean").is_none());
+    assert_eq!(losses(&line["loss"]).len(), 1);
+}
+
+#[test]
+fn a_killed_rank_is_named_and_nothing_is_left() {
+    let folder = Folder::new("demo-kill");
+    let mut child = demo(&folder, &["--epochs", "1000", "--reduction", "adasum"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    // The training is under way once an epoch is told.
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    let told = lines.find(|line| {
+        line.as_ref()
+            .unwrap()
+            .starts_with("epoch: 1 step: 11 loss is ")
+    });
+    assert!(told.is_some());
+    let started = children(child.id());
+    let number = |pid: &u32| variable(*pid, "RANK_ID");
+    assert_eq!(started.iter().filter_map(number).count(), 16);
+    let victim = started
+        .iter()
+        .find(|pid| number(pid).as_deref() == Some("5"));
+    let begin = Instant::now();
+    send("-KILL", *victim.unwrap());
+
+    // Read on, so that the demo is not stopped by a full pipe.
+    assert!(lines.all(|line| line.is_ok()));
+    let output = child.wait_with_output().unwrap();
+    assert!(
+        begin.elapsed() < Duration::from_secs(20),
+        "{:?}",
+        begin.elapsed()
+    );
+    assert_eq!(output.status.code(), Some(128 + 9), "{}", err(&output));
+    let message = err(&output);
+    assert!(
+        message.contains("adasum-run: rank 5 failed first: killed by signal 9 (SIGKILL)"),
+        "{message}"
+    );
+    eventually("all it started to end", || {
+        (!started.iter().any(|pid| alive(*pid))).then_some(())
+    });
+}
+
+#[test]
+fn wrong_options_are_refused() {
+    let folder = Folder::new("demo-usage");
+    for options in [
+        &["--epochs", "0"][..],
+        &["--reduction", "max"],
+        &["--epochs", "many"],
+    ] {
+        let output = demo(&folder, options).output().unwrap();
+        assert_eq!(output.status.code(), Some(2), "{options:?}");
+    }
+}

@@ -1,0 +1,368 @@
+//! `adasum-run launch`: what ranks are given, how their output and their ends are passed on, and that none is left.
+
+use std::collections::HashMap;
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use crate::processes::{Folder, adasum_run, alive, err, eventually, out, send};
+
+const TABLE: &str = concat!(
+    env!("CARGO_MANIFEST_DIR"),
+    "/examples/rank_tables/rank_table_16pcs.json"
+);
+/// Each rank notes its number and waits for a signal.
+const WAIT: &str = "echo $$ > $RANK_ID.new; mv $RANK_ID.new $RANK_ID; exec sleep 1000";
+
+/// A shell script on the ranks of the tutorial's table, in `folder`.
+fn shell(folder: &Folder, options: &[&str], script: &str) -> Command {
+    let mut command = adasum_run(&["launch", "--rank-table", TABLE]);
+    command.args(options).args(["--", "sh", "-c", script]);
+    command.current_dir(folder.path());
+    command
+}
+
+fn run(options: &[&str], script: &str) -> Output {
+    let folder = Folder::new(&format!("launch-{:?}", std::thread::current().id()));
+    shell(&folder, options, script).output().unwrap()
+}
+
+fn start(command: &mut Command) -> Child {
+    command
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap()
+}
+
+fn all_gone(pids: &[u32]) {
+    eventually("processes to end", || {
+        (!pids.iter().any(|pid| alive(*pid))).then_some(())
+    });
+}
+
+/// Lines of `env` by rank.
+fn environments(output: &Output) -> HashMap<u32, HashMap<String, String>> {
+    let mut ranks: HashMap<u32, HashMap<String, String>> = HashMap::new();
+    for line in out(output).lines() {
+        let (rank, pair) = line.strip_prefix("[r").unwrap().split_once("] ").unwrap();
+        if let Some((name, value)) = pair.split_once('=') {
+            let rank = ranks.entry(rank.parse().unwrap()).or_default();
+            rank.insert(name.to_owned(), value.to_owned());
+        }
+    }
+    ranks
+}
+
+#[test]
+fn every_rank_gets_the_environment_of_the_tutorial() {
+    let output = run(&[], "env");
+    assert_eq!(output.status.code(), Some(0), "{}", err(&output));
+    let ranks = environments(&output);
+    assert_eq!(ranks.len(), 16);
+    for (rank, environment) in &ranks {
+        let (server, local) = (rank / 8, rank % 8);
+        for (name, value) in [
+            ("RANK_TABLE_FILE", TABLE.to_owned()),
+            ("MINDSPORE_HCCL_CONFIG_PATH", TABLE.to_owned()),
+            ("RANK_ID", rank.to_string()),
+            ("RANK_SIZE", "16".to_owned()),
+            ("DEVICE_ID", local.to_string()),
+            ("DEVICE_NUM", "8".to_owned()),
+            ("SERVER_ID", server.to_string()),
+            ("RANK", rank.to_string()),
+            ("WORLD_SIZE", "16".to_owned()),
+            ("LOCAL_RANK", local.to_string()),
+            ("LOCAL_WORLD_SIZE", "8".to_owned()),
+        ] {
+            assert_eq!(environment.get(name), Some(&value), "rank {rank} {name}");
+        }
+        assert_eq!(environment["HCCL_MOCK_JOB"], ranks[&0]["HCCL_MOCK_JOB"]);
+    }
+    let other = environments(&run(&[], "env"));
+    assert_ne!(other[&0]["HCCL_MOCK_JOB"], ranks[&0]["HCCL_MOCK_JOB"]);
+}
+
+#[test]
+fn one_server_by_index_or_by_id() {
+    for server in ["1", "10.155.111.141"] {
+        let ranks = environments(&run(&["--server-id", server], "env"));
+        let mut numbers: Vec<u32> = ranks.keys().copied().collect();
+        numbers.sort_unstable();
+        assert_eq!(numbers, (8..16).collect::<Vec<_>>());
+        assert!(!ranks[&8].contains_key("HCCL_MOCK_JOB"));
+        assert_eq!(ranks[&8]["SERVER_ID"], "1");
+    }
+    let ranks = environments(&run(&["--server-id", "0", "--job", "mine"], "env"));
+    assert_eq!(ranks[&7]["HCCL_MOCK_JOB"], "mine");
+}
+
+#[test]
+fn a_relative_table_becomes_absolute() {
+    let folder = Folder::new("relative");
+    std::fs::copy(TABLE, folder.path().join("table.json")).unwrap();
+    let output = adasum_run(&["launch", "--rank-table", "table.json", "--", "env"])
+        .current_dir(folder.path())
+        .output()
+        .unwrap();
+    let path = folder.path().join("table.json");
+    assert_eq!(
+        environments(&output)[&3]["RANK_TABLE_FILE"],
+        path.to_str().unwrap()
+    );
+}
+
+#[test]
+fn wrong_usage_is_2_and_one_line_says_why() {
+    let output = run(&["--server-id", "7"], "true");
+    assert_eq!(output.status.code(), Some(2));
+    let message = err(&output);
+    assert!(
+        message.starts_with("adasum-run: ") && message.lines().count() == 1,
+        "{message}"
+    );
+    assert!(message.contains("no server \"7\""), "{message}");
+    assert!(message.contains("1 (\"10.155.111.141\")"), "{message}");
+
+    let missing = adasum_run(&["launch", "--rank-table", "/none.json", "--", "true"]);
+    let output = { missing }.output().unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    assert!(err(&output).starts_with("adasum-run: /none.json: "));
+
+    for arguments in [
+        &["launch", "--rank-table", TABLE][..],
+        &["launch", "--", "true"],
+        &[
+            "launch",
+            "--rank-table",
+            TABLE,
+            "--timeout",
+            "0",
+            "--",
+            "true",
+        ],
+        &[
+            "launch",
+            "--rank-table",
+            TABLE,
+            "--timeout",
+            "soon",
+            "--",
+            "true",
+        ],
+        &["nonsense"],
+    ] {
+        assert_eq!(
+            adasum_run(arguments).output().unwrap().status.code(),
+            Some(2),
+            "{arguments:?}"
+        );
+    }
+}
+
+#[test]
+fn a_program_that_cannot_be_started_is_127_or_126() {
+    let folder = Folder::new("nostart");
+    let launch = |program: &str| {
+        adasum_run(&["launch", "--rank-table", TABLE, "--", program])
+            .current_dir(folder.path())
+            .output()
+            .unwrap()
+    };
+    let output = launch("./no-such-program");
+    assert_eq!(output.status.code(), Some(127));
+    assert!(err(&output).starts_with("adasum-run: rank 0: cannot start ./no-such-program: "));
+    std::fs::write(folder.path().join("text"), "not a program").unwrap();
+    assert_eq!(launch("./text").status.code(), Some(126));
+}
+
+#[test]
+fn lines_are_whole_and_carry_their_rank() {
+    let script = "i=0; while [ $i -lt 50 ]; do printf '%s-' $RANK_ID; printf '%0200d\\n' $i; i=$((i+1)); done; printf last";
+    let output = run(&[], script);
+    let mut next = HashMap::new();
+    let mut last = 0;
+    for line in out(&output).lines() {
+        let (rank, text) = line.strip_prefix("[r").unwrap().split_once("] ").unwrap();
+        if text == "last" {
+            last += 1;
+            continue;
+        }
+        // Each rank's lines are whole and in their order.
+        let number = next.entry(rank.to_owned()).or_insert(0);
+        assert_eq!(text, format!("{rank}-{number:0200}"));
+        *number += 1;
+    }
+    assert_eq!((next.len(), last), (16, 16));
+    assert!(next.values().all(|count| *count == 50));
+}
+
+#[test]
+fn both_streams_stay_apart_and_nothing_is_lost() {
+    let output = run(&["--server-id", "0"], "seq 1 5000; echo oops >&2");
+    assert_eq!(out(&output).lines().count(), 8 * 5000);
+    let mut errors: Vec<String> = err(&output).lines().map(str::to_owned).collect();
+    errors.sort();
+    let expected: Vec<String> = (0..8).map(|rank| format!("[r{rank}] oops")).collect();
+    assert_eq!(errors, expected);
+}
+
+#[test]
+fn the_first_failure_is_reported_first_and_its_code_passed_on() {
+    let script = "case $RANK_ID in
+        2) echo before; echo broken >&2; touch failing; exit 5;;
+        6) while ! [ -e failing ]; do sleep 0.01; done; sleep 0.1; exit 9;;
+        *) exec sleep 1000;; esac";
+    let output = run(&[], script);
+    assert_eq!(output.status.code(), Some(5));
+    let message = err(&output);
+    let lines: Vec<&str> = message
+        .lines()
+        .filter(|line| line.starts_with("adasum-run"))
+        .collect();
+    assert_eq!(
+        lines[0],
+        "adasum-run: rank 2 failed first: exit status 5 (server 0 \"10.155.111.140\", device 2)"
+    );
+    assert_eq!(lines[1], "adasum-run: its last lines:");
+    assert!(
+        lines[2..4].contains(&"adasum-run:   [r2] before"),
+        "{message}"
+    );
+    assert!(
+        lines[2..4].contains(&"adasum-run:   [r2] broken"),
+        "{message}"
+    );
+    assert!(
+        lines[4].starts_with("adasum-run: stopping the others: "),
+        "{message}"
+    );
+}
+
+#[test]
+fn a_killed_rank_ends_the_job_at_once() {
+    let folder = Folder::new("kill9");
+    let child = start(&mut shell(&folder, &[], WAIT));
+    let pids = folder.pids(0..16);
+    let begin = Instant::now();
+    send("-KILL", pids[11]);
+    let output = child.wait_with_output().unwrap();
+    assert!(
+        begin.elapsed() < Duration::from_secs(4),
+        "{:?}",
+        begin.elapsed()
+    );
+    assert_eq!(output.status.code(), Some(128 + 9));
+    let message = err(&output);
+    assert!(
+        message.starts_with("adasum-run: rank 11 failed first: killed by signal 9 (SIGKILL)"),
+        "{message}"
+    );
+    assert!(
+        message.contains("stopping the others: ranks 0-10, 12-15"),
+        "{message}"
+    );
+    all_gone(&pids);
+}
+
+#[test]
+fn what_a_rank_started_goes_with_it() {
+    let folder = Folder::new("family");
+    // Rank 0 fails once the others' own processes run; they ignore the polite request.
+    let script = "trap '' TERM
+        if [ $RANK_ID = 0 ]; then while ! [ -e 7 ]; do sleep 0.01; done; exit 1; fi
+        sleep 1000 & echo $! > $RANK_ID.new; mv $RANK_ID.new $RANK_ID; wait";
+    let begin = Instant::now();
+    let mut command = shell(&folder, &["--server-id", "0"], script);
+    let output = command.output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    // Five seconds of grace, then SIGKILL.
+    assert!(begin.elapsed() > Duration::from_secs(5));
+    assert!(begin.elapsed() < Duration::from_secs(30));
+    all_gone(&folder.pids(1..8));
+}
+
+#[test]
+fn a_rank_that_ends_well_leaves_nothing_either() {
+    let folder = Folder::new("leftover");
+    let script = "sleep 1000 & echo $! > $RANK_ID";
+    let output = shell(&folder, &["--server-id", "0"], script)
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(0));
+    all_gone(&folder.pids(0..8));
+}
+
+#[test]
+fn the_timeout_is_124_and_names_who_still_runs() {
+    let folder = Folder::new("timeout");
+    let script = format!("[ $RANK_ID = 3 ] && exit 0; {WAIT}");
+    let output = shell(&folder, &["--timeout", "0.7"], &script)
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(124));
+    assert_eq!(
+        err(&output),
+        "adasum-run: timeout after 0.7 s, still running: ranks 0-2, 4-15\n"
+    );
+    all_gone(&folder.pids(4..16));
+}
+
+#[test]
+fn interrupts_are_passed_on() {
+    for (signal, code) in [("-INT", 130), ("-TERM", 143), ("-HUP", 129)] {
+        let folder = Folder::new("interrupt");
+        // In the background, so that the shell runs its trap at once.
+        let script = "trap 'echo told; exit 0' INT TERM HUP
+            echo $$ > $RANK_ID.new; mv $RANK_ID.new $RANK_ID; sleep 1000 & wait";
+        let child = start(&mut shell(&folder, &["--server-id", "1"], script));
+        let pids = folder.pids(8..16);
+        send(signal, child.id());
+        let output = child.wait_with_output().unwrap();
+        assert_eq!(output.status.code(), Some(code), "{}", err(&output));
+        assert_eq!(out(&output).matches("] told\n").count(), 8, "{signal}");
+        all_gone(&pids);
+    }
+}
+
+#[test]
+fn a_second_interrupt_does_not_wait() {
+    let folder = Folder::new("twice");
+    let script = format!("trap '' INT; {WAIT}");
+    let mut child = start(&mut shell(&folder, &["--server-id", "1"], &script));
+    let pids = folder.pids(8..16);
+    let begin = Instant::now();
+    send("-INT", child.id());
+    // Equal signals that wait together count once: send until one is seen.
+    let status = eventually("the end", || {
+        send("-INT", child.id());
+        std::thread::sleep(Duration::from_millis(50));
+        child.try_wait().unwrap()
+    });
+    assert_eq!(status.code(), Some(130));
+    assert!(begin.elapsed() < Duration::from_secs(4));
+    all_gone(&pids);
+}
+
+#[test]
+fn ranks_die_with_a_killed_launcher() {
+    // The rank itself, and what a rank started.
+    let family = "sleep 1000 & echo $! > $RANK_ID.new; mv $RANK_ID.new $RANK_ID; wait";
+    for script in [WAIT, family] {
+        let folder = Folder::new("launcher");
+        let mut child = start(&mut shell(&folder, &[], script));
+        let pids = folder.pids(0..16);
+        send("-KILL", child.id());
+        assert_eq!(child.wait().unwrap().signal(), Some(9));
+        all_gone(&pids);
+    }
+}
+
+#[test]
+fn a_reader_that_has_seen_enough_is_no_failure() {
+    let folder = Folder::new("pipe");
+    let mut child = start(&mut shell(&folder, &[], "yes"));
+    drop(child.stdout.take());
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", err(&output));
+}

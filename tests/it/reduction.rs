@@ -1,0 +1,389 @@
+//! The reduction against a double-precision oracle, over worlds of threads.
+
+use crate::oracle;
+use crate::support::{in_world, noise, reduce, reducer, specs, upload};
+use adasum::ErrorKind;
+use adasum::ascend::Stream;
+use adasum::reduce::{DType, GradientReducer, Options, Reduction, TensorSpec, World};
+
+const COUNTS: [usize; 6] = [1, 2, 3, 7, 257, 100_003];
+
+/// A family of gradients: the value of one element on one rank.
+struct Kind {
+    name: &'static str,
+    value: fn(At) -> f32,
+}
+
+#[derive(Clone, Copy)]
+struct At {
+    server: u64,
+    servers: u64,
+    local: u64,
+    tensor: u64,
+    index: u64,
+}
+
+impl At {
+    fn own(self) -> f32 {
+        noise(&[self.server, self.local, self.tensor, self.index])
+    }
+
+    /// The same on all ranks.
+    fn common(self) -> f32 {
+        noise(&[77, self.tensor, self.index])
+    }
+}
+
+const KINDS: [Kind; 14] = [
+    Kind { name: "random", value: |at| at.own() },
+    Kind { name: "correlated", value: |at| at.common() + 0.5 * at.own() },
+    Kind { name: "all zero", value: |_| 0.0 },
+    Kind { name: "one server zero", value: |at| if at.server == 1 { 0.0 } else { at.own() } },
+    Kind { name: "one tensor zero", value: |at| if at.tensor == 4 { 0.0 } else { at.own() } },
+    Kind { name: "identical", value: |at| at.common() },
+    Kind {
+        name: "orthogonal",
+        value: |at| if at.index % at.servers == at.server { at.own() } else { 0.0 },
+    },
+    Kind {
+        name: "parallel of both signs",
+        // Of lengths that leave no subtree at zero: there the rule jumps, and rounding decides.
+        value: |at| {
+            let length = 1.0 + 0.3 * (at.server * at.server) as f32;
+            at.common() * if at.server % 3 == 1 { -length } else { length }
+        },
+    },
+    Kind {
+        name: "opposite",
+        value: |at| at.common() * if at.server % 2 == 1 { -1.0 } else { 1.0 },
+    },
+    Kind { name: "huge", value: |at| 1e30 * at.own() },
+    Kind { name: "tiny", value: |at| 1e-30 * at.own() },
+    Kind {
+        name: "huge and tiny servers",
+        value: |at| at.own() * if at.server % 2 == 0 { 1e30 } else { 1e-30 },
+    },
+    Kind {
+        name: "huge and tiny tensors",
+        value: |at| at.own() * if at.tensor % 2 == 0 { 1e30 } else { 1e-30 },
+    },
+    Kind {
+        name: "huge and tiny units",
+        value: |at| at.own() * if at.index / 4096 % 2 == 0 { 1e30 } else { 1e-30 },
+    },
+];
+
+fn gradients(kind: &Kind, servers: u32, locals: u32, rank: u32) -> Vec<Vec<f32>> {
+    (0..)
+        .zip(COUNTS)
+        .map(|(tensor, count)| {
+            (0..count as u64)
+                .map(|index| {
+                    (kind.value)(At {
+                        server: u64::from(rank / locals),
+                        servers: u64::from(servers),
+                        local: u64::from(rank % locals),
+                        tensor,
+                        index,
+                    })
+                })
+                .collect()
+        })
+        .collect()
+}
+
+/// Runs all kinds on one world and holds every rank's result against the oracle.
+fn against_oracle(servers: u32, locals: u32) {
+    let results = in_world(servers, locals, |world| {
+        let mut reducer = reducer(world, &COUNTS);
+        KINDS
+            .iter()
+            .map(|kind| {
+                let inputs = gradients(kind, servers, locals, world.rank());
+                let (out, flags) = reduce(&mut reducer, world, &inputs);
+                assert_eq!(flags, Some(vec![false; COUNTS.len()]), "{}", kind.name);
+                // The ranks are compared by their bits; one copy for the oracle is enough.
+                let bits: Vec<u32> = out.iter().flatten().map(|x| x.to_bits()).collect();
+                (hash(&bits), (world.rank() == 0).then_some(out))
+            })
+            .collect::<Vec<_>>()
+    });
+    for (number, kind) in KINDS.iter().enumerate() {
+        let at = format!("{servers} servers of {locals}, {}", kind.name);
+        for (rank, result) in results.iter().enumerate() {
+            assert_eq!(result[number].0, results[0][number].0, "{at}: rank {rank} differs from rank 0");
+        }
+        let inputs: Vec<_> = (0..servers * locals)
+            .map(|rank| gradients(kind, servers, locals, rank))
+            .collect();
+        let out = results[0][number].1.as_ref().unwrap();
+        for tensor in 0..COUNTS.len() {
+            let means: Vec<Vec<f64>> = inputs
+                .chunks(locals as usize)
+                .map(|server| {
+                    let ranks: Vec<&[f32]> = server.iter().map(|rank| rank[tensor].as_slice()).collect();
+                    oracle::mean(&ranks)
+                })
+                .collect();
+            let truth = oracle::adasum(&means);
+            let error = oracle::error_fp32(&out[tensor], &truth, &means);
+            assert!(error <= 1.0, "{at}: tensor {tensor} has {error} times the allowed error");
+        }
+    }
+}
+
+fn hash(bits: &[u32]) -> u64 {
+    bits.iter().fold(0xCBF2_9CE4_8422_2325, |hash, &word| {
+        (hash ^ u64::from(word)).wrapping_mul(0x0000_0100_0000_01B3)
+    })
+}
+
+#[test]
+fn two_servers_of_1() {
+    against_oracle(2, 1);
+}
+
+#[test]
+fn two_servers_of_2() {
+    against_oracle(2, 2);
+}
+
+#[test]
+fn two_servers_of_8() {
+    against_oracle(2, 8);
+}
+
+#[test]
+fn four_servers_of_1() {
+    against_oracle(4, 1);
+}
+
+#[test]
+fn four_servers_of_2() {
+    against_oracle(4, 2);
+}
+
+#[test]
+fn four_servers_of_8() {
+    against_oracle(4, 8);
+}
+
+#[test]
+fn eight_servers_of_1() {
+    against_oracle(8, 1);
+}
+
+#[test]
+fn eight_servers_of_2() {
+    against_oracle(8, 2);
+}
+
+#[test]
+fn eight_servers_of_8() {
+    against_oracle(8, 8);
+}
+
+#[test]
+fn sixteen_servers_of_1() {
+    against_oracle(16, 1);
+}
+
+#[test]
+fn sixteen_servers_of_2() {
+    against_oracle(16, 2);
+}
+
+#[test]
+fn sixteen_servers_of_8() {
+    against_oracle(16, 8);
+}
+
+/// A mean of more vectors than one launch takes, with the own one in every place.
+#[test]
+fn two_servers_of_11() {
+    against_oracle(2, 11);
+}
+
+#[test]
+fn identical_gradients_come_back_bit_for_bit() {
+    let results = in_world(8, 1, |world| {
+        let inputs = gradients(&KINDS[5], 8, 1, world.rank());
+        let mut reducer = reducer(world, &COUNTS);
+        (inputs.clone(), reduce(&mut reducer, world, &inputs).0)
+    });
+    for (inputs, out) in results {
+        assert_eq!(inputs, out);
+    }
+}
+
+#[test]
+fn the_result_is_the_same_from_run_to_run_and_step_to_step() {
+    let run = || {
+        in_world(4, 2, |world| {
+            let inputs = gradients(&KINDS[0], 4, 2, world.rank());
+            let mut reducer = reducer(world, &COUNTS);
+            let first = reduce(&mut reducer, world, &inputs).0;
+            assert_eq!(first, reduce(&mut reducer, world, &inputs).0);
+            first
+        })
+    };
+    assert_eq!(run(), run());
+}
+
+/// A tensor reduces to the same bits alone and among others: coefficients are its own.
+#[test]
+fn the_result_does_not_depend_on_the_bucket() {
+    let results = in_world(4, 1, |world| {
+        let inputs = gradients(&KINDS[1], 4, 1, world.rank());
+        let mut together = reducer(world, &COUNTS);
+        let all = reduce(&mut together, world, &inputs).0;
+        let mut alone = reducer(world, &COUNTS[5..]);
+        let one = reduce(&mut alone, world, &inputs[5..]).0;
+        (all[5].clone(), one[0].clone())
+    });
+    for (all, one) in results {
+        let ulp = largest(&all) * f32::EPSILON;
+        assert!(all.iter().zip(&one).all(|(a, b)| (a - b).abs() <= ulp));
+    }
+}
+
+fn largest(values: &[f32]) -> f32 {
+    values.iter().fold(0.0, |largest, x| largest.max(x.abs()))
+}
+
+#[test]
+fn the_mean_is_the_mean() {
+    let options = Options {
+        reduction: Reduction::Mean,
+        ..Options::default()
+    };
+    for (servers, locals) in [(4, 2), (1, 3)] {
+        let results = in_world(servers, locals, |world| {
+            let inputs = gradients(&KINDS[0], servers, locals, world.rank());
+            let mut reducer = GradientReducer::new(world, &specs(&COUNTS), &options).unwrap();
+            reduce(&mut reducer, world, &inputs).0
+        });
+        let inputs: Vec<_> = (0..servers * locals)
+            .map(|rank| gradients(&KINDS[0], servers, locals, rank))
+            .collect();
+        for out in &results {
+            for tensor in 0..COUNTS.len() {
+                let ranks: Vec<&[f32]> = inputs.iter().map(|rank| rank[tensor].as_slice()).collect();
+                let inputs: Vec<Vec<f64>> = ranks.iter().map(|rank| oracle::mean(&[rank])).collect();
+                let error = oracle::error_fp32(&out[tensor], &oracle::mean(&ranks), &inputs);
+                assert!(error <= 1.0, "{servers} x {locals}, tensor {tensor}: {error}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_nan_or_infinity_on_one_rank_is_seen_by_all_and_stays_in_its_tensor() {
+    for bad in [f32::NAN, f32::INFINITY, f32::NEG_INFINITY] {
+        let results = in_world(4, 2, |world| {
+            let mut inputs = gradients(&KINDS[0], 4, 2, world.rank());
+            let clean = inputs.clone();
+            if world.rank() == 5 {
+                inputs[4][200] = bad;
+            }
+            let mut reducer = reducer(world, &COUNTS);
+            let expected = reduce(&mut reducer, world, &clean).0;
+            (expected, reduce(&mut reducer, world, &inputs))
+        });
+        for (expected, (out, flags)) in results {
+            assert_eq!(flags, Some(vec![false, false, false, false, true, false]));
+            for tensor in 0..COUNTS.len() {
+                if tensor == 4 {
+                    assert!(out[4].iter().all(|x| !x.is_finite()), "{bad}");
+                } else {
+                    assert_eq!(out[tensor], expected[tensor], "{bad}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn no_tensors_and_empty_tensors_are_fine() {
+    let results = in_world(4, 2, |world| {
+        let mut nothing = reducer(world, &[]);
+        reduce(&mut nothing, world, &[]);
+        let mut empty = reducer(world, &[0, 5, 0]);
+        let five = vec![1.0_f32; 5];
+        reduce(&mut empty, world, &[Vec::new(), five, Vec::new()]).0
+    });
+    for out in results {
+        assert_eq!(out, [vec![], vec![1.0; 5], vec![]]);
+    }
+}
+
+#[test]
+fn one_rank_alone_keeps_its_gradient() {
+    let results = in_world(1, 1, |world| {
+        let inputs = gradients(&KINDS[0], 1, 1, 0);
+        let mut reducer = reducer(world, &COUNTS);
+        (inputs.clone(), reduce(&mut reducer, world, &inputs).0)
+    });
+    assert_eq!(results[0].0, results[0].1);
+}
+
+fn refusal(servers: u32, locals: u32, tensors: &[TensorSpec]) -> Vec<adasum::Error> {
+    in_world(servers, locals, |world| {
+        GradientReducer::new(world, tensors, &Options::default())
+            .map(|_| ())
+            .unwrap_err()
+    })
+}
+
+#[test]
+fn what_is_not_there_is_refused_by_name() {
+    for (dtype, name) in [(DType::F16, "f16"), (DType::BF16, "bf16")] {
+        for error in refusal(2, 1, &[TensorSpec::new("layer1.weight", 4, dtype)]) {
+            assert_eq!(error.kind(), ErrorKind::Unsupported);
+            assert!(error.to_string().contains("layer1.weight"), "{error}");
+            assert!(error.to_string().contains(name), "{error}");
+        }
+    }
+    for error in refusal(3, 1, &specs(&[4])) {
+        assert_eq!(error.kind(), ErrorKind::Unsupported);
+        assert!(error.to_string().contains("3 servers"), "{error}");
+    }
+    for error in refusal(1, 2, &specs(&[4])) {
+        assert_eq!(error.kind(), ErrorKind::InvalidArgument);
+        assert!(error.to_string().contains("allow_plain_mean"), "{error}");
+    }
+}
+
+#[test]
+fn wrong_gradients_are_refused_before_anything_is_sent() {
+    in_world(2, 1, |world: &World| {
+        let stream = Stream::new(world.device()).unwrap();
+        let mut reducer = reducer(world, &[16, 32]);
+        let spans = upload(world.device(), &[vec![1.0; 16], vec![1.0; 32]]);
+        let mut says = |gradients: &[adasum::ascend::Span], what: &str| {
+            let error = reducer.reduce(gradients, &stream).unwrap_err().to_string();
+            assert!(error.contains(what), "{error}");
+        };
+        says(&spans[..1], "1 gradients were given for 2 tensors");
+        says(&[spans[1].clone(), spans[0].clone()], "tensor \"t0\"");
+        let odd = spans[1].slice(4..68).unwrap();
+        says(&[odd, spans[1].clone()], "multiple of 64");
+        // The reducer is still good.
+        reducer.reduce(&spans, &stream).unwrap();
+        stream.synchronize().unwrap();
+    });
+}
+
+#[test]
+fn ranks_that_disagree_are_named_on_all_ranks() {
+    let errors = in_world(4, 1, |world| {
+        let count = if world.rank() == 2 { 17 } else { 16 };
+        GradientReducer::new(world, &specs(&[count]), &Options::default())
+            .map(|_| ())
+            .unwrap_err()
+    });
+    for error in errors {
+        assert_eq!(error.kind(), ErrorKind::Mismatch);
+        assert!(error.to_string().contains("[2]"), "{error}");
+    }
+}

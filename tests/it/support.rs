@@ -1,0 +1,124 @@
+//! Worlds of ranks as threads, and inputs made by formula.
+
+use std::sync::{Mutex, MutexGuard, Once, OnceLock, PoisonError};
+
+use adasum::ascend::{Buffer, Device, RootInfo, Span, Stream};
+use adasum::reduce::{DType, GradientReducer, Options, TensorSpec, World};
+
+/// Runs `body` on every rank of a world of `servers` x `locals` threads; results by rank.
+pub(crate) fn in_world<T: Send>(
+    servers: u32,
+    locals: u32,
+    body: impl Fn(&World) -> T + Sync,
+) -> Vec<T> {
+    let _alone = one_world_at_a_time();
+    mock_environment();
+    let size = servers * locals;
+    let root = OnceLock::new();
+    std::thread::scope(|scope| {
+        let ranks: Vec<_> = (0..size)
+            .map(|rank| {
+                let (root, body) = (&root, &body);
+                scope.spawn(move || {
+                    let device = Device::open(i32::try_from(rank).unwrap()).unwrap();
+                    // Every rank asks; the first to come makes it.
+                    let root = root.get_or_init(|| RootInfo::new(&device).unwrap());
+                    let world = World::from_root_info(device, root, size, rank, locals).unwrap();
+                    let result = body(&world);
+                    world.finish().unwrap();
+                    result
+                })
+            })
+            .collect();
+        ranks
+            .into_iter()
+            .map(|rank| rank.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+            .collect()
+    })
+}
+
+/// Worlds of many threads share two cores: one after the other is faster than all at once.
+fn one_world_at_a_time() -> MutexGuard<'static, ()> {
+    static WORLD: Mutex<()> = Mutex::new(());
+    WORLD.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Lets one process hold a device for each of up to 1,024 ranks.
+pub(crate) fn mock_environment() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        for (name, value) in [
+            ("ADASUM_BACKEND", "mock"),
+            ("ASCEND_MOCK_DEVICES", "1024"),
+            ("ASCEND_MOCK_HBM_MB", "4096"),
+        ] {
+            // SAFETY: the mock reads its variables when it is first used, which is after this call; Rust's
+            // own readers are locked out by the standard library.
+            unsafe { std::env::set_var(name, value) };
+        }
+    });
+}
+
+/// fp32 tensors named `t0`, `t1`, ...
+pub(crate) fn specs(counts: &[usize]) -> Vec<TensorSpec> {
+    (0..)
+        .zip(counts)
+        .map(|(index, &count)| TensorSpec::new(format!("t{index}"), count as u64, DType::F32))
+        .collect()
+}
+
+/// Device buffers with the values of `tensors`.
+pub(crate) fn upload(device: &Device, tensors: &[Vec<f32>]) -> Vec<Span> {
+    tensors
+        .iter()
+        .map(|values| {
+            let bytes = values.len() * 4;
+            let span = Buffer::new(device, bytes.max(64)).unwrap().span();
+            let span = span.slice(0..bytes).unwrap();
+            span.write(values).unwrap();
+            span
+        })
+        .collect()
+}
+
+/// The values of device buffers.
+pub(crate) fn download(spans: &[Span]) -> Vec<Vec<f32>> {
+    spans
+        .iter()
+        .map(|span| {
+            let mut values = vec![0.0; span.len() / 4];
+            span.read(&mut values).unwrap();
+            values
+        })
+        .collect()
+}
+
+/// One reduction on this rank: what came out, and the non-finite flags where there are any.
+pub(crate) fn reduce(
+    reducer: &mut GradientReducer,
+    world: &World,
+    tensors: &[Vec<f32>],
+) -> (Vec<Vec<f32>>, Option<Vec<bool>>) {
+    let stream = Stream::new(world.device()).unwrap();
+    let spans = upload(world.device(), tensors);
+    reducer.reduce(&spans, &stream).unwrap();
+    stream.synchronize().unwrap();
+    (download(&spans), reducer.nonfinite().ok())
+}
+
+/// A reducer with default options.
+pub(crate) fn reducer(world: &World, counts: &[usize]) -> GradientReducer {
+    GradientReducer::new(world, &specs(counts), &Options::default()).unwrap()
+}
+
+/// A number in about -1..1 that depends on all of `key`, the same on every machine.
+pub(crate) fn noise(key: &[u64]) -> f32 {
+    let mut state = 0x9E37_79B9_7F4A_7C15_u64;
+    for part in key {
+        state = (state ^ part).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        state = (state ^ (state >> 29)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        state ^= state >> 32;
+    }
+    // 24 bits fit an f32 exactly.
+    (state >> 40) as f32 / (1 << 23) as f32 - 1.0
+}
