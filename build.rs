@@ -1,5 +1,7 @@
 //! Builds what the crate embeds: the mock's two libraries and the CPU twin of the kernels.
 
+#![allow(clippy::panic, reason = "a build script reports by panicking")]
+
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -26,7 +28,12 @@ fn main() {
         &["csrc/kernels", "csrc/kernels/twin"],
         &["-DADASUM_TWIN", "-ffp-contract=off", "-O3"],
     );
-    link(&twin, &out.join("adasum_kernels.o"), "adasum_kernels.o", &[]);
+    link(
+        &twin,
+        &out.join("adasum_kernels.o"),
+        "adasum_kernels.o",
+        &[],
+    );
 }
 
 /// Object files of all C++ sources in `folder`, with the compiler that made them.
@@ -38,7 +45,11 @@ struct Objects {
 fn library(folder: &str, includes: &[&str], flags: &[&str]) -> Objects {
     let mut sources: Vec<PathBuf> = std::fs::read_dir(folder)
         .unwrap_or_else(|error| panic!("{folder}: {error}"))
-        .map(|entry| entry.unwrap_or_else(|error| panic!("{folder}: {error}")).path())
+        .map(|entry| {
+            entry
+                .unwrap_or_else(|error| panic!("{folder}: {error}"))
+                .path()
+        })
         .filter(|path| path.extension().is_some_and(|extension| extension == "cpp"))
         .collect();
     // The order of a folder listing is not fixed; the library must be.

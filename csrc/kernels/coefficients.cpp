@@ -46,6 +46,8 @@ __aicore__ inline Weight pair_weight(const Scaled &ab, const Scaled &norm) {
 
 class Coefficients {
  public:
+  __aicore__ inline Coefficients() {}
+
   __aicore__ inline void init(TPipe &pipe, GM_ADDR records, GM_ADDR references, GM_ADDR indices, GM_ADDR out,
                               uint32_t radix, uint64_t tensor_count) {
     radix_ = radix;
@@ -78,6 +80,13 @@ class Coefficients {
   // Record numbers looked up, and records copied, in one go.
   static constexpr uint32_t WINDOW = 64;
   static constexpr uint32_t RESULTS = 64;
+  using References = Table<2 * REFERENCE_WORDS, 64>;
+  using Indices = Table<2, WINDOW>;
+
+  static constexpr uint32_t TABLE_BYTES = References::WINDOW_BYTES + Indices::WINDOW_BYTES;
+  static constexpr uint32_t WINDOW_BYTES = WINDOW * record_words(MAX_RADIX) * 4;
+  static constexpr uint32_t RESULT_BYTES = RESULTS * COEFFICIENT_WORDS * 4;
+  static_assert(TABLE_BYTES + WINDOW_BYTES + RESULT_BYTES <= UB_BUDGET, "coefficients: too much UB");
 
   __aicore__ inline void sum_tensor(uint64_t tensor) {
     references_.seek(tensor, tensor_count_);
@@ -150,8 +159,8 @@ class Coefficients {
     result.SetValue(COEFFICIENT_SCALE + 1, b.scale);
   }
 
-  Table<2 * REFERENCE_WORDS, 64> references_;
-  Table<2, WINDOW> indices_;
+  References references_;
+  Indices indices_;
   GlobalTensor<float> records_;
   GlobalTensor<float> out_;
   TBuf<TPosition::VECCALC> window_buffer_;

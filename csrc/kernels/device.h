@@ -57,6 +57,8 @@ class Table {
  public:
   static constexpr uint32_t WINDOW_BYTES = WORDS * ENTRIES * sizeof(uint32_t);
 
+  __aicore__ inline Table() {}
+
   __aicore__ inline void init(AscendC::TPipe &pipe, GM_ADDR address) {
     memory_.SetGlobalBuffer(reinterpret_cast<__gm__ uint32_t *>(address));
     pipe.InitBuffer(buffer_, WINDOW_BYTES);
@@ -108,6 +110,8 @@ class UnitCursor {
  public:
   static constexpr uint32_t WINDOW = 64;
   static constexpr uint32_t UB_BYTES = WINDOW * SEGMENT_WORDS * sizeof(uint64_t);
+
+  __aicore__ inline UnitCursor() {}
 
   __aicore__ inline void init(AscendC::TPipe &pipe, GM_ADDR segments, uint64_t segment_count) {
     table_.init(pipe, segments);
@@ -163,12 +167,12 @@ class UnitCursor {
 };
 
 // Elements of a vector in one tile: 16 KiB where r of them fit twice, for the full bandwidth of a copy.
-constexpr __aicore__ inline uint32_t tile_of(uint32_t radix) {
+__aicore__ inline constexpr uint32_t tile_of(uint32_t radix) {
   return radix <= 2 ? 4096 : (radix <= 4 ? 2048 : 1024);
 }
 
 // From the tile of a vector to that of the next, which so lies in other memory banks.
-constexpr __aicore__ inline uint32_t tile_stride(uint32_t radix) {
+__aicore__ inline constexpr uint32_t tile_stride(uint32_t radix) {
   return tile_of(radix) + 64;
 }
 

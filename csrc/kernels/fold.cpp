@@ -12,6 +12,8 @@ using namespace AscendC;
 
 class Fold {
  public:
+  __aicore__ inline Fold() {}
+
   __aicore__ inline void init(TPipe &pipe, GM_ADDR partials, GM_ADDR segments, GM_ADDR records, uint32_t radix,
                               uint64_t segment_count) {
     radix_ = radix;
@@ -45,8 +47,12 @@ class Fold {
   }
 
  private:
+  using Segments = Table<2 * SEGMENT_WORDS, 64>;
+
   static constexpr uint32_t WINDOW_BYTES = 32768;
   static constexpr uint32_t RESULTS = 32;
+  static constexpr uint32_t RESULT_BYTES = RESULTS * record_words(MAX_RADIX) * 4;
+  static_assert(Segments::WINDOW_BYTES + WINDOW_BYTES + RESULT_BYTES <= UB_BUDGET, "fold: too much UB");
 
   __aicore__ inline void fold_segment(uint64_t segment, const LocalTensor<float> &result) {
     segments_.seek(segment, segment_count_);
@@ -76,7 +82,7 @@ class Fold {
     window_end_ = unit + count;
   }
 
-  Table<2 * SEGMENT_WORDS, 64> segments_;
+  Segments segments_;
   GlobalTensor<float> partials_;
   GlobalTensor<float> records_;
   TBuf<TPosition::VECCALC> window_buffer_;

@@ -18,7 +18,7 @@ constexpr uint32_t BLOCK = 8;
 // Records wait for their range check and their copy in buffers of this size.
 constexpr uint32_t STAGE_BYTES = 8192;
 
-constexpr __aicore__ inline uint32_t gram_ub_bytes(uint32_t radix) {
+__aicore__ inline constexpr uint32_t gram_ub_bytes(uint32_t radix) {
   uint32_t tiles = 2 * radix * tile_stride(radix) * 4;
   uint32_t lanes = entries(radix) * LANES * 4;
   return tiles + lanes + 2 * STAGE_BYTES + UnitCursor::UB_BYTES;
@@ -34,6 +34,8 @@ static_assert(gram_ub_bytes(8) <= UB_BUDGET, "gram: too much UB for r = 8");
 
 class Gram {
  public:
+  __aicore__ inline Gram() {}
+
   __aicore__ inline void init(TPipe &pipe, GM_ADDR vectors, GM_ADDR segments, GM_ADDR partials, uint32_t radix,
                               uint64_t segment_count) {
     radix_ = radix;
@@ -185,7 +187,7 @@ class Gram {
     }
     for (uint32_t i = 0; i < radix_; ++i) {
       int32_t exponent = diagonal(record, i) == 0.0f ? ZERO_EXPONENT : exponents_[i];
-      record.SetValue(record_exponents(radix_) + i, static_cast<float>(exponent));
+      record.SetValue(record_exponents(radix_) + i, to_float(exponent));
     }
   }
 
@@ -206,7 +208,7 @@ class Gram {
       record.SetValue(2 * entry, 0.0f);
     }
     for (uint32_t i = 0; i < radix_; ++i) {
-      record.SetValue(record_exponents(radix_) + i, static_cast<float>(ZERO_EXPONENT));
+      record.SetValue(record_exponents(radix_) + i, to_float(ZERO_EXPONENT));
     }
     record.SetValue(record_flags(radix_), 1.0f);
   }

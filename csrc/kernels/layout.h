@@ -45,24 +45,24 @@ constexpr int32_t EXPONENT_OF_HUGE = 84;
 constexpr int32_t EXPONENT_OF_TINY = -85;
 
 // Entries of the upper triangle of a Gram matrix, in row order.
-constexpr __aicore__ inline uint32_t entries(uint32_t radix) {
+__aicore__ inline constexpr uint32_t entries(uint32_t radix) {
   return radix * (radix + 1) / 2;
 }
 
-constexpr __aicore__ inline uint32_t entry_index(uint32_t row, uint32_t column, uint32_t radix) {
+__aicore__ inline constexpr uint32_t entry_index(uint32_t row, uint32_t column, uint32_t radix) {
   return row * radix - row * (row + 1) / 2 + column;
 }
 
 // Record, fp32 words: hi and lo of each entry, an exponent per vector, the flags; rounded up to 32 bytes.
-constexpr __aicore__ inline uint32_t record_exponents(uint32_t radix) {
+__aicore__ inline constexpr uint32_t record_exponents(uint32_t radix) {
   return 2 * entries(radix);
 }
 
-constexpr __aicore__ inline uint32_t record_flags(uint32_t radix) {
+__aicore__ inline constexpr uint32_t record_flags(uint32_t radix) {
   return record_exponents(radix) + radix;
 }
 
-constexpr __aicore__ inline uint32_t record_words(uint32_t radix) {
+__aicore__ inline constexpr uint32_t record_words(uint32_t radix) {
   return (record_flags(radix) + 1 + 7) / 8 * 8;
 }
 

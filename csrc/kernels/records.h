@@ -11,6 +11,8 @@ namespace adasum {
 // The sum of the records added so far, in their order; exponents are those of the largest addends.
 class RecordSum {
  public:
+  __aicore__ inline RecordSum() {}
+
   __aicore__ inline void reset(uint32_t radix) {
     radix_ = radix;
     nonfinite_ = false;
@@ -50,7 +52,7 @@ class RecordSum {
     }
     for (uint32_t i = 0; i < radix_; ++i) {
       int32_t exponent = nonfinite_ ? ZERO_EXPONENT : exponents_[i];
-      record.SetValue(record_exponents(radix_) + i, static_cast<float>(exponent));
+      record.SetValue(record_exponents(radix_) + i, to_float(exponent));
     }
     record.SetValue(record_flags(radix_), nonfinite_ ? 1.0f : 0.0f);
   }
@@ -69,7 +71,7 @@ class RecordSum {
   __aicore__ inline bool align(const AscendC::LocalTensor<float> &record) {
     bool aligned = true;
     for (uint32_t i = 0; i < radix_; ++i) {
-      int32_t exponent = static_cast<int32_t>(record.GetValue(record_exponents(radix_) + i));
+      int32_t exponent = to_integer(record.GetValue(record_exponents(radix_) + i));
       sum_shift_[i] = 0;
       addend_shift_[i] = 0;
       if (exponent == ZERO_EXPONENT || exponent == exponents_[i]) {

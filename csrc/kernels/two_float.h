@@ -35,6 +35,16 @@ __aicore__ inline float power_of_two(int32_t exponent) {
   return float_of(static_cast<uint32_t>(exponent + 127) << 23);
 }
 
+// Whole numbers below 2^22 in magnitude between float and integer, by arithmetic alone: 1.5 * 2^23 + n has n in the low
+// bits of its fraction.
+__aicore__ inline int32_t to_integer(float value) {
+  return static_cast<int32_t>(bits_of(value + 12582912.0f)) - 0x4b400000;
+}
+
+__aicore__ inline float to_float(int32_t value) {
+  return float_of(static_cast<uint32_t>(value + 0x4b400000)) - 12582912.0f;
+}
+
 __aicore__ inline bool is_finite(float value) {
   return (bits_of(value) & 0x7f800000U) != 0x7f800000U;
 }

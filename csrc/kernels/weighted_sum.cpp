@@ -14,7 +14,7 @@ using namespace AscendC;
 constexpr uint32_t PART = 512;
 constexpr uint32_t COEFFICIENT_BYTES = COEFFICIENT_WORDS * 4;
 
-constexpr __aicore__ inline uint32_t sum_ub_bytes(uint32_t radix) {
+__aicore__ inline constexpr uint32_t sum_ub_bytes(uint32_t radix) {
   uint32_t tiles = 2 * radix * tile_stride(radix) * 4;
   return tiles + 2 * tile_of(radix) * 4 + PART * 4 + COEFFICIENT_BYTES + UnitCursor::UB_BYTES;
 }
@@ -25,6 +25,8 @@ static_assert(sum_ub_bytes(8) <= UB_BUDGET, "weighted_sum: too much UB for r <= 
 
 class WeightedSum {
  public:
+  __aicore__ inline WeightedSum() {}
+
   __aicore__ inline void init(TPipe &pipe, GM_ADDR vectors, GM_ADDR segments, GM_ADDR coefficients, GM_ADDR out,
                               uint32_t radix, uint64_t segment_count) {
     radix_ = radix;

@@ -11,8 +11,10 @@
 #include <cstdlib>
 #include <cstring>
 #include <string>
-#include <unistd.h>
 #include <utility>
+
+#include <dlfcn.h>
+#include <unistd.h>
 
 namespace mock {
 
@@ -114,7 +116,15 @@ inline bool parse_number(const char *text, long long low, long long high, long l
     return true;
 }
 
-// "1.5 s" style duration since `start`, for messages.
+// Threads run code of both libraries until the process ends, so they must stay mapped after a dlclose. Given an address
+// in a library, keeps this library.
+inline void keep_library_of(const void *address) {
+    Dl_info info;
+    if (dladdr(address, &info) != 0 && info.dli_fname != nullptr) {
+        dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE);
+    }
+}
+
 inline double seconds_since(Clock::time_point start) {
     return std::chrono::duration<double>(Clock::now() - start).count();
 }

@@ -5,7 +5,7 @@ use std::fmt;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::ptr::null_mut;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::buffer::Span;
 use super::check::{self, check};
@@ -182,6 +182,7 @@ impl Comm {
         let size = u32::try_from(members.len()).unwrap_or(u32::MAX);
         let members = members.as_mut_ptr();
         let mut parent = self.inner.comm.0;
+        let _turn = self.inner.turn();
         let comm = create(&self.inner.device, Some(Arc::clone(&self.inner)), |comm| {
             // SAFETY: the list has `size` ranks; it, the handle and the configuration outlive the call.
             unsafe {
@@ -276,6 +277,12 @@ fn comm_name(inner: &Inner) -> Result<String> {
 }
 
 impl Inner {
+    fn turn(&self) -> MutexGuard<'_, ()> {
+        // It guards no data that a panic could leave half changed.
+        self.turn.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Without its turn: nobody else has the handle any more, and an end must not wait for peers.
     fn destroy(&mut self) -> Result<()> {
         let comm = std::mem::replace(&mut self.comm.0, HcclComm(null_mut()));
         let backend = self.device.ready()?;
@@ -360,12 +367,7 @@ impl Comm {
         let device = &self.inner.device;
         device.require_same(stream.device(), "the stream")?;
         stream.require_spans(spans.iter().copied())?;
-        // It guards no data that a panic could leave half changed.
-        let _turn = self
-            .inner
-            .turn
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let _turn = self.inner.turn();
         let used = spans.iter().map(|span| keep(span));
         stream.enqueue(used, |backend, stream| {
             call(backend, self.inner.comm.0, stream)

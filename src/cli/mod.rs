@@ -64,7 +64,7 @@ fn execute(command: Command) -> Result<u8> {
 /// 2 for what the user can correct on the command line or in a file, 1 for the rest.
 fn error_code(error: &Error) -> u8 {
     match error.kind() {
-        ErrorKind::InvalidArgument | ErrorKind::Unsupported | ErrorKind::Io => 2,
+        ErrorKind::InvalidArgument | ErrorKind::Unsupported => 2,
         _ => 1,
     }
 }

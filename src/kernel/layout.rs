@@ -115,7 +115,13 @@ mod tests {
             .lines()
             .find(|line| line.starts_with("constexpr") && line.contains(&marker))
             .unwrap_or_else(|| panic!("no {name} in layout.h"));
-        let value = line.split(&marker).nth(1).unwrap().split(';').next().unwrap();
+        let value = line
+            .split(&marker)
+            .nth(1)
+            .unwrap()
+            .split(';')
+            .next()
+            .unwrap();
         value.parse().unwrap()
     }
 
@@ -125,10 +131,22 @@ mod tests {
             ("UNIT", i64::try_from(UNIT).unwrap()),
             ("MAX_RADIX", i64::try_from(MAX_RADIX).unwrap()),
             ("DTYPE_FLOAT", i64::try_from(DTYPE_FLOAT).unwrap()),
-            ("COEFFICIENT_WORDS", i64::try_from(COEFFICIENT_WORDS).unwrap()),
-            ("COEFFICIENT_WEIGHT", i64::try_from(COEFFICIENT_WEIGHT).unwrap()),
-            ("COEFFICIENT_SCALE", i64::try_from(COEFFICIENT_SCALE).unwrap()),
-            ("COEFFICIENT_FLAGS", i64::try_from(COEFFICIENT_FLAGS).unwrap()),
+            (
+                "COEFFICIENT_WORDS",
+                i64::try_from(COEFFICIENT_WORDS).unwrap(),
+            ),
+            (
+                "COEFFICIENT_WEIGHT",
+                i64::try_from(COEFFICIENT_WEIGHT).unwrap(),
+            ),
+            (
+                "COEFFICIENT_SCALE",
+                i64::try_from(COEFFICIENT_SCALE).unwrap(),
+            ),
+            (
+                "COEFFICIENT_FLAGS",
+                i64::try_from(COEFFICIENT_FLAGS).unwrap(),
+            ),
             ("COEFFICIENT_POST", i64::try_from(COEFFICIENT_POST).unwrap()),
             ("ZERO_EXPONENT", i64::from(ZERO_EXPONENT)),
         ];

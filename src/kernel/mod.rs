@@ -118,8 +118,7 @@ impl Kernels {
     /// otherwise what loading the binary or finding a kernel in it says.
     pub fn load(device: &Device) -> Result<Self> {
         let path = binary(sys::backend()?.kind, std::env::var_os(KERNELS_VARIABLE))?;
-        Kernels::load_file(device, &path)
-            .context(|| format!("kernel binary {}", path.display()))
+        Kernels::load_file(device, &path).context(|| format!("kernel binary {}", path.display()))
     }
 
     fn load_file(device: &Device, path: &Path) -> Result<Self> {
@@ -145,8 +144,20 @@ impl Kernels {
         check_pair("gram", launch.radix)?;
         let words = layout::record_words(launch.radix);
         need("gram", "vectors", launch.vectors, launch.radix as u64, 8)?;
-        need("gram", "segments", launch.segments, launch.segment_count, SEGMENT)?;
-        need("gram", "partials", launch.partials, launch.unit_count, 4 * words)?;
+        need(
+            "gram",
+            "segments",
+            launch.segments,
+            launch.segment_count,
+            SEGMENT,
+        )?;
+        need(
+            "gram",
+            "partials",
+            launch.partials,
+            launch.unit_count,
+            4 * words,
+        )?;
         self.launch(
             stream,
             &self.gram,
@@ -167,8 +178,20 @@ impl Kernels {
     pub fn fold(&self, stream: &Stream, launch: &Fold<'_>) -> Result<()> {
         check_pair("fold", launch.radix)?;
         let record = 4 * layout::record_words(launch.radix);
-        need("fold", "segments", launch.segments, launch.segment_count, SEGMENT)?;
-        need("fold", "records", launch.records, launch.segment_count, record)?;
+        need(
+            "fold",
+            "segments",
+            launch.segments,
+            launch.segment_count,
+            SEGMENT,
+        )?;
+        need(
+            "fold",
+            "records",
+            launch.records,
+            launch.segment_count,
+            record,
+        )?;
         self.launch(
             stream,
             &self.fold,
@@ -187,8 +210,20 @@ impl Kernels {
     pub fn coefficients(&self, stream: &Stream, launch: &Coefficients<'_>) -> Result<()> {
         check_pair("coefficients", launch.radix)?;
         let entry = 4 * layout::COEFFICIENT_WORDS;
-        need("coefficients", "refs", launch.refs, launch.tensor_count, REFERENCE)?;
-        need("coefficients", "out", launch.out, launch.tensor_count, entry)?;
+        need(
+            "coefficients",
+            "refs",
+            launch.refs,
+            launch.tensor_count,
+            REFERENCE,
+        )?;
+        need(
+            "coefficients",
+            "out",
+            launch.out,
+            launch.tensor_count,
+            entry,
+        )?;
         self.launch(
             stream,
             &self.coefficients,
@@ -207,8 +242,20 @@ impl Kernels {
     /// Enqueues the weighted sum of the vectors: one pass over memory.
     pub fn weighted_sum(&self, stream: &Stream, launch: &WeightedSum<'_>) -> Result<()> {
         layout::check_radix(launch.radix, "weighted_sum")?;
-        need("weighted_sum", "vectors", launch.vectors, launch.radix as u64, 8)?;
-        need("weighted_sum", "segments", launch.segments, launch.segment_count, SEGMENT)?;
+        need(
+            "weighted_sum",
+            "vectors",
+            launch.vectors,
+            launch.radix as u64,
+            8,
+        )?;
+        need(
+            "weighted_sum",
+            "segments",
+            launch.segments,
+            launch.segment_count,
+            SEGMENT,
+        )?;
         self.launch(
             stream,
             &self.weighted_sum,

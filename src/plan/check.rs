@@ -85,7 +85,9 @@ impl<'a> State<'a> {
             return if self.plans[0].shape.locals == 1 {
                 Ok(())
             } else {
-                Err(broken("several ranks a server, but no in-server mean".to_owned()))
+                Err(broken(
+                    "several ranks a server, but no in-server mean".to_owned(),
+                ))
             };
         }
         let step = "in-server mean";
@@ -180,7 +182,10 @@ impl<'a> State<'a> {
             }
             next = Some(servers.1 + 1);
         }
-        let own = round.members.iter().position(|m| m.index_of(rank).is_some());
+        let own = round
+            .members
+            .iter()
+            .position(|m| m.index_of(rank).is_some());
         if own != Some(round.combine.own as usize) {
             return Err(broken(format!(
                 "{step}: rank {rank} takes its vector as number {}, but is not in that subtree",
@@ -188,7 +193,10 @@ impl<'a> State<'a> {
             )));
         }
         operands_cover(step, rank, &round.combine, |peer| {
-            let number = round.members.iter().position(|m| m.index_of(peer).is_some());
+            let number = round
+                .members
+                .iter()
+                .position(|m| m.index_of(peer).is_some());
             number.and_then(|number| u32::try_from(number).ok())
         })?;
         let first = round.members.first().map_or(rank, |m| m.first);
@@ -223,7 +231,11 @@ impl<'a> State<'a> {
 
     fn all_servers_merged(&self) -> Result<()> {
         let last = self.plans[0].shape.servers - 1;
-        match self.servers.iter().position(|&servers| servers != (0, last)) {
+        match self
+            .servers
+            .iter()
+            .position(|&servers| servers != (0, last))
+        {
             None => Ok(()),
             Some(rank) => Err(broken(format!(
                 "after the last round rank {rank} has only servers {}..={}",
@@ -240,7 +252,9 @@ impl<'a> State<'a> {
     ) -> Result<()> {
         self.exchange(step, &exchange)?;
         for (rank, plan) in self.plans.iter().enumerate() {
-            let Some(exchange) = exchange(plan) else { continue };
+            let Some(exchange) = exchange(plan) else {
+                continue;
+            };
             let mut parts = vec![self.held[rank]];
             parts.extend(exchange.receives.iter().map(|receive| receive.range));
             self.held[rank] = joined(&mut parts).ok_or_else(|| {
@@ -303,7 +317,9 @@ impl<'a> State<'a> {
         if sends == receives {
             Ok(())
         } else {
-            Err(broken(format!("{step}: {sends} sends, but {receives} receives")))
+            Err(broken(format!(
+                "{step}: {sends} sends, but {receives} receives"
+            )))
         }
     }
 
@@ -372,7 +388,9 @@ fn one_transfer_a_peer(step: &str, rank: u32, transfers: &[Transfer], ranks: usi
 fn joined(parts: &mut Vec<Range>) -> Option<Range> {
     parts.retain(|part| !part.is_empty());
     parts.sort_unstable_by_key(|part| part.start());
-    let meet = parts.windows(2).all(|pair| pair[0].end() == pair[1].start());
+    let meet = parts
+        .windows(2)
+        .all(|pair| pair[0].end() == pair[1].start());
     match (parts.first(), parts.last()) {
         (Some(first), Some(last)) => meet.then(|| Range::new(first.start(), last.end())),
         _ => Some(Range::default()),

@@ -36,14 +36,25 @@ mod tests {
         let tensor = |name: &str, count| TensorSpec::new(name, count, DType::F32);
         let base = fingerprint(shape, &[tensor("a", 1), tensor("b", 2)], "x");
         let others = [
-            fingerprint(Shape::new(4, 4).unwrap(), &[tensor("a", 1), tensor("b", 2)], "x"),
+            fingerprint(
+                Shape::new(4, 4).unwrap(),
+                &[tensor("a", 1), tensor("b", 2)],
+                "x",
+            ),
             fingerprint(shape, &[tensor("b", 1), tensor("a", 2)], "x"),
             fingerprint(shape, &[tensor("a", 2), tensor("b", 1)], "x"),
             fingerprint(shape, &[tensor("a", 1)], "x"),
             fingerprint(shape, &[tensor("a", 1), tensor("b", 2)], "y"),
-            fingerprint(shape, &[TensorSpec::new("a", 1, DType::F16), tensor("b", 2)], "x"),
+            fingerprint(
+                shape,
+                &[TensorSpec::new("a", 1, DType::F16), tensor("b", 2)],
+                "x",
+            ),
         ];
         assert!(others.iter().all(|other| *other != base));
-        assert_eq!(base, fingerprint(shape, &[tensor("a", 1), tensor("b", 2)], "x"));
+        assert_eq!(
+            base,
+            fingerprint(shape, &[tensor("a", 1), tensor("b", 2)], "x")
+        );
     }
 }

@@ -122,14 +122,14 @@ impl Bucket {
     }
 
     /// Enqueues the whole reduction of the fused buffer.
-    pub(super) fn run(&self, world: &World, queue: &Stream) -> Result<()> {
+    pub(super) fn run(&self, world: &World, stream: &Stream) -> Result<()> {
         for step in self.mean.iter().chain(&self.rounds) {
-            step.run(world, queue).context(|| step.name.clone())?;
+            step.run(world, stream).context(|| step.name.clone())?;
         }
         for (index, transfers) in self.returns.iter().enumerate() {
-            exchange(world, transfers, queue).context(|| format!("return {index}"))?;
+            exchange(world, transfers, stream).context(|| format!("return {index}"))?;
         }
-        exchange(world, &self.gather, queue).context(|| "gather in the server")
+        exchange(world, &self.gather, stream).context(|| "gather in the server")
     }
 
     /// Flags of the last round, in which every rank sees every tensor. The stream must be drained.
@@ -150,17 +150,17 @@ impl Bucket {
 }
 
 impl Step {
-    fn run(&self, world: &World, queue: &Stream) -> Result<()> {
-        exchange(world, &self.transfers, queue)?;
+    fn run(&self, world: &World, stream: &Stream) -> Result<()> {
+        exchange(world, &self.transfers, stream)?;
         if let Some(scalars) = &self.scalars {
-            scalars.run(world, &self.segments, queue)?;
+            scalars.run(world, &self.segments, stream)?;
         }
         if self.segments.count == 0 {
             return Ok(());
         }
         for sum in &self.sums {
             world.kernels().weighted_sum(
-                queue,
+                stream,
                 &WeightedSum {
                     vectors: &sum.vectors,
                     segments: &self.segments.table,
@@ -177,14 +177,14 @@ impl Step {
 }
 
 impl Scalars {
-    fn run(&self, world: &World, segments: &Segments, queue: &Stream) -> Result<()> {
+    fn run(&self, world: &World, segments: &Segments, stream: &Stream) -> Result<()> {
         if self.list.stride == 0 {
             return Ok(());
         }
         let kernels = world.kernels();
         if segments.count > 0 {
             kernels.gram(
-                queue,
+                stream,
                 &Gram {
                     vectors: &self.vectors,
                     segments: &segments.table,
@@ -195,7 +195,7 @@ impl Scalars {
                 },
             )?;
             kernels.fold(
-                queue,
+                stream,
                 &Fold {
                     partials: &self.partials,
                     segments: &segments.table,
@@ -206,9 +206,9 @@ impl Scalars {
             )?;
         }
         self.comm
-            .all_gather(&self.records, &self.gathered, DataType::F32, queue)?;
+            .all_gather(&self.records, &self.gathered, DataType::F32, stream)?;
         kernels.coefficients(
-            queue,
+            stream,
             &Coefficients {
                 records: &self.gathered,
                 refs: &self.list.refs,
@@ -221,11 +221,11 @@ impl Scalars {
     }
 }
 
-fn exchange(world: &World, transfers: &[Transfer], queue: &Stream) -> Result<()> {
+fn exchange(world: &World, transfers: &[Transfer], stream: &Stream) -> Result<()> {
     if transfers.is_empty() {
         return Ok(());
     }
-    world.comm().batch(transfers, queue)
+    world.comm().batch(transfers, stream)
 }
 
 /// What the steps of one bucket are made from.
@@ -240,9 +240,10 @@ struct Maker<'a> {
 impl Maker<'_> {
     /// A step with equal constant weights.
     fn mean_of(&self, name: String, combine: &Combine) -> Result<Step> {
-        let weight = 1.0 / f32::from(u16::try_from(combine.operands).map_err(|_| {
-            Error::unsupported(format!("a mean of {} vectors", combine.operands))
-        })?);
+        let weight = 1.0
+            / f32::from(u16::try_from(combine.operands).map_err(|_| {
+                Error::unsupported(format!("a mean of {} vectors", combine.operands))
+            })?);
         Ok(Step {
             name,
             transfers: self.transfers(combine)?,
@@ -334,7 +335,9 @@ impl Maker<'_> {
         let tensors = self.layout.tensors().len();
         let stride = bytes(list.stride, record as u64)?;
         let table = |bytes: usize| -> Result<Span> {
-            Buffer::zeroed(device, bytes.max(64))?.span().slice(0..bytes)
+            Buffer::zeroed(device, bytes.max(64))?
+                .span()
+                .slice(0..bytes)
         };
         Ok(Scalars {
             comm: self.world.group(group)?,

@@ -107,11 +107,12 @@ impl GradientReducer {
     ///
     /// Collective and stream-ordered: enqueues behind what `stream` holds and returns; what `stream` is
     /// given next sees the results. Each span is a whole tensor in device memory of the world's device,
-    /// starting at a multiple of 64 bytes, and is kept alive until the work is done.
+    /// starting at a multiple of 64 bytes, and is kept alive until `stream` is synchronised.
     ///
     /// # Errors
-    /// Wrong spans are refused before anything is enqueued. Any later failure poisons the reducer,
-    /// because other ranks may already be in the same reduction.
+    /// Wrong spans are refused before anything is enqueued. Any later failure of this call poisons the
+    /// reducer, because other ranks may already be in the same reduction. A failure of the work itself, like
+    /// a peer that never comes, shows when `stream` is synchronised: results are good only after that.
     pub fn reduce(&mut self, gradients: &[Span], stream: &Stream) -> Result<()> {
         if self.poisoned {
             return Err(Error::new(
@@ -121,13 +122,13 @@ impl GradientReducer {
         }
         self.check(gradients)?;
         let bucket = &self.bucket;
-        let result = self.world.enqueue(stream, |queue| {
+        let result = self.world.enqueue(stream, |stream| {
             for (gradient, place) in gradients.iter().zip(bucket.tensors()) {
-                queue.copy(place, gradient)?;
+                stream.copy(place, gradient)?;
             }
-            bucket.run(&self.world, queue)?;
+            bucket.run(&self.world, stream)?;
             for (gradient, place) in gradients.iter().zip(bucket.tensors()) {
-                queue.copy(gradient, place)?;
+                stream.copy(gradient, place)?;
             }
             Ok(())
         });
@@ -178,7 +179,7 @@ impl GradientReducer {
     fn warm_up(&mut self) -> Result<()> {
         let stream = Stream::new(self.world.device())?;
         self.world
-            .enqueue(&stream, |queue| self.bucket.run(&self.world, queue))?;
+            .enqueue(&stream, |stream| self.bucket.run(&self.world, stream))?;
         stream.synchronize_timeout(self.timeout)
     }
 }

@@ -75,7 +75,8 @@ impl FoldList {
         let mut records: Vec<Vec<u64>> = vec![Vec::new(); layout.tensors().len()];
         for member in order {
             for (position, &tensor) in (0..).zip(&contributions[member]) {
-                records[usize::try_from(tensor).unwrap_or(usize::MAX)].push(member as u64 * stride + position);
+                records[usize::try_from(tensor).unwrap_or(usize::MAX)]
+                    .push(member as u64 * stride + position);
             }
         }
         let mut refs = Vec::with_capacity(2 * records.len());

@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use sha1::{Digest, Sha1};
 
-use crate::ascend::{Buffer, Comm, CommConfig, DataType, Device, Event, ReduceOp, RootInfo, Span, Stream};
+use crate::ascend::{
+    Buffer, Comm, CommConfig, DataType, Device, Event, ReduceOp, RootInfo, Span, Stream,
+};
 use crate::error::{Context, Error, ErrorKind, Result};
 use crate::kernel::Kernels;
 use crate::plan::{Group, Shape};
@@ -14,9 +16,10 @@ use crate::topo::Cluster;
 
 /// The live membership of one rank.
 ///
-/// Clones share it. Everything that is enqueued through a world runs on its own stream in the order of the
-/// calls, joined to the caller's stream by events, so that all ranks issue the operations of their
-/// communicators in one order. The caller keeps its own collectives on this device out of that order.
+/// Clones share it. What is enqueued through a world runs on the stream that the caller gives, so that a
+/// failure shows where the caller waits. Work on different streams is chained by an event in the order of
+/// the calls: all ranks issue the operations of their communicators in one order. The caller keeps its own
+/// collectives on this device out of that order.
 #[derive(Clone)]
 pub struct World {
     inner: Arc<Inner>,
@@ -27,17 +30,11 @@ struct Inner {
     shape: Shape,
     rank: u32,
     kernels: Kernels,
-    queue: Mutex<Queue>,
+    /// Recorded behind the last work that was enqueued.
+    last: Mutex<Event>,
     // Sub-communicators go before the communicator that they were made from.
     groups: Mutex<HashMap<Group, Arc<Comm>>>,
     comm: Comm,
-}
-
-/// The world's stream and the events that join it to a caller's.
-struct Queue {
-    stream: Stream,
-    begin: Event,
-    end: Event,
 }
 
 impl World {
@@ -76,16 +73,11 @@ impl World {
     }
 
     fn new(device: Device, comm: Comm, shape: Shape) -> Result<Self> {
-        let queue = Queue {
-            stream: Stream::new(&device)?,
-            begin: Event::new(&device)?,
-            end: Event::new(&device)?,
-        };
         Ok(World {
             inner: Arc::new(Inner {
                 rank: comm.rank(),
                 kernels: Kernels::load(&device)?,
-                queue: Mutex::new(queue),
+                last: Mutex::new(Event::new(&device)?),
                 groups: Mutex::new(HashMap::new()),
                 device,
                 shape,
@@ -123,22 +115,24 @@ impl World {
     ///
     /// Collective and stream-ordered.
     pub fn barrier(&self, stream: &Stream) -> Result<()> {
-        self.enqueue(stream, |queue| self.inner.comm.barrier(queue))
+        self.enqueue(stream, |stream| self.inner.comm.barrier(stream))
     }
 
     /// Sums `values` (f32) over all ranks in place; for figures like a loss, not for AdaSum.
     ///
     /// Collective and stream-ordered. Makes no claim of determinism: HCCL chooses the order of the sum.
     pub fn all_reduce_sum(&self, values: &Span, stream: &Stream) -> Result<()> {
-        self.enqueue(stream, |queue| {
+        self.enqueue(stream, |stream| {
             self.inner
                 .comm
-                .all_reduce(values, values, DataType::F32, ReduceOp::Sum, queue)
+                .all_reduce(values, values, DataType::F32, ReduceOp::Sum, stream)
         })
     }
 
-    /// Leaves the world. Every reducer and clone must be gone; all ranks should call it.
-    pub fn finish(self) -> Result<()> {
+    /// Leaves the world, after what was enqueued is done or `timeout` is over. Every reducer and clone must
+    /// be gone; all ranks should call it.
+    pub fn finish(self, timeout: Duration) -> Result<()> {
+        self.drain(timeout)?;
         let inner = Arc::try_unwrap(self.inner).map_err(|shared| {
             Error::new(
                 ErrorKind::InvalidState,
@@ -148,11 +142,6 @@ impl World {
                 ),
             )
         })?;
-        let queue = inner
-            .queue
-            .into_inner()
-            .unwrap_or_else(PoisonError::into_inner);
-        queue.stream.synchronize()?;
         let groups = inner
             .groups
             .into_inner()
@@ -171,8 +160,8 @@ impl World {
         let mine = Buffer::from_slice(device, &digest)?.span();
         let all = Buffer::new(device, digest.len() * self.size() as usize)?.span();
         let stream = Stream::new(device)?;
-        self.enqueue(&stream, |queue| {
-            self.comm().all_gather(&mine, &all, DataType::U8, queue)
+        self.enqueue(&stream, |stream| {
+            self.comm().all_gather(&mine, &all, DataType::U8, stream)
         })?;
         stream
             .synchronize_timeout(timeout)
@@ -193,9 +182,15 @@ impl World {
         ))
     }
 
-    /// Waits until everything enqueued through this world is done, at most `timeout`.
+    /// Waits until what was enqueued through this world is done, at most `timeout`.
+    ///
+    /// A failure of that work shows on the stream it was given, not here.
     pub(crate) fn drain(&self, timeout: Duration) -> Result<()> {
-        lock(&self.inner.queue).stream.synchronize_timeout(timeout)
+        let stream = Stream::new(self.device())?;
+        stream.wait(&lock(&self.inner.last))?;
+        stream
+            .synchronize_timeout(timeout)
+            .context(|| format!("rank {}: waiting for its work to end", self.rank()))
     }
 
     pub(crate) fn shape(&self) -> Shape {
@@ -218,9 +213,9 @@ impl World {
         if let Some(comm) = groups.get(&group) {
             return Ok(Arc::clone(comm));
         }
-        let index = group.index_of(self.rank()).ok_or_else(|| {
-            Error::invalid(format!("rank {} is not in {group:?}", self.rank()))
-        })?;
+        let index = group
+            .index_of(self.rank())
+            .ok_or_else(|| Error::invalid(format!("rank {} is not in {group:?}", self.rank())))?;
         let members: Vec<u32> = group.ranks().collect();
         let digest = group_digest(self.inner.comm.name(), &members);
         let config = CommConfig {
@@ -229,7 +224,10 @@ impl World {
             buffer_mb: Some(1),
             ..CommConfig::default()
         };
-        let id = digest.iter().take(8).fold(0, |id, &byte| id << 8 | u64::from(byte));
+        let id = digest
+            .iter()
+            .take(8)
+            .fold(0, |id, &byte| id << 8 | u64::from(byte));
         let comm = self
             .inner
             .comm
@@ -240,19 +238,16 @@ impl World {
         Ok(comm)
     }
 
-    /// Enqueues `work` on the world's stream, after what `caller` has queued so far and before what it
-    /// queues next.
+    /// Lets `work` enqueue on `stream`, behind all that went through this world before.
     pub(crate) fn enqueue(
         &self,
-        caller: &Stream,
+        stream: &Stream,
         work: impl FnOnce(&Stream) -> Result<()>,
     ) -> Result<()> {
-        let queue = lock(&self.inner.queue);
-        caller.record(&queue.begin)?;
-        queue.stream.wait(&queue.begin)?;
-        work(&queue.stream)?;
-        queue.stream.record(&queue.end)?;
-        caller.wait(&queue.end)
+        let last = lock(&self.inner.last);
+        stream.wait(&last)?;
+        work(stream)?;
+        stream.record(&last)
     }
 }
 

@@ -6,12 +6,19 @@ use std::io::{Error, Result};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Command, ExitStatus};
 
-/// Makes the child of `command` the leader of its own process group and has the kernel kill it when the
-/// **thread** that starts it ends, however that comes about. Start children from a thread that outlives them.
+/// Makes the child of `command` the leader of its own process group, without blocked signals, and has the kernel kill
+/// it when the **thread** that starts it ends, however that comes about. Start children from a thread that outlives them.
 pub fn own_group_and_die_with_parent(command: &mut Command) {
     command.process_group(0);
     let parent = std::process::id();
+    let none = empty_set();
     let before_exec = move || {
+        // The mask is inherited, and what is waited for here would never reach the child.
+        // SAFETY: pthread_sigmask reads one valid sigset_t; a null old set is allowed.
+        let code = unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &none, std::ptr::null_mut()) };
+        if code != 0 {
+            return Err(Error::from_raw_os_error(code));
+        }
         let signal = libc::c_ulong::from(libc::SIGKILL.unsigned_abs());
         // SAFETY: prctl(PR_SET_PDEATHSIG) takes one integer and touches no memory of ours.
         if unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, signal) } != 0 {
@@ -23,7 +30,7 @@ pub fn own_group_and_die_with_parent(command: &mut Command) {
         }
         Ok(())
     };
-    // SAFETY: between fork and exec the closure makes two system calls and neither allocates nor locks.
+    // SAFETY: between fork and exec the closure makes system calls only: it neither allocates nor locks.
     unsafe { command.pre_exec(before_exec) };
 }
 
@@ -83,16 +90,12 @@ pub struct Signals {
 }
 
 impl Signals {
-    /// Blocks `signals` in this thread and in those it starts later; children start with none blocked, as the
-    /// standard library sees to. Call it before any other thread exists.
+    /// Blocks `signals` in this thread and in those it starts later. Call it before any other thread exists.
     ///
     /// # Errors
     /// If a signal number is wrong.
     pub fn block(signals: &[i32]) -> Result<Signals> {
-        // SAFETY: sigset_t is plain data, for which all zeros is a value.
-        let mut set: libc::sigset_t = unsafe { std::mem::zeroed() };
-        // SAFETY: sigemptyset writes one sigset_t to the address of a live local.
-        unsafe { libc::sigemptyset(&mut set) };
+        let mut set = empty_set();
         for signal in signals {
             // SAFETY: sigaddset changes one sigset_t that was made by sigemptyset.
             if unsafe { libc::sigaddset(&mut set, *signal) } != 0 {
@@ -118,6 +121,14 @@ impl Signals {
             code => Err(Error::from_raw_os_error(code)),
         }
     }
+}
+
+fn empty_set() -> libc::sigset_t {
+    // SAFETY: sigset_t is plain data, for which all zeros is a value.
+    let mut set: libc::sigset_t = unsafe { std::mem::zeroed() };
+    // SAFETY: sigemptyset writes one sigset_t to the address of a live local.
+    unsafe { libc::sigemptyset(&mut set) };
+    set
 }
 
 /// Whether this process was started with `signal` ignored, as `nohup` does for SIGHUP.

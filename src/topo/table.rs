@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use super::field::{Field, quote};
 use super::{Device, Server};
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, Result};
 
 /// Largest file that is read: more than a hundred thousand devices.
 const MAX_BYTES: u64 = 16 << 20;
@@ -23,7 +23,7 @@ const MAX_SERVER_ID: usize = 64;
 /// Reads the file, refusing what is not a regular file of a sane size.
 pub(super) fn read(path: &Path) -> Result<Vec<u8>> {
     let name = display(path);
-    let failed = |error| Error::new(ErrorKind::Io, format!("{name}: {error}"));
+    let failed = |error| Error::invalid(format!("{name}: {error}"));
     let meta = std::fs::metadata(path).map_err(failed)?;
     if !meta.is_file() {
         return Err(Error::invalid(format!("{name}: not a regular file")));

@@ -271,7 +271,8 @@ inline bool run_case(const char *program, const Case &test) {
         children.push_back(start(program, test, test.kind == Ranks::Processes ? i : -1));
     }
     bool good = true;
-    const double limit = begin + (std::getenv("HARNESS_SECONDS") != nullptr ? std::atof(std::getenv("HARNESS_SECONDS")) : 60);
+    const char *seconds = std::getenv("HARNESS_SECONDS");
+    const double limit = begin + (seconds != nullptr ? std::atof(seconds) : 120);
     for (size_t i = 0; i < children.size(); i++) {
         int status = 0;
         while (waitpid(children[i], &status, WNOHANG) == 0) {

@@ -1,5 +1,11 @@
 //! Which libraries are loaded, seen from outside: each case is a process of its own with its own environment.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a test fails by panicking"
+)]
+
 use std::path::{Path, PathBuf};
 use std::process::Command;
 

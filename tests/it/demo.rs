@@ -33,7 +33,8 @@ fn both_trainings_end_in_one_line_of_json() {
     let text = out(&output);
     assert_eq!(text.lines().count(), 1, "{text}");
     let line: Value = serde_json::from_str(&text).unwrap();
-    let members: Vec<&String> = line.as_object().unwrap().keys().collect();
+    let mut members: Vec<&String> = line.as_object().unwrap().keys().collect();
+    members.sort();
     assert_eq!(
         members,
         ["accuracy", "loss", "mean", "ranks", "reduction", "servers"]
@@ -131,4 +132,39 @@ fn wrong_options_are_refused() {
         let output = demo(&folder, options).output().unwrap();
         assert_eq!(output.status.code(), Some(2), "{options:?}");
     }
+}
+
+/// The flow of the tutorial: one launcher for each server, here on one machine and named as one job.
+#[test]
+fn two_launchers_of_one_job_meet() {
+    let table = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/examples/rank_tables/rank_table_16pcs.json"
+    );
+    let job = format!("two-launchers-{}", std::process::id());
+    let launchers = ["0", "10.155.111.141"].map(|server| {
+        let options = ["--server-id", server, "--job", &job, "--timeout", "60"];
+        let mut command = adasum_run(&["launch", "--rank-table", table]);
+        command
+            .args(options)
+            .arg("--")
+            .arg(env!("CARGO_BIN_EXE_adasum-run"));
+        command.args(["demo-rank", "--epochs", "1", "--reduction", "adasum"]);
+        command.env("ADASUM_BACKEND", "mock");
+        command
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap()
+    });
+    let [first, second] = launchers.map(|launcher| launcher.wait_with_output().unwrap());
+    assert_eq!(first.status.code(), Some(0), "{}", err(&first));
+    assert_eq!(second.status.code(), Some(0), "{}", err(&second));
+    // Rank 0 tells; the second server trained with it.
+    assert!(
+        out(&first).contains("[r0] {\"event\":\"epoch\",\"epoch\":1"),
+        "{}",
+        out(&first)
+    );
+    assert_eq!(out(&second), "");
 }

@@ -9,7 +9,9 @@ use crate::oracle;
 use crate::support::{in_world, reduce, reducer};
 
 fn path(file: &str) -> PathBuf {
-    [env!("CARGO_MANIFEST_DIR"), "tests", "golden", file].iter().collect()
+    [env!("CARGO_MANIFEST_DIR"), "tests", "golden", file]
+        .iter()
+        .collect()
 }
 
 /// One case of Horovod's core: inputs by rank, tensor sizes, result.
@@ -35,7 +37,10 @@ fn horovod(ranks: u32) -> BTreeMap<String, Case> {
             name.clone(),
             Case {
                 inputs: input.chunks(elements).map(<[f32]>::to_vec).collect(),
-                layers: layers.iter().map(|&n| usize::try_from(n).unwrap()).collect(),
+                layers: layers
+                    .iter()
+                    .map(|&n| usize::try_from(n).unwrap())
+                    .collect(),
                 out: array(&mut archive, &format!("{name}__out")),
             },
         );
@@ -48,7 +53,9 @@ fn array<T: npyz::Deserialize>(
     name: &str,
 ) -> Vec<T> {
     let file = archive.by_name(name).unwrap();
-    file.unwrap_or_else(|| panic!("no array {name}")).into_vec().unwrap()
+    file.unwrap_or_else(|| panic!("no array {name}"))
+        .into_vec()
+        .unwrap()
 }
 
 /// The parts of a fused vector.
@@ -80,7 +87,10 @@ fn against_horovod(ranks: u32) {
             let inputs = split(&case.inputs[world.rank() as usize], &case.layers);
             reduce(&mut reducer(world, &case.layers), world, &inputs)
         };
-        cases.iter().map(|(name, case)| (name.clone(), run(case))).collect::<BTreeMap<_, _>>()
+        cases
+            .iter()
+            .map(|(name, case)| (name.clone(), run(case)))
+            .collect::<BTreeMap<_, _>>()
     });
     for (name, case) in &cases {
         let bits = |rank: usize| -> Vec<u32> {
@@ -89,21 +99,38 @@ fn against_horovod(ranks: u32) {
         };
         let finite_bits = bits(0);
         for rank in 1..ranks as usize {
-            assert_eq!(bits(rank), finite_bits, "{name}: rank {rank} differs from rank 0");
+            assert_eq!(
+                bits(rank),
+                finite_bits,
+                "{name}: rank {rank} differs from rank 0"
+            );
         }
         let (out, flags) = &results[0][name];
-        let inputs: Vec<_> = case.inputs.iter().map(|rank| split(rank, &case.layers)).collect();
+        let inputs: Vec<_> = case
+            .inputs
+            .iter()
+            .map(|rank| split(rank, &case.layers))
+            .collect();
         let theirs = split(&case.out, &case.layers);
         for tensor in 0..case.layers.len() {
             let at = format!("{ranks} ranks, {name}, tensor {tensor}");
             let bad = theirs[tensor].iter().any(|x| x.is_nan());
-            assert_eq!(flags.as_ref().unwrap()[tensor], bad, "{at}: non-finite flag");
+            assert_eq!(
+                flags.as_ref().unwrap()[tensor],
+                bad,
+                "{at}: non-finite flag"
+            );
             if bad {
-                assert!(out[tensor].iter().all(|x| !x.is_finite()), "{at}: must be non-finite");
+                assert!(
+                    out[tensor].iter().all(|x| !x.is_finite()),
+                    "{at}: must be non-finite"
+                );
                 continue;
             }
-            let vectors: Vec<Vec<f64>> =
-                inputs.iter().map(|rank| oracle::mean(&[&rank[tensor]])).collect();
+            let vectors: Vec<Vec<f64>> = inputs
+                .iter()
+                .map(|rank| oracle::mean(&[&rank[tensor]]))
+                .collect();
             let truth = oracle::adasum(&vectors);
             let error = oracle::error_fp32(&out[tensor], &truth, &vectors);
             assert!(error <= 1.0, "{at}: {error} times the allowed error");
@@ -135,11 +162,16 @@ fn mindspore_inputs_give_the_papers_result() {
         .collect();
     assert_eq!(names.len(), 7, "all parameters are read");
     let mut input = |rank: u32| -> Vec<Vec<f32>> {
-        names.iter().map(|name| array(&mut archive, &format!("in/r{rank}/{name}"))).collect()
+        names
+            .iter()
+            .map(|name| array(&mut archive, &format!("in/r{rank}/{name}")))
+            .collect()
     };
     let inputs = [input(0), input(1)];
-    let papers: Vec<Vec<f64>> =
-        names.iter().map(|name| array(&mut archive, &format!("paper/{name}"))).collect();
+    let papers: Vec<Vec<f64>> = names
+        .iter()
+        .map(|name| array(&mut archive, &format!("paper/{name}")))
+        .collect();
 
     let results = in_world(2, 1, |world| {
         let mine = &inputs[world.rank() as usize];
@@ -148,8 +180,10 @@ fn mindspore_inputs_give_the_papers_result() {
     });
     assert_eq!(results[0], results[1]);
     for (tensor, name) in names.iter().enumerate() {
-        let vectors: Vec<Vec<f64>> =
-            inputs.iter().map(|rank| oracle::mean(&[&rank[tensor]])).collect();
+        let vectors: Vec<Vec<f64>> = inputs
+            .iter()
+            .map(|rank| oracle::mean(&[&rank[tensor]]))
+            .collect();
         let error = oracle::error_fp32(&results[0][tensor], &papers[tensor], &vectors);
         assert!(error <= 1.0, "{name}: {error} times the allowed error");
     }

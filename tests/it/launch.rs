@@ -309,6 +309,20 @@ fn the_timeout_is_124_and_names_who_still_runs() {
 }
 
 #[test]
+fn ranks_can_be_told_to_end() {
+    // Not a shell, which would unblock signals by itself.
+    let mut command = adasum_run(&["launch", "--rank-table", TABLE, "--timeout", "0.3"]);
+    let begin = Instant::now();
+    let output = command.args(["--", "sleep", "1000"]).output().unwrap();
+    assert_eq!(output.status.code(), Some(124));
+    assert!(
+        begin.elapsed() < Duration::from_secs(4),
+        "{:?}",
+        begin.elapsed()
+    );
+}
+
+#[test]
 fn interrupts_are_passed_on() {
     for (signal, code) in [("-INT", 130), ("-TERM", 143), ("-HUP", 129)] {
         let folder = Folder::new("interrupt");

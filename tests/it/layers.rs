@@ -32,7 +32,13 @@ fn sources() -> Vec<(String, PathBuf)> {
                 folders.push(path);
             } else if path.extension().is_some_and(|extension| extension == "rs") {
                 let inside = path.strip_prefix(&root).unwrap();
-                let module = inside.components().next().unwrap().as_os_str().to_str().unwrap();
+                let module = inside
+                    .components()
+                    .next()
+                    .unwrap()
+                    .as_os_str()
+                    .to_str()
+                    .unwrap();
                 files.push((module.trim_end_matches(".rs").to_owned(), path.clone()));
             }
         }

@@ -3,9 +3,15 @@
 #![allow(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
-    reason = "tests convert small known numbers"
+    clippy::expect_used,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "tests convert small known numbers and end where something fails"
 )]
 
+mod backend;
+#[cfg(feature = "bindgen")]
+mod bindings;
 mod demo;
 mod golden;
 mod kernels;

@@ -7,7 +7,10 @@ pub(crate) fn adasum(servers: &[Vec<f64>]) -> Vec<f64> {
     assert!(servers.len().is_power_of_two());
     let mut level = servers.to_vec();
     while level.len() > 1 {
-        level = level.chunks(2).map(|pair| pair_rule(&pair[0], &pair[1])).collect();
+        level = level
+            .chunks(2)
+            .map(|pair| pair_rule(&pair[0], &pair[1]))
+            .collect();
     }
     level.remove(0)
 }
@@ -18,13 +21,20 @@ fn pair_rule(a: &[f64], b: &[f64]) -> Vec<f64> {
     if scale_a == 0.0 || scale_b == 0.0 {
         return a.iter().zip(b).map(|(x, y)| x + y).collect();
     }
-    let dot: f64 = a.iter().zip(b).map(|(x, y)| (x / scale_a) * (y / scale_b)).sum();
+    let dot: f64 = a
+        .iter()
+        .zip(b)
+        .map(|(x, y)| (x / scale_a) * (y / scale_b))
+        .sum();
     let square_a: f64 = a.iter().map(|x| (x / scale_a) * (x / scale_a)).sum();
     let square_b: f64 = b.iter().map(|y| (y / scale_b) * (y / scale_b)).sum();
     // dot * scale_b / (square_a * scale_a) is (a.b) / |a|^2.
     let weight_a = 1.0 - dot / square_a / 2.0 * (scale_b / scale_a);
     let weight_b = 1.0 - dot / square_b / 2.0 * (scale_a / scale_b);
-    a.iter().zip(b).map(|(x, y)| weight_a * x + weight_b * y).collect()
+    a.iter()
+        .zip(b)
+        .map(|(x, y)| weight_a * x + weight_b * y)
+        .collect()
 }
 
 fn largest(v: &[f64]) -> f64 {
@@ -45,14 +55,26 @@ pub(crate) fn norm(v: &[f64]) -> f64 {
     if scale == 0.0 {
         return 0.0;
     }
-    scale * v.iter().map(|x| (x / scale) * (x / scale)).sum::<f64>().sqrt()
+    scale
+        * v.iter()
+            .map(|x| (x / scale) * (x / scale))
+            .sum::<f64>()
+            .sqrt()
 }
 
 /// The acceptance rule for fp32: relative to the result, or to the largest input where terms cancel.
 ///
 /// Returns the error as a fraction of what is allowed.
 pub(crate) fn error_fp32(out: &[f32], truth: &[f64], inputs: &[Vec<f64>]) -> f64 {
-    let difference: Vec<f64> = out.iter().zip(truth).map(|(x, t)| f64::from(*x) - t).collect();
+    // A maximum skips NaN: without this a NaN would count as no error.
+    if !out.iter().all(|x| x.is_finite()) {
+        return f64::INFINITY;
+    }
+    let difference: Vec<f64> = out
+        .iter()
+        .zip(truth)
+        .map(|(x, t)| f64::from(*x) - t)
+        .collect();
     let largest_input = inputs.iter().map(|input| norm(input)).fold(0.0, f64::max);
     let allowed = (1e-6 * norm(truth)).max(4e-6 * largest_input);
     let error = norm(&difference);
@@ -68,9 +90,18 @@ mod tests {
         let close = |x: &[f64], y: &[f64]| x.iter().zip(y).all(|(a, b)| (a - b).abs() < 1e-12);
         let g = vec![3.0, -4.0];
         assert!(close(&adasum(&[g.clone(), g.clone()]), &g), "identical");
-        assert!(close(&adasum(&[vec![1.0, 0.0], vec![0.0, 2.0]]), &[1.0, 2.0]), "orthogonal");
-        assert!(close(&adasum(&[vec![1.0, 1.0], vec![3.0, 3.0]]), &[2.0, 2.0]), "parallel");
+        assert!(
+            close(&adasum(&[vec![1.0, 0.0], vec![0.0, 2.0]]), &[1.0, 2.0]),
+            "orthogonal"
+        );
+        assert!(
+            close(&adasum(&[vec![1.0, 1.0], vec![3.0, 3.0]]), &[2.0, 2.0]),
+            "parallel"
+        );
         assert!(close(&adasum(&[vec![0.0, 0.0], g.clone()]), &g), "zero");
-        assert!(close(&adasum(&[g.clone(), vec![-3.0, 4.0]]), &[0.0, 0.0]), "opposite");
+        assert!(
+            close(&adasum(&[g.clone(), vec![-3.0, 4.0]]), &[0.0, 0.0]),
+            "opposite"
+        );
     }
 }

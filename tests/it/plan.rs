@@ -24,7 +24,9 @@ fn every_shape_up_to_1024_ranks_holds() {
     std::thread::scope(|scope| {
         for _ in 0..std::thread::available_parallelism().map_or(1, usize::from) {
             scope.spawn(|| {
-                while let Some(&(servers, locals)) = shapes.get(next.fetch_add(1, Ordering::Relaxed)) {
+                while let Some(&(servers, locals)) =
+                    shapes.get(next.fetch_add(1, Ordering::Relaxed))
+                {
                     if let Err(error) = check(&plans(servers, locals)) {
                         panic!("{servers} servers of {locals}: {error}");
                     }
@@ -85,12 +87,18 @@ fn a_broken_plan_is_refused() {
             plans[5].rounds[1].scalars.count -= 1;
         }),
         ("a subtree", "round 1", |plans| {
-            plans[5].rounds[1].members[0] = Group { first: 3, count: 2, stride: 2 };
+            plans[5].rounds[1].members[0] = Group {
+                first: 3,
+                count: 2,
+                stride: 2,
+            };
         }),
         ("the order of subtrees", "round 0", |plans| {
             plans[5].rounds[0].members.swap(0, 1);
         }),
-        ("the own vector", "round 0", |plans| plans[6].rounds[0].combine.own ^= 1),
+        ("the own vector", "round 0", |plans| {
+            plans[6].rounds[0].combine.own ^= 1
+        }),
         ("the slice", "round 1", |plans| {
             let slice = &mut plans[7].rounds[1].combine.slice;
             *slice = Range::new(slice.start(), slice.end() - 1);
@@ -108,7 +116,9 @@ fn a_broken_plan_is_refused() {
         ("a missing return", "another rank, shape", |plans| {
             plans[3].returns.pop();
         }),
-        ("a swapped return", "return 0", |plans| plans[3].returns.swap(0, 1)),
+        ("a swapped return", "return 0", |plans| {
+            plans[3].returns.swap(0, 1)
+        }),
         ("the gather", "gather in the server", |plans| {
             if let Some(gather) = &mut plans[3].gather {
                 gather.receives.pop();

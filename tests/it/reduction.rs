@@ -35,15 +35,39 @@ impl At {
 }
 
 const KINDS: [Kind; 14] = [
-    Kind { name: "random", value: |at| at.own() },
-    Kind { name: "correlated", value: |at| at.common() + 0.5 * at.own() },
-    Kind { name: "all zero", value: |_| 0.0 },
-    Kind { name: "one server zero", value: |at| if at.server == 1 { 0.0 } else { at.own() } },
-    Kind { name: "one tensor zero", value: |at| if at.tensor == 4 { 0.0 } else { at.own() } },
-    Kind { name: "identical", value: |at| at.common() },
+    Kind {
+        name: "random",
+        value: |at| at.own(),
+    },
+    Kind {
+        name: "correlated",
+        value: |at| at.common() + 0.5 * at.own(),
+    },
+    Kind {
+        name: "all zero",
+        value: |_| 0.0,
+    },
+    Kind {
+        name: "one server zero",
+        value: |at| if at.server == 1 { 0.0 } else { at.own() },
+    },
+    Kind {
+        name: "one tensor zero",
+        value: |at| if at.tensor == 4 { 0.0 } else { at.own() },
+    },
+    Kind {
+        name: "identical",
+        value: |at| at.common(),
+    },
     Kind {
         name: "orthogonal",
-        value: |at| if at.index % at.servers == at.server { at.own() } else { 0.0 },
+        value: |at| {
+            if at.index % at.servers == at.server {
+                at.own()
+            } else {
+                0.0
+            }
+        },
     },
     Kind {
         name: "parallel of both signs",
@@ -57,8 +81,14 @@ const KINDS: [Kind; 14] = [
         name: "opposite",
         value: |at| at.common() * if at.server % 2 == 1 { -1.0 } else { 1.0 },
     },
-    Kind { name: "huge", value: |at| 1e30 * at.own() },
-    Kind { name: "tiny", value: |at| 1e-30 * at.own() },
+    Kind {
+        name: "huge",
+        value: |at| 1e30 * at.own(),
+    },
+    Kind {
+        name: "tiny",
+        value: |at| 1e-30 * at.own(),
+    },
     Kind {
         name: "huge and tiny servers",
         value: |at| at.own() * if at.server % 2 == 0 { 1e30 } else { 1e-30 },
@@ -69,7 +99,14 @@ const KINDS: [Kind; 14] = [
     },
     Kind {
         name: "huge and tiny units",
-        value: |at| at.own() * if at.index / 4096 % 2 == 0 { 1e30 } else { 1e-30 },
+        value: |at| {
+            at.own()
+                * if at.index / 4096 % 2 == 0 {
+                    1e30
+                } else {
+                    1e-30
+                }
+        },
     },
 ];
 
@@ -111,7 +148,10 @@ fn against_oracle(servers: u32, locals: u32) {
     for (number, kind) in KINDS.iter().enumerate() {
         let at = format!("{servers} servers of {locals}, {}", kind.name);
         for (rank, result) in results.iter().enumerate() {
-            assert_eq!(result[number].0, results[0][number].0, "{at}: rank {rank} differs from rank 0");
+            assert_eq!(
+                result[number].0, results[0][number].0,
+                "{at}: rank {rank} differs from rank 0"
+            );
         }
         let inputs: Vec<_> = (0..servers * locals)
             .map(|rank| gradients(kind, servers, locals, rank))
@@ -121,13 +161,17 @@ fn against_oracle(servers: u32, locals: u32) {
             let means: Vec<Vec<f64>> = inputs
                 .chunks(locals as usize)
                 .map(|server| {
-                    let ranks: Vec<&[f32]> = server.iter().map(|rank| rank[tensor].as_slice()).collect();
+                    let ranks: Vec<&[f32]> =
+                        server.iter().map(|rank| rank[tensor].as_slice()).collect();
                     oracle::mean(&ranks)
                 })
                 .collect();
             let truth = oracle::adasum(&means);
             let error = oracle::error_fp32(&out[tensor], &truth, &means);
-            assert!(error <= 1.0, "{at}: tensor {tensor} has {error} times the allowed error");
+            assert!(
+                error <= 1.0,
+                "{at}: tensor {tensor} has {error} times the allowed error"
+            );
         }
     }
 }
@@ -268,10 +312,15 @@ fn the_mean_is_the_mean() {
             .collect();
         for out in &results {
             for tensor in 0..COUNTS.len() {
-                let ranks: Vec<&[f32]> = inputs.iter().map(|rank| rank[tensor].as_slice()).collect();
-                let inputs: Vec<Vec<f64>> = ranks.iter().map(|rank| oracle::mean(&[rank])).collect();
+                let ranks: Vec<&[f32]> =
+                    inputs.iter().map(|rank| rank[tensor].as_slice()).collect();
+                let inputs: Vec<Vec<f64>> =
+                    ranks.iter().map(|rank| oracle::mean(&[rank])).collect();
                 let error = oracle::error_fp32(&out[tensor], &oracle::mean(&ranks), &inputs);
-                assert!(error <= 1.0, "{servers} x {locals}, tensor {tensor}: {error}");
+                assert!(
+                    error <= 1.0,
+                    "{servers} x {locals}, tensor {tensor}: {error}"
+                );
             }
         }
     }

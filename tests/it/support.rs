@@ -1,6 +1,7 @@
 //! Worlds of ranks as threads, and inputs made by formula.
 
 use std::sync::{Mutex, MutexGuard, Once, OnceLock, PoisonError};
+use std::time::Duration;
 
 use adasum::ascend::{Buffer, Device, RootInfo, Span, Stream};
 use adasum::reduce::{DType, GradientReducer, Options, TensorSpec, World};
@@ -25,14 +26,17 @@ pub(crate) fn in_world<T: Send>(
                     let root = root.get_or_init(|| RootInfo::new(&device).unwrap());
                     let world = World::from_root_info(device, root, size, rank, locals).unwrap();
                     let result = body(&world);
-                    world.finish().unwrap();
+                    world.finish(Duration::from_secs(60)).unwrap();
                     result
                 })
             })
             .collect();
         ranks
             .into_iter()
-            .map(|rank| rank.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+            .map(|rank| {
+                rank.join()
+                    .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+            })
             .collect()
     })
 }

@@ -46,6 +46,15 @@ inline void PipeBarrier() {}
 template <TPosition position, int32_t depth>
 class TQue {
  public:
+  TQue() = default;
+  TQue(const TQue &) = delete;
+  TQue &operator=(const TQue &) = delete;
+  ~TQue() {
+    for (int32_t i = 0; i < count_; ++i) {
+      ADASUM_TWIN_CHECK(buffers_[i].state == twin::State::FREE, "a kernel ends before it frees a tensor");
+    }
+  }
+
   template <typename T>
   LocalTensor<T> AllocTensor() {
     twin::Buffer *buffer = &buffers_[next_];
@@ -116,6 +125,13 @@ class TPipe {
   TPipe();
   TPipe(const TPipe &) = delete;
   TPipe &operator=(const TPipe &) = delete;
+  ~TPipe() {
+    for (const auto &event : twin::flags) {
+      for (bool flag : event) {
+        ADASUM_TWIN_CHECK(!flag, "a kernel ends with a flag that nothing waits for");
+      }
+    }
+  }
 
   template <TPosition position, int32_t depth>
   bool InitBuffer(TQue<position, depth> &queue, uint8_t num, uint32_t len) {

@@ -3,8 +3,6 @@
 #include <mutex>
 #include <set>
 
-#include <dlfcn.h>
-
 #include "device.h"
 #include "failure.h"
 
@@ -29,13 +27,7 @@ Process &process() {
     return object;
 }
 
-// Worker threads run code of this library until the process ends, so it must stay mapped after a dlclose.
-__attribute__((constructor)) void stay_loaded() {
-    Dl_info info;
-    if (dladdr(reinterpret_cast<void *>(&stay_loaded), &info) != 0 && info.dli_fname != nullptr) {
-        dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE);
-    }
-}
+__attribute__((constructor)) void stay_loaded() { keep_library_of(reinterpret_cast<void *>(&stay_loaded)); }
 
 const char *cann_text() {
     const char *text = environment("ASCEND_MOCK_CANN");

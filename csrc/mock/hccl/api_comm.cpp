@@ -9,6 +9,8 @@ namespace {
 // The way for a rank that is not in a sub-communicator to say so: no list, and this id.
 constexpr uint64_t NOT_A_MEMBER = 0xffffffff;
 
+__attribute__((constructor)) void stay_loaded() { keep_library_of(reinterpret_cast<void *>(&stay_loaded)); }
+
 } // namespace
 
 // One text for both libraries: it is how a client tells the mock from the vendor's.

@@ -250,7 +250,7 @@ void Builder::check(bool late) {
 std::string Builder::activity(uint32_t peer) {
     const Link &link = comm_.link(peer);
     if (!link.connected) {
-        return format("; rank %u never called", peer);
+        return format("; rank %u has made no call of this communicator", peer);
     }
     const auto building = static_cast<Op>(link.block->header.building.load());
     if (building == Op::None) {

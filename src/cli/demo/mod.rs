@@ -56,12 +56,8 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args) -> Result<End> {
     if let Some(folder) = &args.report {
         // Better now than after the training.
-        std::fs::create_dir_all(folder).map_err(|error| {
-            Error::new(
-                ErrorKind::Io,
-                format!("--report {}: {error}", folder.display()),
-            )
-        })?;
+        std::fs::create_dir_all(folder)
+            .map_err(|error| Error::invalid(format!("--report {}: {error}", folder.display())))?;
     }
     let table = RankTable::read(cache::unpack(&[(TABLE_NAME, TABLE)])?.join(TABLE_NAME))?;
     let backend = std::env::var(BACKEND).unwrap_or_else(|_| "mock".to_owned());

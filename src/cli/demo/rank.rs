@@ -32,7 +32,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     for reduction in &args.reduction {
         train(&world, *reduction, args.epochs).context(|| reduction.name())?;
     }
-    world.finish()
+    world.finish(PATIENCE)
 }
 
 fn train(world: &World, reduction: Reduction, epochs: usize) -> Result<()> {

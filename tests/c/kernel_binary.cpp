@@ -1,0 +1,37 @@
+// A kernel binary for the mock, as mock_runtime.cpp loads it.
+
+#include <cstdint>
+
+namespace {
+thread_local uint64_t block_index;
+thread_local uint64_t block_count;
+} // namespace
+
+extern "C" {
+
+void ascend_mock_set_block(uint64_t index, uint64_t count) {
+    block_index = index;
+    block_count = count;
+}
+
+// data[i] += step for the elements of this block.
+void add_step(uint64_t data, uint64_t count, uint64_t step) {
+    auto *values = reinterpret_cast<uint32_t *>(data);
+    for (uint64_t i = block_index; i < count; i += block_count) {
+        values[i] += static_cast<uint32_t>(step);
+    }
+}
+
+struct Tiling {
+    uint32_t data[4];
+};
+
+// out[0] = sum of a small struct that travels with the launch.
+void sum_tiling(uint64_t out, uint64_t tiling) {
+    uint32_t sum = 0;
+    for (const uint32_t value : reinterpret_cast<const Tiling *>(tiling)->data) {
+        sum += value;
+    }
+    *reinterpret_cast<uint32_t *>(out) = sum;
+}
+}

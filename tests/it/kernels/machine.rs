@@ -1,0 +1,216 @@
+//! A mock device with the kernels, and what the tests do with it.
+
+use adasum::ascend::{Buffer, Device, Pod, Span, Stream};
+use adasum::kernel::layout::{COEFFICIENT_WORDS, Segment, record_words};
+use adasum::kernel::{Coefficients, Fold, Gram, Kernels, WeightedSum};
+
+use crate::support::mock_environment;
+
+/// Apart from the devices of the ranks in other tests.
+const DEVICE: i32 = 1000;
+/// Words of a record of two vectors.
+pub(super) const WORDS: usize = record_words(2);
+/// What no kernel writes: fills buffers so that a write outside of its place shows.
+pub(super) const UNTOUCHED: f32 = -7.0;
+
+/// A device with kernels and a stream.
+pub(super) struct Machine {
+    pub(super) device: Device,
+    pub(super) stream: Stream,
+    pub(super) kernels: Kernels,
+}
+
+/// Everything that a reduction of two vectors leaves behind.
+#[derive(Debug, PartialEq)]
+pub(super) struct Outcome {
+    pub(super) partials: Vec<u32>,
+    pub(super) records: Vec<u32>,
+    pub(super) coefficients: Vec<u32>,
+    pub(super) out: Vec<u32>,
+}
+
+impl Machine {
+    pub(super) fn new() -> Self {
+        Machine::with_blocks(None)
+    }
+
+    pub(super) fn with_blocks(blocks: Option<u32>) -> Self {
+        mock_environment();
+        let device = Device::open(DEVICE).unwrap();
+        let kernels = Kernels::load(&device).unwrap();
+        Machine {
+            stream: Stream::new(&device).unwrap(),
+            kernels: match blocks {
+                Some(blocks) => kernels.with_blocks(blocks),
+                None => kernels,
+            },
+            device,
+        }
+    }
+
+    /// `values` on the device, `shift` bytes off the start of an allocation.
+    pub(super) fn shifted<T: Pod>(&self, values: &[T], shift: usize) -> Span {
+        let bytes = size_of_val(values);
+        let span = Buffer::new(&self.device, bytes + shift + 64)
+            .unwrap()
+            .span();
+        let span = span.slice(shift..shift + bytes).unwrap();
+        span.write(values).unwrap();
+        span
+    }
+
+    pub(super) fn upload<T: Pod>(&self, values: &[T]) -> Span {
+        self.shifted(values, 0)
+    }
+
+    pub(super) fn untouched(&self, words: usize) -> Span {
+        self.upload(&vec![UNTOUCHED; words])
+    }
+
+    pub(super) fn read(&self, span: &Span) -> Vec<f32> {
+        self.stream.synchronize().unwrap();
+        let mut values = vec![0.0; span.len() / 4];
+        span.read(&mut values).unwrap();
+        values
+    }
+
+    pub(super) fn bits(&self, span: &Span) -> Vec<u32> {
+        self.read(span)
+            .iter()
+            .map(|value| value.to_bits())
+            .collect()
+    }
+
+    pub(super) fn segments(&self, segments: &[Segment]) -> Span {
+        self.upload(
+            &segments
+                .iter()
+                .flat_map(Segment::words)
+                .collect::<Vec<u64>>(),
+        )
+    }
+
+    pub(super) fn addresses(&self, vectors: &[Span]) -> Span {
+        self.upload(&vectors.iter().map(Span::address).collect::<Vec<u64>>())
+    }
+
+    /// The records of the units and of the segments of two vectors.
+    pub(super) fn gram(&self, vectors: &[Span; 2], segments: &[Segment]) -> (Span, Span) {
+        let units: u64 = segments.iter().map(Segment::units).sum();
+        let partials = self.untouched(units as usize * WORDS);
+        let records = self.untouched(segments.len() * WORDS);
+        let table = self.segments(segments);
+        let gram = Gram {
+            vectors: &self.addresses(vectors),
+            segments: &table,
+            partials: &partials,
+            radix: 2,
+            segment_count: segments.len() as u64,
+            unit_count: units,
+        };
+        let fold = Fold {
+            partials: &partials,
+            segments: &table,
+            records: &records,
+            radix: 2,
+            segment_count: segments.len() as u64,
+        };
+        self.kernels.gram(&self.stream, &gram).unwrap();
+        self.kernels.fold(&self.stream, &fold).unwrap();
+        self.stream.synchronize().unwrap();
+        (partials, records)
+    }
+
+    /// The weights of tensors whose records have the numbers in `lists`.
+    pub(super) fn solve(&self, records: &Span, lists: &[Vec<u64>]) -> Span {
+        let mut refs = Vec::new();
+        let mut indices: Vec<u64> = Vec::new();
+        for list in lists {
+            refs.extend([indices.len() as u64, list.len() as u64]);
+            indices.extend(list);
+        }
+        let out = self.untouched(lists.len() * COEFFICIENT_WORDS);
+        let launch = Coefficients {
+            records,
+            refs: &self.upload(&refs),
+            indices: &self.upload(&indices),
+            out: &out,
+            radix: 2,
+            tensor_count: lists.len() as u64,
+        };
+        self.kernels.coefficients(&self.stream, &launch).unwrap();
+        self.stream.synchronize().unwrap();
+        out
+    }
+
+    pub(super) fn sum(
+        &self,
+        vectors: &[Span],
+        segments: &[Segment],
+        coefficients: &Span,
+        out: &Span,
+    ) {
+        let launch = WeightedSum {
+            vectors: &self.addresses(vectors),
+            segments: &self.segments(segments),
+            coefficients,
+            out,
+            radix: vectors.len(),
+            segment_count: segments.len() as u64,
+            unit_count: segments.iter().map(Segment::units).sum(),
+        };
+        self.kernels.weighted_sum(&self.stream, &launch).unwrap();
+        self.stream.synchronize().unwrap();
+    }
+
+    /// The AdaSum of two vectors, one tensor a segment.
+    pub(super) fn reduce(&self, a: &[f32], b: &[f32], segments: &[Segment]) -> Outcome {
+        let vectors = [self.upload(a), self.upload(b)];
+        let (partials, records) = self.gram(&vectors, segments);
+        let lists: Vec<Vec<u64>> = (0..segments.len() as u64).map(|i| vec![i]).collect();
+        let coefficients = self.solve(&records, &lists);
+        let out = self.untouched(a.len());
+        self.sum(&vectors, segments, &coefficients, &out);
+        Outcome {
+            partials: self.bits(&partials),
+            records: self.bits(&records),
+            coefficients: self.bits(&coefficients),
+            out: self.bits(&out),
+        }
+    }
+
+    /// The AdaSum of a pair of one tensor, and its coefficients.
+    pub(super) fn pair(&self, a: &[f32], b: &[f32]) -> (Vec<f32>, Vec<f32>) {
+        let outcome = self.reduce(a, b, &packed(&[a.len()], 0));
+        (floats(&outcome.out), floats(&outcome.coefficients))
+    }
+}
+
+pub(super) fn floats(bits: &[u32]) -> Vec<f32> {
+    bits.iter().map(|&bits| f32::from_bits(bits)).collect()
+}
+
+/// Tensors of `sizes`, each `gap` elements behind the one before it.
+pub(super) fn packed(sizes: &[usize], gap: usize) -> Vec<Segment> {
+    let mut offset = gap as u64;
+    let mut first_unit = 0;
+    (0..)
+        .zip(sizes)
+        .map(|(tensor, &size)| {
+            let segment = Segment {
+                offset,
+                len: size as u64,
+                first_unit,
+                tensor,
+            };
+            offset += size as u64 + gap as u64;
+            first_unit += segment.units();
+            segment
+        })
+        .collect()
+}
+
+pub(super) fn extent(segments: &[Segment]) -> usize {
+    let last = segments.last().unwrap();
+    (last.offset + last.len) as usize + 3
+}
