@@ -18,12 +18,12 @@ mod sealed {
 }
 
 macro_rules! pod {
-    ($($name:ident)*) => {
+    ($($name:ty)*) => {
         $(impl sealed::Sealed for $name {}
         impl Pod for $name {})*
     };
 }
-pod!(f32 f64 u8 u16 u32 u64 i32);
+pod!(f32 f64 u8 u16 u32 u64 i32 half::f16 half::bf16);
 
 /// An allocation of device memory. Wraps `aclrtMalloc` and, when nothing uses it any more, `aclrtFree`.
 #[derive(Debug, Clone)]

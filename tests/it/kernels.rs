@@ -1,86 +1,23 @@
 //! The kernels, launched through ACL on the mock, against plain loops in double precision.
 
 mod machine;
+mod reference;
 
 use adasum::ErrorKind;
 use adasum::ascend::Span;
 use adasum::kernel::Gram;
 use adasum::kernel::layout::{
     COEFFICIENT_FLAGS, COEFFICIENT_POST, COEFFICIENT_SCALE, COEFFICIENT_WEIGHT, COEFFICIENT_WORDS,
-    Segment, UNIT, ZERO_EXPONENT, record_exponents, record_flags,
+    UNIT, ZERO_EXPONENT, record_exponents,
 };
 
-use crate::oracle::{adasum, error_fp32};
 use crate::support::noise;
 use machine::{Machine, UNTOUCHED, WORDS, extent, floats, packed};
+use reference::{assert_pair, assert_record, dot, lane_sum, part, random, values};
 
 const SIZES: [usize; 15] = [
     0, 1, 2, 3, 7, 16, 17, 255, 256, 257, 4095, 4096, 4097, 65_537, 100_003,
 ];
-
-fn random(len: usize, seed: u64, scale: f32) -> Vec<f32> {
-    (0..len as u64).map(|i| noise(&[seed, i]) * scale).collect()
-}
-
-fn part<'a>(values: &'a [f32], segment: &Segment) -> &'a [f32] {
-    &values[segment.offset as usize..(segment.offset + segment.len) as usize]
-}
-
-fn doubles(values: &[f32]) -> Vec<f64> {
-    values.iter().map(|&value| f64::from(value)).collect()
-}
-
-fn dot(a: &[f32], b: &[f32]) -> f64 {
-    a.iter()
-        .zip(b)
-        .map(|(&x, &y)| f64::from(x) * f64::from(y))
-        .sum()
-}
-
-/// aa, ab, bb of a record.
-fn values(record: &[f32]) -> [f64; 3] {
-    let exponent = |vector: usize| f64::from(record[record_exponents(2) + vector]);
-    let entry = |entry: usize, sum: f64| {
-        (f64::from(record[2 * entry]) + f64::from(record[2 * entry + 1])) * sum.exp2()
-    };
-    [
-        entry(0, 2.0 * exponent(0)),
-        entry(1, exponent(0) + exponent(1)),
-        entry(2, 2.0 * exponent(1)),
-    ]
-}
-
-/// Fails if a record is further from the exact products than fp32 sums of one unit may be.
-fn assert_record(record: &[f32], a: &[f32], b: &[f32], what: &str) {
-    let truth = [dot(a, a), dot(a, b), dot(b, b)];
-    let norm = (truth[0] * truth[2]).sqrt();
-    for ((got, truth), scale) in values(record)
-        .into_iter()
-        .zip(truth)
-        .zip([truth[0], norm, truth[2]])
-    {
-        assert!(
-            (got - truth).abs() <= 4e-7 * scale,
-            "{what}: {got:e}, not {truth:e}"
-        );
-    }
-    assert_eq!(record[record_flags(2)].to_bits(), 0, "{what}: flag");
-}
-
-/// Fails if the sum of a tensor is not that of the oracle, up to roundings of the smallest numbers.
-fn assert_pair(out: &[f32], a: &[f32], b: &[f32], what: &str) {
-    let inputs = [doubles(a), doubles(b)];
-    let truth = adasum(&inputs);
-    let error = error_fp32(out, &truth, &inputs);
-    let last_bits = out
-        .iter()
-        .zip(&truth)
-        .all(|(&x, &t)| (f64::from(x) - t).abs() <= 1.5e-45);
-    assert!(
-        error <= 1.0 || last_bits,
-        "{what}: error {error} of what is allowed"
-    );
-}
 
 #[test]
 fn kernels_agree_with_double_precision_at_every_size() {
@@ -156,26 +93,6 @@ fn units_do_not_depend_on_alignment_or_slice() {
         machine.bits(&partials)[WORDS..] == expected[2 * WORDS..],
         "slice"
     );
-}
-
-/// The sum of the products of a unit as the kernel promises it: in 512 lanes, then halves added to halves down to 64
-/// sums, then neighbours; each step rounded to fp32.
-fn lane_sum(a: &[f32], b: &[f32]) -> f32 {
-    let mut sums = vec![0.0_f32; 512];
-    for (i, (x, y)) in a.iter().zip(b).enumerate() {
-        let product = x * y;
-        sums[i % 512] += product;
-    }
-    while sums.len() > 64 {
-        let upper = sums.split_off(sums.len() / 2);
-        for (sum, addend) in sums.iter_mut().zip(upper) {
-            *sum += addend;
-        }
-    }
-    while sums.len() > 1 {
-        sums = sums.chunks(2).map(|pair| pair[0] + pair[1]).collect();
-    }
-    sums[0]
 }
 
 #[test]

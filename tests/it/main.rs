@@ -12,6 +12,7 @@
 mod backend;
 #[cfg(feature = "bindgen")]
 mod bindings;
+mod c_programs;
 mod demo;
 mod golden;
 mod kernels;

@@ -436,3 +436,25 @@ fn ranks_that_disagree_are_named_on_all_ranks() {
         assert!(error.to_string().contains("[2]"), "{error}");
     }
 }
+
+/// A rank that leaves: the others' wait fails and says who is missing, it does not succeed with wrong data.
+#[test]
+fn a_peer_that_leaves_is_an_error_where_the_result_is_awaited() {
+    let errors = in_world(2, 1, |world| {
+        let mut reducer = reducer(world, &[1000]);
+        if world.rank() == 1 {
+            return None;
+        }
+        let stream = Stream::new(world.device()).unwrap();
+        let spans = upload(world.device(), &[vec![1.0; 1000]]);
+        let enqueued = reducer.reduce(&spans, &stream);
+        Some(
+            enqueued
+                .and_then(|()| stream.synchronize())
+                .expect_err("rank 1 is gone"),
+        )
+    });
+    let error = errors[0].as_ref().unwrap();
+    assert!(error.vendor_code().is_some(), "{error}");
+    assert!(error.to_string().contains("rank 1"), "{error}");
+}
