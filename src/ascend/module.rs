@@ -116,8 +116,27 @@ impl Function {
 pub enum Argument<'a> {
     /// Device memory: its address.
     Span(&'a Span),
+    /// Device memory with addresses in it, and what they point to: the kernel reaches both.
+    Table {
+        /// The argument.
+        table: &'a Span,
+        /// The memory behind the addresses.
+        behind: &'a [Span],
+    },
     /// A number.
     Value(u64),
+}
+
+impl<'a> Argument<'a> {
+    /// All device memory that the kernel reaches through it.
+    fn spans(self) -> impl Iterator<Item = &'a Span> {
+        let (own, behind) = match self {
+            Argument::Span(span) => (Some(span), [].as_slice()),
+            Argument::Table { table, behind } => (Some(table), behind),
+            Argument::Value(_) => (None, [].as_slice()),
+        };
+        own.into_iter().chain(behind)
+    }
 }
 
 impl Stream {
@@ -144,12 +163,7 @@ impl Stream {
         }
         let device = &function.module.device;
         self.device().require_same(device, "the kernel")?;
-        let spans = || {
-            arguments.iter().filter_map(|argument| match argument {
-                Argument::Span(span) => Some(*span),
-                Argument::Value(_) => None,
-            })
-        };
+        let spans = || arguments.iter().flat_map(|argument| argument.spans());
         self.require_spans(spans())?;
         let module: Arc<dyn Keep> = function.module.clone();
         let used = spans().map(keep).chain([module]);
@@ -174,7 +188,7 @@ fn launch(
     unsafe { check!(backend.acl.aclrtKernelArgsInit(kernel, &mut list)) }?;
     for argument in arguments {
         let mut value = match argument {
-            Argument::Span(span) => span.address(),
+            Argument::Span(span) | Argument::Table { table: span, .. } => span.address(),
             Argument::Value(value) => *value,
         };
         let value: *mut c_void = (&raw mut value).cast();

@@ -15,7 +15,7 @@ pub mod layout;
 
 use std::path::{Path, PathBuf};
 
-use crate::ascend::{Argument, Device, Function, Module, Span, Stream};
+use crate::ascend::{Argument, Buffer, Device, Function, Module, Span, Stream};
 use crate::cache;
 use crate::error::{Context, Error, Result};
 use crate::sys::{self, Kind};
@@ -35,19 +35,51 @@ pub struct Kernels {
     blocks: u32,
 }
 
+/// The vectors of a launch: a table of their addresses in device memory, which also keeps them alive.
+#[derive(Clone)]
+pub struct Vectors {
+    table: Span,
+    spans: Vec<Span>,
+}
+
+impl Vectors {
+    /// A table of `spans`, in the order of the operands; each starts at the first element of its slice.
+    ///
+    /// # Errors
+    /// If there are none or more than [`layout::MAX_RADIX`], or device memory is short.
+    pub fn new(device: &Device, spans: &[Span]) -> Result<Self> {
+        layout::check_radix(spans.len(), "vectors")?;
+        let addresses: Vec<u64> = spans.iter().map(Span::address).collect();
+        Ok(Vectors {
+            table: Buffer::from_slice(device, &addresses)?.span(),
+            spans: spans.to_vec(),
+        })
+    }
+
+    /// How many there are.
+    pub fn radix(&self) -> usize {
+        self.spans.len()
+    }
+
+    fn argument(&self) -> Argument<'_> {
+        Argument::Table {
+            table: &self.table,
+            behind: &self.spans,
+        }
+    }
+}
+
 /// Arguments of [`Kernels::gram`].
 ///
 /// Addresses and segments in device memory are not checked: they must describe memory of the device.
 #[derive(Clone, Copy)]
 pub struct Gram<'a> {
-    /// Device addresses (`u64`) of the vectors' first elements.
-    pub vectors: &'a Span,
+    /// The vectors; segments lie within all of them.
+    pub vectors: &'a Vectors,
     /// [`layout::Segment`]s of the vectors.
     pub segments: &'a Span,
     /// Out: a record for each unit.
     pub partials: &'a Span,
-    /// Number of vectors.
-    pub radix: usize,
     /// Number of segments.
     pub segment_count: u64,
     /// Number of units of all segments.
@@ -91,16 +123,14 @@ pub struct Coefficients<'a> {
 /// Addresses and segments in device memory are not checked: they must describe memory of the device.
 #[derive(Clone, Copy)]
 pub struct WeightedSum<'a> {
-    /// Device addresses (`u64`) of the vectors' first elements.
-    pub vectors: &'a Span,
+    /// The vectors; segments lie within all of them.
+    pub vectors: &'a Vectors,
     /// [`layout::Segment`]s of the vectors; elements outside of them stay as they are.
     pub segments: &'a Span,
     /// [`layout::COEFFICIENT_WORDS`] words for each tensor that a segment names.
     pub coefficients: &'a Span,
     /// Out: the sum; exactly one of the vectors, or apart from all of them.
     pub out: &'a Span,
-    /// Number of vectors.
-    pub radix: usize,
     /// Number of segments.
     pub segment_count: u64,
     /// Number of units of all segments.
@@ -141,9 +171,9 @@ impl Kernels {
 
     /// Enqueues the Gram matrices of all units: one pass over the vectors.
     pub fn gram(&self, stream: &Stream, launch: &Gram<'_>) -> Result<()> {
-        check_pair("gram", launch.radix)?;
-        let words = layout::record_words(launch.radix);
-        need("gram", "vectors", launch.vectors, launch.radix as u64, 8)?;
+        let radix = launch.vectors.radix();
+        check_pair("gram", radix)?;
+        let words = layout::record_words(radix);
         need(
             "gram",
             "segments",
@@ -163,10 +193,10 @@ impl Kernels {
             &self.gram,
             launch.unit_count,
             &[
-                Argument::Span(launch.vectors),
+                launch.vectors.argument(),
                 Argument::Span(launch.segments),
                 Argument::Span(launch.partials),
-                Argument::Value(launch.radix as u64),
+                Argument::Value(radix as u64),
                 Argument::Value(layout::DTYPE_FLOAT),
                 Argument::Value(launch.segment_count),
                 Argument::Value(launch.unit_count),
@@ -241,14 +271,6 @@ impl Kernels {
 
     /// Enqueues the weighted sum of the vectors: one pass over memory.
     pub fn weighted_sum(&self, stream: &Stream, launch: &WeightedSum<'_>) -> Result<()> {
-        layout::check_radix(launch.radix, "weighted_sum")?;
-        need(
-            "weighted_sum",
-            "vectors",
-            launch.vectors,
-            launch.radix as u64,
-            8,
-        )?;
         need(
             "weighted_sum",
             "segments",
@@ -261,11 +283,11 @@ impl Kernels {
             &self.weighted_sum,
             launch.unit_count,
             &[
-                Argument::Span(launch.vectors),
+                launch.vectors.argument(),
                 Argument::Span(launch.segments),
                 Argument::Span(launch.coefficients),
                 Argument::Span(launch.out),
-                Argument::Value(launch.radix as u64),
+                Argument::Value(launch.vectors.radix() as u64),
                 Argument::Value(layout::DTYPE_FLOAT),
                 Argument::Value(launch.segment_count),
                 Argument::Value(launch.unit_count),

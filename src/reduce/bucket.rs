@@ -4,12 +4,12 @@
 
 use std::sync::Arc;
 
-use super::tables::{FoldList, Segments, uniform_weights, vectors};
+use super::tables::{FoldList, Segments, uniform_weights};
 use super::{Reduction, World};
 use crate::ascend::{Buffer, Comm, DataType, Span, Stream, Transfer};
 use crate::error::{Context, Error, ErrorKind, Result};
 use crate::kernel::layout::{COEFFICIENT_FLAGS, COEFFICIENT_WORDS, MAX_RADIX, record_words};
-use crate::kernel::{Coefficients, Fold, Gram, WeightedSum};
+use crate::kernel::{Coefficients, Fold, Gram, Vectors, WeightedSum};
 use crate::plan::{self, Combine, Exchange, Layout, Plan, Range, UNIT};
 
 const _: () = assert!(UNIT == crate::kernel::layout::UNIT);
@@ -39,16 +39,15 @@ struct Step {
 
 /// One launch of `weighted_sum`.
 struct Sum {
-    vectors: Span,
+    vectors: Vectors,
     weights: Span,
     out: Span,
-    radix: usize,
 }
 
 /// From two vectors on a slice to the coefficients of all tensors.
 struct Scalars {
     comm: Arc<Comm>,
-    vectors: Span,
+    vectors: Vectors,
     /// A record for each unit of the slice.
     partials: Span,
     /// This rank's contribution: a record for each of its segments.
@@ -57,7 +56,6 @@ struct Scalars {
     gathered: Span,
     list: FoldList,
     coefficients: Span,
-    radix: usize,
     tensors: u64,
 }
 
@@ -166,7 +164,6 @@ impl Step {
                     segments: &self.segments.table,
                     coefficients: &sum.weights,
                     out: &sum.out,
-                    radix: sum.radix,
                     segment_count: self.segments.count,
                     unit_count: self.segments.units,
                 },
@@ -189,7 +186,6 @@ impl Scalars {
                     vectors: &self.vectors,
                     segments: &segments.table,
                     partials: &self.partials,
-                    radix: self.radix,
                     segment_count: segments.count,
                     unit_count: segments.units,
                 },
@@ -200,7 +196,7 @@ impl Scalars {
                     partials: &self.partials,
                     segments: &segments.table,
                     records: &self.records,
-                    radix: self.radix,
+                    radix: self.vectors.radix(),
                     segment_count: segments.count,
                 },
             )?;
@@ -214,7 +210,7 @@ impl Scalars {
                 refs: &self.list.refs,
                 indices: &self.list.indices,
                 out: &self.coefficients,
-                radix: self.radix,
+                radix: self.vectors.radix(),
                 tensor_count: self.tensors,
             },
         )
@@ -273,14 +269,13 @@ impl Maker<'_> {
             }
             rest = left;
             sums.push(Sum {
-                vectors: vectors(device, &inputs)?,
+                vectors: Vectors::new(device, &inputs)?,
                 weights: uniform_weights(device, &weights, self.layout.tensors().len())?,
                 out: if rest.is_empty() {
                     own.clone()
                 } else {
                     inputs[0].clone()
                 },
-                radix: inputs.len(),
             });
         }
         Ok(sums)
@@ -307,7 +302,6 @@ impl Maker<'_> {
             vectors: scalars.vectors.clone(),
             weights: scalars.coefficients.clone(),
             out: self.part(combine.slice)?,
-            radix: operands.len(),
         };
         Ok(Step {
             name,
@@ -326,8 +320,7 @@ impl Maker<'_> {
         operands: &[Span],
     ) -> Result<Scalars> {
         let device = self.world.device();
-        let radix = operands.len();
-        let record = record_words(radix) * WORD;
+        let record = record_words(operands.len()) * WORD;
         let group = round.scalars;
         let rounds_done = u32::try_from(index + 1).unwrap_or(u32::MAX);
         let slices = Plan::slices(self.world.shape(), self.layout, group, rounds_done);
@@ -341,13 +334,12 @@ impl Maker<'_> {
         };
         Ok(Scalars {
             comm: self.world.group(group)?,
-            vectors: vectors(device, operands)?,
+            vectors: Vectors::new(device, operands)?,
             partials: table(bytes(segments.units, record as u64)?)?,
             records: table(stride)?,
             gathered: table(stride * group.count as usize)?,
             list,
             coefficients: table(tensors * COEFFICIENT_WORDS * WORD)?,
-            radix,
             tensors: tensors as u64,
         })
     }

@@ -35,12 +35,6 @@ impl Segments {
     }
 }
 
-/// The addresses of operands, on the device.
-pub(super) fn vectors(device: &Device, operands: &[Span]) -> Result<Span> {
-    let addresses: Vec<u64> = operands.iter().map(Span::address).collect();
-    upload(device, &addresses)
-}
-
 /// The same weights for each of `tensors` tensors, in the form that `coefficients` writes.
 pub(super) fn uniform_weights(device: &Device, weights: &[f32], tensors: usize) -> Result<Span> {
     let mut one = [0.0_f32; kernel::COEFFICIENT_WORDS];

@@ -7,11 +7,11 @@ out=$2/sanitized-${sanitizer%%,*}
 mkdir -p "$out"
 
 compile() {
-    g++ -std=c++17 -O1 -g -fno-omit-frame-pointer -fvisibility=hidden -fsanitize="$sanitizer" -pthread -Icsrc/cann -Icsrc/mock "$@"
+    g++ -fvisibility=hidden -std=c++17 -O1 -g -fno-omit-frame-pointer -fsanitize="$sanitizer" -pthread -Icsrc/cann -Icsrc/mock "$@"
 }
 
 compile -shared -fPIC csrc/mock/acl/*.cpp -Wl,-soname,libascendcl.so -o "$out/libascendcl.so" -ldl &
-compile -shared -fPIC tests/c/kernel_binary.cpp -o "$out/kernel_binary.so"
+compile -fvisibility=default -shared -fPIC tests/c/kernel_binary.cpp -o "$out/kernel_binary.so"
 wait $!
 compile -shared -fPIC csrc/mock/hccl/*.cpp -Wl,-soname,libhccl.so -o "$out/libhccl.so" -L"$out" -lascendcl
 for test in mock_collectives mock_faults mock_runtime; do

@@ -423,11 +423,11 @@ fn weights_of_zero_and_nan_follow_ieee() {
 fn what_is_not_built_is_refused_by_name() {
     let machine = Machine::new();
     let span = machine.untouched(4096);
+    let [two, three] = [2, 3].map(|radix| machine.vectors(&vec![span.clone(); radix]));
     let gram = Gram {
-        vectors: &span,
+        vectors: &three,
         segments: &span,
         partials: &span,
-        radix: 3,
         segment_count: 1,
         unit_count: 1,
     };
@@ -435,7 +435,7 @@ fn what_is_not_built_is_refused_by_name() {
     assert_eq!(error.kind(), ErrorKind::Unsupported);
     assert!(error.to_string().contains("radix 3"), "{error}");
     let large = Gram {
-        radix: 2,
+        vectors: &two,
         unit_count: 1 << 40,
         ..gram
     };

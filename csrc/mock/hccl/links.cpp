@@ -57,6 +57,7 @@ public:
         header.building = static_cast<uint32_t>(op_);
         const std::vector<uint32_t> wanted = missing_;
         connect();
+        stop_listening_if_done();
         missing_ = wanted;
         agree();
         header.building = static_cast<uint32_t>(Op::None);
@@ -70,6 +71,7 @@ private:
     };
 
     void connect();
+    void stop_listening_if_done();
     void call(uint32_t peer);
     void accept_all();
     bool answer(Call &call); // true when the call is over
@@ -120,6 +122,16 @@ void Builder::connect() {
         calls_.erase(std::remove_if(calls_.begin(), calls_.end(), [&](Call &call) { return answer(call); }),
                      calls_.end());
     }
+}
+
+// Only higher ranks call here.
+void Builder::stop_listening_if_done() {
+    for (uint32_t peer = comm_.rank() + 1; peer < comm_.size(); peer++) {
+        if (!comm_.link(peer).connected) {
+            return;
+        }
+    }
+    comm_.listener().reset();
 }
 
 void Builder::call(uint32_t peer) {

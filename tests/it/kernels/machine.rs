@@ -2,7 +2,7 @@
 
 use adasum::ascend::{Buffer, Device, Pod, Span, Stream};
 use adasum::kernel::layout::{COEFFICIENT_WORDS, Segment, record_words};
-use adasum::kernel::{Coefficients, Fold, Gram, Kernels, WeightedSum};
+use adasum::kernel::{Coefficients, Fold, Gram, Kernels, Vectors, WeightedSum};
 
 use crate::support::mock_environment;
 
@@ -90,8 +90,8 @@ impl Machine {
         )
     }
 
-    pub(super) fn addresses(&self, vectors: &[Span]) -> Span {
-        self.upload(&vectors.iter().map(Span::address).collect::<Vec<u64>>())
+    pub(super) fn vectors(&self, spans: &[Span]) -> Vectors {
+        Vectors::new(self.stream.device(), spans).unwrap()
     }
 
     /// The records of the units and of the segments of two vectors.
@@ -101,10 +101,9 @@ impl Machine {
         let records = self.untouched(segments.len() * WORDS);
         let table = self.segments(segments);
         let gram = Gram {
-            vectors: &self.addresses(vectors),
+            vectors: &self.vectors(vectors),
             segments: &table,
             partials: &partials,
-            radix: 2,
             segment_count: segments.len() as u64,
             unit_count: units,
         };
@@ -151,11 +150,10 @@ impl Machine {
         out: &Span,
     ) {
         let launch = WeightedSum {
-            vectors: &self.addresses(vectors),
+            vectors: &self.vectors(vectors),
             segments: &self.segments(segments),
             coefficients,
             out,
-            radix: vectors.len(),
             segment_count: segments.len() as u64,
             unit_count: segments.iter().map(Segment::units).sum(),
         };
