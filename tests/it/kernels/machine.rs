@@ -1,6 +1,6 @@
 //! A mock device with the kernels, and what the tests do with it.
 
-use adasum::ascend::{Buffer, Device, Pod, Span, Stream};
+use adasum::ascend::{Buffer, DataType, Device, Pod, Span, Stream};
 use adasum::kernel::layout::{COEFFICIENT_WORDS, Segment, record_words};
 use adasum::kernel::{Coefficients, Fold, Gram, Kernels, Vectors, WeightedSum};
 
@@ -94,14 +94,26 @@ impl Machine {
         Vectors::new(self.stream.device(), spans).unwrap()
     }
 
-    /// The records of the units and of the segments of two vectors.
+    /// The records of the units and of the segments of two fp32 vectors.
     pub(super) fn gram(&self, vectors: &[Span; 2], segments: &[Segment]) -> (Span, Span) {
+        self.gram_of(DataType::F32, vectors, segments)
+    }
+
+    /// The records of the units and of the segments of any vectors.
+    pub(super) fn gram_of(
+        &self,
+        dtype: DataType,
+        vectors: &[Span],
+        segments: &[Segment],
+    ) -> (Span, Span) {
         let units: u64 = segments.iter().map(Segment::units).sum();
-        let partials = self.untouched(units as usize * WORDS);
-        let records = self.untouched(segments.len() * WORDS);
+        let words = record_words(vectors.len());
+        let partials = self.untouched(units as usize * words);
+        let records = self.untouched(segments.len() * words);
         let table = self.segments(segments);
         let gram = Gram {
             vectors: &self.vectors(vectors),
+            dtype,
             segments: &table,
             partials: &partials,
             segment_count: segments.len() as u64,
@@ -111,7 +123,7 @@ impl Machine {
             partials: &partials,
             segments: &table,
             records: &records,
-            radix: 2,
+            radix: vectors.len(),
             segment_count: segments.len() as u64,
         };
         self.kernels.gram(&self.stream, &gram).unwrap();
@@ -120,8 +132,12 @@ impl Machine {
         (partials, records)
     }
 
-    /// The weights of tensors whose records have the numbers in `lists`.
+    /// The weights of tensors of two vectors whose records have the numbers in `lists`.
     pub(super) fn solve(&self, records: &Span, lists: &[Vec<u64>]) -> Span {
+        self.solve_of(2, records, lists)
+    }
+
+    pub(super) fn solve_of(&self, radix: usize, records: &Span, lists: &[Vec<u64>]) -> Span {
         let mut refs = Vec::new();
         let mut indices: Vec<u64> = Vec::new();
         for list in lists {
@@ -134,7 +150,7 @@ impl Machine {
             refs: &self.upload(&refs),
             indices: &self.upload(&indices),
             out: &out,
-            radix: 2,
+            radix,
             tensor_count: lists.len() as u64,
         };
         self.kernels.coefficients(&self.stream, &launch).unwrap();
@@ -149,8 +165,20 @@ impl Machine {
         coefficients: &Span,
         out: &Span,
     ) {
+        self.sum_of(DataType::F32, vectors, segments, coefficients, out);
+    }
+
+    pub(super) fn sum_of(
+        &self,
+        dtype: DataType,
+        vectors: &[Span],
+        segments: &[Segment],
+        coefficients: &Span,
+        out: &Span,
+    ) {
         let launch = WeightedSum {
             vectors: &self.vectors(vectors),
+            dtype,
             segments: &self.segments(segments),
             coefficients,
             out,
@@ -159,6 +187,44 @@ impl Machine {
         };
         self.kernels.weighted_sum(&self.stream, &launch).unwrap();
         self.stream.synchronize().unwrap();
+    }
+
+    /// `values`, rounded to `dtype`, `shift` elements off the start of an allocation.
+    pub(super) fn upload_as(&self, dtype: DataType, values: &[f32], shift: usize) -> Span {
+        match dtype {
+            DataType::F32 => self.shifted(values, 4 * shift),
+            _ => self.shifted(&narrow(dtype, values), 2 * shift),
+        }
+    }
+
+    /// The bits of the elements.
+    pub(super) fn bits_as(&self, dtype: DataType, span: &Span) -> Vec<u32> {
+        if dtype == DataType::F32 {
+            return self.bits(span);
+        }
+        self.stream.synchronize().unwrap();
+        let mut values = vec![0_u16; span.len() / 2];
+        span.read(&mut values).unwrap();
+        values.into_iter().map(u32::from).collect()
+    }
+
+    pub(super) fn read_as(&self, dtype: DataType, span: &Span) -> Vec<f32> {
+        let bits = self.bits_as(dtype, span);
+        bits.into_iter().map(|bits| widen(dtype, bits)).collect()
+    }
+
+    /// The AdaSum of any vectors in place of the first, one tensor a segment; coefficients and result.
+    pub(super) fn tree(
+        &self,
+        dtype: DataType,
+        vectors: &[Span],
+        segments: &[Segment],
+    ) -> (Span, Span) {
+        let (_, records) = self.gram_of(dtype, vectors, segments);
+        let lists: Vec<Vec<u64>> = (0..segments.len() as u64).map(|i| vec![i]).collect();
+        let coefficients = self.solve_of(vectors.len(), &records, &lists);
+        self.sum_of(dtype, vectors, segments, &coefficients, &vectors[0]);
+        (coefficients, vectors[0].clone())
     }
 
     /// The AdaSum of two vectors, one tensor a segment.
@@ -182,6 +248,35 @@ impl Machine {
         let outcome = self.reduce(a, b, &packed(&[a.len()], 0));
         (floats(&outcome.out), floats(&outcome.coefficients))
     }
+}
+
+/// Rounded to a 16-bit type.
+fn narrow(dtype: DataType, values: &[f32]) -> Vec<u16> {
+    let bits = |&value: &f32| match dtype {
+        DataType::F16 => half::f16::from_f32(value).to_bits(),
+        _ => half::bf16::from_f32(value).to_bits(),
+    };
+    values.iter().map(bits).collect()
+}
+
+/// The value of an element.
+pub(super) fn widen(dtype: DataType, bits: u32) -> f32 {
+    match dtype {
+        DataType::F32 => f32::from_bits(bits),
+        DataType::F16 => half::f16::from_bits(bits as u16).to_f32(),
+        _ => half::bf16::from_bits(bits as u16).to_f32(),
+    }
+}
+
+/// `values` as they are after rounding to `dtype`.
+pub(super) fn rounded(dtype: DataType, values: Vec<f32>) -> Vec<f32> {
+    if dtype == DataType::F32 {
+        return values;
+    }
+    let bits = narrow(dtype, &values);
+    bits.into_iter()
+        .map(|bits| widen(dtype, u32::from(bits)))
+        .collect()
 }
 
 pub(super) fn floats(bits: &[u32]) -> Vec<f32> {
