@@ -23,6 +23,11 @@ constexpr int32_t TINY_NORM_LOG2 = -180;
 constexpr int32_t POST_LOG2 = 24;
 constexpr int32_t MAX_POST_LOG2 = 120;
 
+// From this kappa on (tree.h) more than two weighted vectors nearly cancel: then fp32 weights and products are not
+// enough. The norms are below a limit that leaves room for splitting numbers.
+constexpr float CANCELLING_KAPPA = 4.0f;
+constexpr int32_t SPLIT_NORM_LOG2 = 200;
+
 class Coefficients {
  public:
   __aicore__ inline Coefficients() {}
@@ -107,8 +112,9 @@ class Coefficients {
     tree_.solve(sum_, radix_);
     int32_t post = post_log2();
     result.SetValue(COEFFICIENT_POST, power_of_two(post));
+    bool cancelling = is_cancelling(post);
     for (uint32_t i = 0; i < radix_; ++i) {
-      set_weight(result, i, shift(tree_.weight(i), -post));
+      set_weight(result, i, shift(tree_.weight(i), -post), cancelling);
       result.SetValue(COEFFICIENT_LEAF_NORM + i, to_float(square_root(tree_.square(i))));
     }
     set_statistics(result);
@@ -147,14 +153,32 @@ class Coefficients {
     return largest < TINY_NORM_LOG2 ? -POST_LOG2 : 0;
   }
 
-  // A weight with one rounding to fp32, as value * scale * scale.
-  static __aicore__ inline void set_weight(const LocalTensor<float> &result, uint32_t i, const Scaled &weight) {
+  // Whether the sum needs more than fp32.
+  __aicore__ inline bool is_cancelling(int32_t post) const {
+    if (radix_ <= 2 || post > 0 || to_float(tree_.kappa()) < CANCELLING_KAPPA) {
+      return false;
+    }
+    for (uint32_t i = 0; i < radix_; ++i) {
+      Scaled square = tree_.square(i);
+      if (tree_.weight(i).exponent >= SCALE_LOG2 || (!is_zero(square) && square.exponent >= SPLIT_NORM_LOG2)) {
+        return false;
+      }
+    }
+    return true;
+  }
+
+  // A weight with one rounding to fp32, as value * scale * scale; the rest of it where the vectors cancel.
+  static __aicore__ inline void set_weight(const LocalTensor<float> &result, uint32_t i, const Scaled &weight,
+                                           bool cancelling) {
     int32_t scale = 0;
     if (weight.exponent >= SCALE_LOG2) {
       scale = static_cast<int32_t>(smaller(static_cast<uint64_t>(weight.exponent / 2), MAX_SCALE_LOG2));
     }
     result.SetValue(COEFFICIENT_WEIGHT + i, to_float(shift(weight, -2 * scale)));
     result.SetValue(COEFFICIENT_SCALE + i, power_of_two(scale));
+    if (cancelling) {
+      result.SetValue(COEFFICIENT_WEIGHT_LOW + i, shift(weight.m, weight.exponent).lo);
+    }
   }
 
   __aicore__ inline void set_statistics(const LocalTensor<float> &result) const {

@@ -32,7 +32,8 @@ constexpr uint32_t REFERENCE_WORDS = 2;
 // The words from KAPPA on are statistics (tree.h): NaN where the flag is set, and at most the largest fp32 number.
 // GAIN is |result| / |mean|, 0 for a result of zero; COSINE is that of the two subtrees merged last, for r = 2 of the
 // two vectors; RESULT_NORM and LEAF_NORM are Euclidean norms.
-constexpr uint32_t COEFFICIENT_WORDS = 32;
+// WEIGHT_LOW holds what the fp32 weights leave out, where the weighted vectors nearly cancel; else zeros.
+constexpr uint32_t COEFFICIENT_WORDS = 40;
 constexpr uint32_t COEFFICIENT_WEIGHT = 0;
 constexpr uint32_t COEFFICIENT_SCALE = 8;
 constexpr uint32_t COEFFICIENT_FLAGS = 16;
@@ -42,6 +43,7 @@ constexpr uint32_t COEFFICIENT_GAIN = 19;
 constexpr uint32_t COEFFICIENT_COSINE = 20;
 constexpr uint32_t COEFFICIENT_RESULT_NORM = 21;
 constexpr uint32_t COEFFICIENT_LEAF_NORM = 24;
+constexpr uint32_t COEFFICIENT_WEIGHT_LOW = 32;
 
 // The exponent of a vector that is zero everywhere.
 constexpr int32_t ZERO_EXPONENT = -1024;

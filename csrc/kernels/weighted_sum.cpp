@@ -1,10 +1,14 @@
 // weighted_sum: out = ((w0 x0 + w1 x1) + w2 x2) + ..., each product and each sum rounded to fp32.
 //
-// A result of a 16-bit type is rounded to it once at the end, to nearest, ties to even. The weights are those of the tensor that a unit belongs to. out may be any of the inputs: a tile is read before
-// it is written. A NaN weight, and 0 times an infinity, give NaN.
+// A result of a 16-bit type is rounded to it once at the end, to nearest, ties to even. The weights are those of the
+// tensor that a unit belongs to. out may be any of the inputs: a tile is read before it is written. A NaN weight, and
+// 0 times an infinity, give NaN.
+//
+// Where a tensor has low parts of weights, its weighted vectors nearly cancel: they are summed in two-float numbers.
 #include "adasum_ascendc.h"
 #include "device.h"
 #include "layout.h"
+#include "two_float.h"
 
 namespace adasum {
 
@@ -20,10 +24,13 @@ __aicore__ inline constexpr uint32_t wide_bytes(uint32_t radix) {
   return sizeof(T) == sizeof(float) ? 0 : (radix + 1) * PART * 4;
 }
 
+// Parts that a sum in two-float numbers needs beside the product.
+constexpr uint32_t EXACT_PARTS = 7;
+
 template <typename T>
 __aicore__ inline constexpr uint32_t sum_ub_bytes(uint32_t radix) {
   uint32_t tiles = 2 * (radix * tile_stride<T>(radix) + tile_of<T>(radix)) * static_cast<uint32_t>(sizeof(T));
-  return tiles + wide_bytes<T>(radix) + PART * 4 + COEFFICIENT_BYTES + UnitCursor::UB_BYTES;
+  return tiles + wide_bytes<T>(radix) + (1 + EXACT_PARTS) * PART * 4 + COEFFICIENT_BYTES + UnitCursor::UB_BYTES;
 }
 
 static_assert(sum_ub_bytes<float>(2) <= UB_BUDGET, "weighted_sum: too much UB for r <= 2");
@@ -72,7 +79,9 @@ class WeightedSum {
     }
     pipe.InitBuffer(product_buffer_, PART * sizeof(float));
     pipe.InitBuffer(coefficient_buffer_, COEFFICIENT_BYTES);
+    pipe.InitBuffer(exact_buffer_, EXACT_PARTS * PART * sizeof(float));
     product_ = product_buffer_.Get<float>();
+    exact_ = exact_buffer_.Get<float>();
     coefficient_ = coefficient_buffer_.Get<float>();
     cursor_.init(pipe, segments, segment_count);
   }
@@ -101,9 +110,12 @@ class WeightedSum {
     wait_for<HardEvent::S_MTE2>();
     copy_in(coefficient_, coefficients_[tensor * COEFFICIENT_WORDS], COEFFICIENT_WORDS);
     wait_for<HardEvent::MTE2_S>();
+    cancelling_ = false;
     for (uint32_t i = 0; i < radix_; ++i) {
       weights_[i] = coefficient_.GetValue(COEFFICIENT_WEIGHT + i);
       scales_[i] = coefficient_.GetValue(COEFFICIENT_SCALE + i);
+      lows_[i] = coefficient_.GetValue(COEFFICIENT_WEIGHT_LOW + i);
+      cancelling_ = cancelling_ || lows_[i] != 0.0f;
     }
     post_ = coefficient_.GetValue(COEFFICIENT_POST);
   }
@@ -136,17 +148,92 @@ class WeightedSum {
     if (sizeof(T) != sizeof(float)) {
       PipeBarrier<PIPE_V>();
     }
-    scale(sum, values_[0], 0, count);
-    for (uint32_t i = 1; i < radix_; ++i) {
-      scale(product_, values_[i], i, count);
-      Add(sum, sum, product_, count);
-      PipeBarrier<PIPE_V>();
+    if (cancelling_) {
+      sum_exactly(sum, count);
+    } else {
+      sum_plainly(sum, count);
     }
     if (post_ != 0.0f && post_ != 1.0f) {
       Muls(sum, sum, post_, count);
       PipeBarrier<PIPE_V>();
     }
     narrow(result, sum, part);
+  }
+
+  __aicore__ inline void sum_plainly(const LocalTensor<float> &sum, int32_t count) {
+    scale(sum, values_[0], 0, count);
+    for (uint32_t i = 1; i < radix_; ++i) {
+      scale(product_, values_[i], i, count);
+      Add(sum, sum, product_, count);
+      PipeBarrier<PIPE_V>();
+    }
+  }
+
+  // The sum in two-float numbers, as in two_float.h, for a part of each vector at a time.
+  __aicore__ inline void sum_exactly(const LocalTensor<float> &sum, int32_t count) {
+    LocalTensor<float> rest = exact_[0];
+    LocalTensor<float> error = exact_[PART];
+    LocalTensor<float> high = exact_[2 * PART];
+    LocalTensor<float> low = exact_[3 * PART];
+    LocalTensor<float> term = exact_[4 * PART];
+    LocalTensor<float> total = exact_[5 * PART];
+    LocalTensor<float> other = exact_[6 * PART];
+    Duplicate(sum, 0.0f, count);
+    Duplicate(rest, 0.0f, count);
+    PipeBarrier<PIPE_V>();
+    for (uint32_t i = 0; i < radix_; ++i) {
+      TwoFloat weight = split(weights_[i]);
+      times(product_, values_[i], weights_[i], count);
+      // The vector in two halves of 12 bits.
+      times(error, values_[i], 4097.0f, count);
+      subtract(other, error, values_[i], count);
+      subtract(high, error, other, count);
+      subtract(low, values_[i], high, count);
+      // What the product lost, and what the weight left out.
+      times(term, high, weight.hi, count);
+      subtract(error, term, product_, count);
+      add_times(error, low, weight.hi, term, count);
+      add_times(error, high, weight.lo, term, count);
+      add_times(error, low, weight.lo, term, count);
+      add_times(error, values_[i], lows_[i], term, count);
+      plus(rest, rest, error, count);
+      // What the sum loses when the product joins it.
+      plus(total, sum, product_, count);
+      subtract(other, total, sum, count);
+      subtract(high, total, other, count);
+      subtract(low, sum, high, count);
+      subtract(error, product_, other, count);
+      plus(low, low, error, count);
+      plus(rest, rest, low, count);
+      times(sum, total, 1.0f, count);
+    }
+    plus(sum, sum, rest, count);
+  }
+
+  static __aicore__ inline void times(const LocalTensor<float> &dst, const LocalTensor<float> &src, float factor,
+                                      int32_t count) {
+    Muls(dst, src, factor, count);
+    PipeBarrier<PIPE_V>();
+  }
+
+  static __aicore__ inline void plus(const LocalTensor<float> &dst, const LocalTensor<float> &a,
+                                     const LocalTensor<float> &b, int32_t count) {
+    Add(dst, a, b, count);
+    PipeBarrier<PIPE_V>();
+  }
+
+  // dst = a - b; dst is neither of them.
+  static __aicore__ inline void subtract(const LocalTensor<float> &dst, const LocalTensor<float> &a,
+                                         const LocalTensor<float> &b, int32_t count) {
+    times(dst, b, -1.0f, count);
+    plus(dst, a, dst, count);
+  }
+
+  // sum += src * factor, rounded twice.
+  static __aicore__ inline void add_times(const LocalTensor<float> &sum, const LocalTensor<float> &src, float factor,
+                                          const LocalTensor<float> &product, int32_t count) {
+    times(product, src, factor, count);
+    plus(sum, sum, product, count);
   }
 
   // dst = src * scale * scale * weight of vector i.
@@ -169,9 +256,11 @@ class WeightedSum {
   TBuf<TPosition::VECCALC> product_buffer_;
   TBuf<TPosition::VECCALC> coefficient_buffer_;
   TBuf<TPosition::VECCALC> wide_buffer_;
+  TBuf<TPosition::VECCALC> exact_buffer_;
   LocalTensor<float> wide_;
   LocalTensor<float> values_[MAX_RADIX];
   LocalTensor<float> product_;
+  LocalTensor<float> exact_;
   LocalTensor<float> coefficient_;
   UnitCursor cursor_;
   GlobalTensor<T> vectors_[MAX_RADIX];
@@ -179,6 +268,8 @@ class WeightedSum {
   GlobalTensor<T> out_;
   float weights_[MAX_RADIX];
   float scales_[MAX_RADIX];
+  float lows_[MAX_RADIX];
+  bool cancelling_ = false;
   float post_ = 0.0f;
   uint64_t tensor_ = NO_TENSOR;
   uint32_t radix_ = 0;

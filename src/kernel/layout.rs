@@ -22,7 +22,7 @@ pub const DTYPE_BF16: u64 = 27;
 ///
 /// The words from [`COEFFICIENT_KAPPA`] on are statistics: NaN where the flag is set, and at most the largest fp32
 /// number.
-pub const COEFFICIENT_WORDS: usize = 32;
+pub const COEFFICIENT_WORDS: usize = 40;
 /// First of the [`MAX_RADIX`] weights.
 pub const COEFFICIENT_WEIGHT: usize = 0;
 /// First of the [`MAX_RADIX`] scales.
@@ -42,6 +42,8 @@ pub const COEFFICIENT_COSINE: usize = 20;
 pub const COEFFICIENT_RESULT_NORM: usize = 21;
 /// First of the [`MAX_RADIX`] Euclidean norms of the vectors.
 pub const COEFFICIENT_LEAF_NORM: usize = 24;
+/// First of what the [`MAX_RADIX`] fp32 weights leave out, where the weighted vectors nearly cancel; else zeros.
+pub const COEFFICIENT_WEIGHT_LOW: usize = 32;
 
 /// The exponent of a vector that is zero everywhere.
 pub const ZERO_EXPONENT: i32 = -1024;
@@ -175,6 +177,7 @@ mod tests {
             ("COEFFICIENT_COSINE", int(COEFFICIENT_COSINE)),
             ("COEFFICIENT_RESULT_NORM", int(COEFFICIENT_RESULT_NORM)),
             ("COEFFICIENT_LEAF_NORM", int(COEFFICIENT_LEAF_NORM)),
+            ("COEFFICIENT_WEIGHT_LOW", int(COEFFICIENT_WEIGHT_LOW)),
             ("ZERO_EXPONENT", i64::from(ZERO_EXPONENT)),
         ];
         for (name, value) in ours {

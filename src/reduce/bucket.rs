@@ -10,7 +10,7 @@ use crate::ascend::{Buffer, Comm, DataType, Span, Stream, Transfer};
 use crate::error::{Context, Error, ErrorKind, Result};
 use crate::kernel::layout::{COEFFICIENT_FLAGS, COEFFICIENT_WORDS, MAX_RADIX, record_words};
 use crate::kernel::{Coefficients, Fold, Gram, Vectors, WeightedSum};
-use crate::plan::{self, Combine, Exchange, Layout, Plan, Planner, Range, UNIT};
+use crate::plan::{self, Combine, DType, Exchange, Layout, Plan, Planner, Range, UNIT};
 
 const _: () = assert!(UNIT == crate::kernel::layout::UNIT);
 
@@ -30,6 +30,7 @@ pub(super) struct Bucket {
 /// An exchange and the weighted sum of what it brought.
 struct Step {
     name: String,
+    dtype: DataType,
     transfers: Vec<Transfer>,
     segments: Segments,
     /// Computes the weights on the device; absent where they are constant.
@@ -44,9 +45,10 @@ struct Sum {
     out: Span,
 }
 
-/// From two vectors on a slice to the coefficients of all tensors.
+/// From the vectors on a slice to the coefficients of all tensors.
 struct Scalars {
     comm: Arc<Comm>,
+    dtype: DataType,
     vectors: Vectors,
     /// A record for each unit of the slice.
     partials: Span,
@@ -163,7 +165,7 @@ impl Step {
                 stream,
                 &WeightedSum {
                     vectors: &sum.vectors,
-                    dtype: DataType::F32,
+                    dtype: self.dtype,
                     segments: &self.segments.table,
                     coefficients: &sum.weights,
                     out: &sum.out,
@@ -187,7 +189,7 @@ impl Scalars {
                 stream,
                 &Gram {
                     vectors: &self.vectors,
-                    dtype: DataType::F32,
+                    dtype: self.dtype,
                     segments: &segments.table,
                     partials: &self.partials,
                     segment_count: segments.count,
@@ -249,6 +251,7 @@ impl Maker<'_> {
             .collect();
         Ok(Step {
             name,
+            dtype: self.dtype(),
             transfers: self.transfers(combine)?,
             segments: Segments::new(self.world.device(), self.layout, combine.slice)?,
             scalars: None,
@@ -263,7 +266,8 @@ impl Maker<'_> {
     /// The launches of a mean of any number of vectors, at most `MAX_RADIX` a launch.
     ///
     /// Partial sums go over the first vector, and only the last launch writes the own slice: the own
-    /// vector is somewhere among the operands and must last until it is read.
+    /// vector is somewhere among the operands and must last until it is read. Each launch rounds to the
+    /// element type once.
     fn mean_sums(&self, operands: &[Span], own: &Span, weights: &[f32]) -> Result<Vec<Sum>> {
         let device = self.world.device();
         let mut sums: Vec<Sum> = Vec::new();
@@ -300,12 +304,6 @@ impl Maker<'_> {
             let servers: Vec<u32> = round.members.iter().map(|subtree| subtree.count).collect();
             return self.mean_of(name, combine, &servers);
         }
-        if combine.operands != 2 {
-            return Err(Error::unsupported(format!(
-                "radix {}: only radix 2 is supported yet",
-                combine.operands
-            )));
-        }
         let device = self.world.device();
         let segments = Segments::new(device, self.layout, combine.slice)?;
         let operands = self.operands(combine)?;
@@ -317,6 +315,7 @@ impl Maker<'_> {
         };
         Ok(Step {
             name,
+            dtype: self.dtype(),
             transfers: self.transfers(combine)?,
             segments,
             scalars: Some(scalars),
@@ -345,6 +344,7 @@ impl Maker<'_> {
         };
         Ok(Scalars {
             comm: self.world.group(group)?,
+            dtype: self.dtype(),
             vectors: Vectors::new(device, operands)?,
             partials: table(bytes(segments.units, record as u64)?)?,
             records: table(stride)?,
@@ -353,6 +353,14 @@ impl Maker<'_> {
             coefficients: table(tensors * COEFFICIENT_WORDS * WORD)?,
             tensors: tensors as u64,
         })
+    }
+
+    fn dtype(&self) -> DataType {
+        match self.layout.dtype() {
+            DType::F32 => DataType::F32,
+            DType::F16 => DataType::F16,
+            DType::BF16 => DataType::Bf16,
+        }
     }
 
     /// The part of the fused buffer.
@@ -402,14 +410,14 @@ impl Maker<'_> {
             transfers.push(Transfer::Send {
                 peer: send.peer,
                 span: self.part(send.range)?,
-                dtype: DataType::F32,
+                dtype: self.dtype(),
             });
         }
         for receive in &exchange.receives {
             transfers.push(Transfer::Recv {
                 peer: receive.peer,
                 span: place(receive)?,
-                dtype: DataType::F32,
+                dtype: self.dtype(),
             });
         }
         Ok(transfers)

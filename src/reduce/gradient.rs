@@ -47,21 +47,63 @@ impl Default for Options {
 pub struct GradientReducer {
     world: World,
     specs: Vec<TensorSpec>,
-    bucket: Bucket,
+    parts: Vec<Part>,
     timeout: Duration,
     poisoned: bool,
+}
+
+/// The tensors of one element type: they share a fused buffer.
+struct Part {
+    /// Indices of the tensors in the reducer's list, in the order of the buffer.
+    members: Vec<usize>,
+    bucket: Bucket,
+}
+
+impl Part {
+    /// The tensors of `dtype`, `None` if there are none.
+    fn new(
+        world: &World,
+        tensors: &[TensorSpec],
+        dtype: DType,
+        options: &Options,
+    ) -> Result<Option<Self>> {
+        let members: Vec<usize> = (0..tensors.len())
+            .filter(|&index| tensors[index].dtype == dtype)
+            .collect();
+        if members.is_empty() {
+            return Ok(None);
+        }
+        let counts: Vec<u64> = members.iter().map(|&index| tensors[index].count).collect();
+        let layout = Layout::new(dtype, &counts)?;
+        let planner = Planner::new(world.shape(), layout, options.radix)?;
+        let bucket = Bucket::new(world, &planner, options.reduction)?;
+        Ok(Some(Part { members, bucket }))
+    }
+
+    /// Copies the gradients in, reduces them, and copies them out.
+    fn run(&self, world: &World, gradients: &[Span], stream: &Stream) -> Result<()> {
+        for (&member, place) in self.members.iter().zip(self.bucket.tensors()) {
+            stream.copy(place, &gradients[member])?;
+        }
+        self.bucket.run(world, stream)?;
+        for (&member, place) in self.members.iter().zip(self.bucket.tensors()) {
+            stream.copy(&gradients[member], place)?;
+        }
+        Ok(())
+    }
 }
 
 impl GradientReducer {
     /// Plans the reduction of `tensors`, allocates its buffers and warms up every link that it uses.
     ///
-    /// Collective: all ranks must call it with the same tensors and options. Device memory: the fused
-    /// buffer (all tensors), half of one server's chunk or all but one of its chunks as receive buffers,
-    /// and small tables.
+    /// Collective: all ranks must call it with the same tensors and options. Tensors of one element type
+    /// share a fused buffer. Arithmetic is fp32 whatever the type; each round (and, with more than 8 ranks a
+    /// server, each 8 of them) rounds to the type once. Device memory: the fused buffers (all tensors),
+    /// receive buffers for all but one vector of the largest step, and small tables.
     ///
     /// # Errors
-    /// `Mismatch` on all ranks if they do not agree on tensors and options. `Unsupported` for element types
-    /// other than f32 and a radix above 2, which are not built yet.
+    /// `Mismatch` on all ranks if they do not agree on tensors and options; `InvalidArgument` for a radix out
+    /// of range.
     pub fn new(world: &World, tensors: &[TensorSpec], options: &Options) -> Result<Self> {
         let shape = world.shape();
         if options.reduction == Reduction::Adasum
@@ -75,28 +117,19 @@ impl GradientReducer {
                 shape.locals
             )));
         }
-        for tensor in tensors {
-            if tensor.dtype != DType::F32 {
-                return Err(Error::unsupported(format!(
-                    "tensor \"{}\": element type {} is not supported yet, only f32 is",
-                    tensor.name,
-                    tensor.dtype.name()
-                )));
-            }
-        }
         let choices = format!("{:?} {}", options.reduction, options.radix);
         world.agree(
             fingerprint(shape, tensors, &choices),
             options.create_timeout,
         )?;
-        let counts: Vec<u64> = tensors.iter().map(|tensor| tensor.count).collect();
-        let layout = Layout::new(DType::F32, &counts)?;
-        let planner = Planner::new(shape, layout, options.radix)?;
-        let bucket = Bucket::new(world, &planner, options.reduction)?;
-        let mut reducer = GradientReducer {
+        let mut parts = Vec::new();
+        for dtype in [DType::F32, DType::F16, DType::BF16] {
+            parts.extend(Part::new(world, tensors, dtype, options)?);
+        }
+        let reducer = GradientReducer {
             world: world.clone(),
             specs: tensors.to_vec(),
-            bucket,
+            parts,
             timeout: options.create_timeout,
             poisoned: false,
         };
@@ -124,16 +157,9 @@ impl GradientReducer {
             ));
         }
         self.check(gradients)?;
-        let bucket = &self.bucket;
         let result = self.world.enqueue(stream, |stream| {
-            for (gradient, place) in gradients.iter().zip(bucket.tensors()) {
-                stream.copy(place, gradient)?;
-            }
-            bucket.run(&self.world, stream)?;
-            for (gradient, place) in gradients.iter().zip(bucket.tensors()) {
-                stream.copy(gradient, place)?;
-            }
-            Ok(())
+            let mut parts = self.parts.iter();
+            parts.try_for_each(|part| part.run(&self.world, gradients, stream))
         });
         self.poisoned = result.is_err();
         result.context(|| format!("rank {}", self.world.rank()))
@@ -145,7 +171,13 @@ impl GradientReducer {
     /// all ranks afterwards; the other tensors are not touched by it.
     pub fn nonfinite(&self) -> Result<Vec<bool>> {
         self.world.drain(self.timeout)?;
-        self.bucket.nonfinite()
+        let mut flags = vec![false; self.specs.len()];
+        for part in &self.parts {
+            for (&member, flag) in part.members.iter().zip(part.bucket.nonfinite()?) {
+                flags[member] = flag;
+            }
+        }
+        Ok(flags)
     }
 
     fn check(&self, gradients: &[Span]) -> Result<()> {
@@ -179,10 +211,12 @@ impl GradientReducer {
     }
 
     /// One reduction of zeros: builds every link and buffer while failing is still cheap.
-    fn warm_up(&mut self) -> Result<()> {
+    fn warm_up(&self) -> Result<()> {
         let stream = Stream::new(self.world.device())?;
-        self.world
-            .enqueue(&stream, |stream| self.bucket.run(&self.world, stream))?;
+        self.world.enqueue(&stream, |stream| {
+            let mut parts = self.parts.iter();
+            parts.try_for_each(|part| part.bucket.run(&self.world, stream))
+        })?;
         stream.synchronize_timeout(self.timeout)
     }
 }

@@ -79,24 +79,36 @@ pub(crate) fn norm(v: &[f64]) -> f64 {
             .sqrt()
 }
 
-/// The acceptance rule for fp32: relative to the result, or to the largest input where terms cancel.
+/// The acceptance rule: relative to the result, or to the largest input where terms cancel.
 ///
-/// Returns the error as a fraction of what is allowed.
-pub(crate) fn error_fp32(out: &[f32], truth: &[f64], inputs: &[Vec<f64>]) -> f64 {
-    // A maximum skips NaN: without this a NaN would count as no error.
-    if !out.iter().all(|x| x.is_finite()) {
-        return f64::INFINITY;
-    }
+/// Returns the error as a fraction of what is allowed; infinite if the result is not finite.
+pub(crate) fn error(out: &[f32], truth: &[f64], inputs: &[Vec<f64>], bounds: Bounds) -> f64 {
     let difference: Vec<f64> = out
         .iter()
         .zip(truth)
         .map(|(x, t)| f64::from(*x) - t)
         .collect();
+    // The norm's maximum skips a NaN.
+    if difference.iter().any(|x| !x.is_finite()) {
+        return f64::INFINITY;
+    }
     let largest_input = inputs.iter().map(|input| norm(input)).fold(0.0, f64::max);
-    let allowed = (1e-6 * norm(truth)).max(4e-6 * largest_input);
+    let allowed = (bounds.0 * norm(truth)).max(bounds.1 * largest_input);
     let error = norm(&difference);
     if error == 0.0 { 0.0 } else { error / allowed }
 }
+
+/// [`error`] by the bounds of fp32.
+pub(crate) fn error_fp32(out: &[f32], truth: &[f64], inputs: &[Vec<f64>]) -> f64 {
+    error(out, truth, inputs, FP32)
+}
+
+/// Factors for the norm of the result and for the largest norm of an input.
+pub(crate) type Bounds = (f64, f64);
+
+pub(crate) const FP32: Bounds = (1e-6, 4e-6);
+pub(crate) const FP16: Bounds = (2e-3, 2e-3);
+pub(crate) const BF16: Bounds = (1.2e-2, 1.2e-2);
 
 #[cfg(test)]
 mod tests {

@@ -1,7 +1,7 @@
 //! The reduction against a double-precision oracle, over worlds of threads.
 
 use crate::oracle;
-use crate::support::{in_world, noise, reduce, reducer, specs, upload};
+use crate::support::{get_as, in_world, noise, put_as, reduce, reducer, rounded, specs, upload};
 use adasum::ErrorKind;
 use adasum::ascend::Stream;
 use adasum::reduce::{DType, GradientReducer, Options, Reduction, TensorSpec, World};
@@ -129,37 +129,90 @@ fn gradients(kind: &Kind, servers: u32, locals: u32, rank: u32) -> Vec<Vec<f32>>
         .collect()
 }
 
+/// Kinds whose values fit fp16 come first.
+const KINDS_OF_FP16: usize = 9;
+
+/// One world and how it reduces.
+#[derive(Debug, Clone, Copy)]
+struct Setup {
+    servers: u32,
+    locals: u32,
+    radix: u32,
+    dtype: DType,
+}
+
+impl Setup {
+    fn kinds(self) -> &'static [Kind] {
+        match self.dtype {
+            DType::F16 => &KINDS[..KINDS_OF_FP16],
+            DType::F32 | DType::BF16 => &KINDS,
+        }
+    }
+
+    fn bounds(self) -> oracle::Bounds {
+        match self.dtype {
+            DType::F32 => oracle::FP32,
+            DType::F16 => oracle::FP16,
+            DType::BF16 => oracle::BF16,
+        }
+    }
+
+    fn gradients(self, kind: &Kind, rank: u32) -> Vec<Vec<f32>> {
+        gradients(kind, self.servers, self.locals, rank)
+            .into_iter()
+            .map(|tensor| tensor.into_iter().map(|x| rounded(x, self.dtype)).collect())
+            .collect()
+    }
+
+    /// All kinds on this rank: the result of each, and a hash of its bits.
+    fn run(self, world: &World) -> Vec<(u64, Option<Vec<Vec<f32>>>)> {
+        let tensors: Vec<TensorSpec> = (0..)
+            .zip(COUNTS)
+            .map(|(i, count)| TensorSpec::new(format!("t{i}"), count as u64, self.dtype))
+            .collect();
+        let options = Options {
+            radix: self.radix,
+            ..Options::default()
+        };
+        let mut reducer = GradientReducer::new(world, &tensors, &options).unwrap();
+        let stream = Stream::new(world.device()).unwrap();
+        let reduce_kind = |kind: &Kind| {
+            let inputs = self.gradients(kind, world.rank());
+            let spans: Vec<_> = inputs
+                .iter()
+                .map(|values| put_as(world.device(), values, self.dtype))
+                .collect();
+            reducer.reduce(&spans, &stream).unwrap();
+            stream.synchronize().unwrap();
+            let flags = reducer.nonfinite().unwrap();
+            assert_eq!(flags, [false; COUNTS.len()], "{self:?}, {}", kind.name);
+            let out: Vec<Vec<f32>> = spans.iter().map(|span| get_as(span, self.dtype)).collect();
+            // The ranks are compared by their bits; one copy for the oracle is enough.
+            let bits: Vec<u32> = out.iter().flatten().map(|x| x.to_bits()).collect();
+            (hash(&bits), (world.rank() == 0).then_some(out))
+        };
+        self.kinds().iter().map(reduce_kind).collect()
+    }
+}
+
 /// Runs all kinds on one world and holds every rank's result against the oracle.
-fn against_oracle(servers: u32, locals: u32) {
-    let results = in_world(servers, locals, |world| {
-        let mut reducer = reducer(world, &COUNTS);
-        KINDS
-            .iter()
-            .map(|kind| {
-                let inputs = gradients(kind, servers, locals, world.rank());
-                let (out, flags) = reduce(&mut reducer, world, &inputs);
-                assert_eq!(flags, Some(vec![false; COUNTS.len()]), "{}", kind.name);
-                // The ranks are compared by their bits; one copy for the oracle is enough.
-                let bits: Vec<u32> = out.iter().flatten().map(|x| x.to_bits()).collect();
-                (hash(&bits), (world.rank() == 0).then_some(out))
-            })
-            .collect::<Vec<_>>()
-    });
-    for (number, kind) in KINDS.iter().enumerate() {
-        let at = format!("{servers} servers of {locals}, {}", kind.name);
+fn against_oracle(setup: Setup) {
+    let results = in_world(setup.servers, setup.locals, |world| setup.run(world));
+    for (number, kind) in setup.kinds().iter().enumerate() {
+        let at = format!("{setup:?}, {}", kind.name);
         for (rank, result) in results.iter().enumerate() {
             assert_eq!(
                 result[number].0, results[0][number].0,
                 "{at}: rank {rank} differs from rank 0"
             );
         }
-        let inputs: Vec<_> = (0..servers * locals)
-            .map(|rank| gradients(kind, servers, locals, rank))
+        let inputs: Vec<_> = (0..setup.servers * setup.locals)
+            .map(|rank| setup.gradients(kind, rank))
             .collect();
         let out = results[0][number].1.as_ref().unwrap();
         for tensor in 0..COUNTS.len() {
             let means: Vec<Vec<f64>> = inputs
-                .chunks(locals as usize)
+                .chunks(setup.locals as usize)
                 .map(|server| {
                     let ranks: Vec<&[f32]> =
                         server.iter().map(|rank| rank[tensor].as_slice()).collect();
@@ -167,13 +220,23 @@ fn against_oracle(servers: u32, locals: u32) {
                 })
                 .collect();
             let truth = oracle::adasum(&means);
-            let error = oracle::error_fp32(&out[tensor], &truth, &means);
+            let error = oracle::error(&out[tensor], &truth, &means, setup.bounds());
             assert!(
                 error <= 1.0,
                 "{at}: tensor {tensor} has {error} times the allowed error"
             );
         }
     }
+}
+
+/// fp32 in rounds of two.
+fn pairwise(servers: u32, locals: u32) {
+    against_oracle(Setup {
+        servers,
+        locals,
+        radix: 2,
+        dtype: DType::F32,
+    });
 }
 
 fn hash(bits: &[u32]) -> u64 {
@@ -184,99 +247,172 @@ fn hash(bits: &[u32]) -> u64 {
 
 #[test]
 fn two_servers_of_1() {
-    against_oracle(2, 1);
+    pairwise(2, 1);
 }
 
 #[test]
 fn two_servers_of_2() {
-    against_oracle(2, 2);
+    pairwise(2, 2);
 }
 
 #[test]
 fn two_servers_of_8() {
-    against_oracle(2, 8);
+    pairwise(2, 8);
 }
 
 #[test]
 fn four_servers_of_1() {
-    against_oracle(4, 1);
+    pairwise(4, 1);
 }
 
 #[test]
 fn four_servers_of_2() {
-    against_oracle(4, 2);
+    pairwise(4, 2);
 }
 
 #[test]
 fn four_servers_of_8() {
-    against_oracle(4, 8);
+    pairwise(4, 8);
 }
 
 #[test]
 fn eight_servers_of_1() {
-    against_oracle(8, 1);
+    pairwise(8, 1);
 }
 
 #[test]
 fn eight_servers_of_2() {
-    against_oracle(8, 2);
+    pairwise(8, 2);
 }
 
 #[test]
 fn eight_servers_of_8() {
-    against_oracle(8, 8);
+    pairwise(8, 8);
 }
 
 #[test]
 fn sixteen_servers_of_1() {
-    against_oracle(16, 1);
+    pairwise(16, 1);
 }
 
 #[test]
 fn sixteen_servers_of_2() {
-    against_oracle(16, 2);
+    pairwise(16, 2);
 }
 
 #[test]
 fn sixteen_servers_of_8() {
-    against_oracle(16, 8);
+    pairwise(16, 8);
 }
 
 /// Numbers of servers that are not powers of two: odd subtrees, uneven merges, own data from a neighbour.
 #[test]
 fn three_servers_of_2() {
-    against_oracle(3, 2);
+    pairwise(3, 2);
 }
 
 #[test]
 fn five_servers_of_1() {
-    against_oracle(5, 1);
+    pairwise(5, 1);
 }
 
 #[test]
 fn six_servers_of_2() {
-    against_oracle(6, 2);
+    pairwise(6, 2);
 }
 
 #[test]
 fn seven_servers_of_1() {
-    against_oracle(7, 1);
+    pairwise(7, 1);
 }
 
 #[test]
 fn eleven_servers_of_1() {
-    against_oracle(11, 1);
+    pairwise(11, 1);
 }
 
 #[test]
 fn twelve_servers_of_1() {
-    against_oracle(12, 1);
+    pairwise(12, 1);
+}
+
+#[test]
+fn every_radix_in_fp32() {
+    for (servers, locals, radix) in [
+        (3, 1, 3),
+        (4, 2, 4),
+        (5, 1, 8),
+        (6, 1, 6),
+        (7, 1, 7),
+        (8, 1, 4),
+        (8, 2, 8),
+        (12, 1, 4),
+        (16, 1, 8),
+        (11, 1, 4),
+        (13, 1, 8),
+    ] {
+        against_oracle(Setup {
+            servers,
+            locals,
+            radix,
+            dtype: DType::F32,
+        });
+    }
+}
+
+#[test]
+fn sixteen_bit_types() {
+    for dtype in [DType::F16, DType::BF16] {
+        for (servers, locals, radix) in [(2, 1, 2), (4, 2, 2), (4, 1, 4), (6, 2, 8), (8, 1, 8)] {
+            against_oracle(Setup {
+                servers,
+                locals,
+                radix,
+                dtype,
+            });
+        }
+    }
+}
+
+/// Tensors of all types in one call, each as if it were alone.
+#[test]
+fn types_mix_in_one_call() {
+    const TYPES: [DType; 5] = [DType::F16, DType::F32, DType::BF16, DType::F32, DType::F16];
+    let specs = |indices: &[usize]| -> Vec<TensorSpec> {
+        indices
+            .iter()
+            .map(|&i| TensorSpec::new(format!("t{i}"), 5000, TYPES[i]))
+            .collect()
+    };
+    let reduced = |world: &World, indices: &[usize]| -> Vec<Vec<f32>> {
+        let mut reducer =
+            GradientReducer::new(world, &specs(indices), &Options::default()).unwrap();
+        let stream = Stream::new(world.device()).unwrap();
+        let spans: Vec<_> = indices
+            .iter()
+            .map(|&i| {
+                let key = |e| [u64::from(world.rank()), i as u64, e];
+                let values: Vec<f32> = (0..5000).map(|e| noise(&key(e))).collect();
+                put_as(world.device(), &values, TYPES[i])
+            })
+            .collect();
+        reducer.reduce(&spans, &stream).unwrap();
+        stream.synchronize().unwrap();
+        let outs = indices.iter().zip(&spans);
+        outs.map(|(&i, span)| get_as(span, TYPES[i])).collect()
+    };
+    in_world(4, 1, |world| {
+        let together = reduced(world, &[0, 1, 2, 3, 4]);
+        for (i, both) in together.iter().enumerate() {
+            assert_eq!(*both, reduced(world, &[i])[0], "tensor {i}");
+        }
+    });
 }
 
 /// A mean of more vectors than one launch takes, with the own one in every place.
 #[test]
 fn two_servers_of_11() {
-    against_oracle(2, 11);
+    pairwise(2, 11);
 }
 
 #[test]
@@ -421,26 +557,14 @@ fn refusal(
 }
 
 #[test]
-fn what_is_not_there_is_refused_by_name() {
-    for (dtype, name) in [(DType::F16, "f16"), (DType::BF16, "bf16")] {
-        for error in refusal(
-            2,
-            1,
-            &[TensorSpec::new("layer1.weight", 4, dtype)],
-            &Options::default(),
-        ) {
-            assert_eq!(error.kind(), ErrorKind::Unsupported);
-            assert!(error.to_string().contains("layer1.weight"), "{error}");
-            assert!(error.to_string().contains(name), "{error}");
-        }
-    }
-    let radix_three = Options {
-        radix: 3,
+fn wrong_options_are_refused_by_name() {
+    let radix_nine = Options {
+        radix: 9,
         ..Options::default()
     };
-    for error in refusal(3, 1, &specs(&[4]), &radix_three) {
-        assert_eq!(error.kind(), ErrorKind::Unsupported);
-        assert!(error.to_string().contains("radix 3"), "{error}");
+    for error in refusal(2, 1, &specs(&[4]), &radix_nine) {
+        assert_eq!(error.kind(), ErrorKind::InvalidArgument);
+        assert!(error.to_string().contains("radix 9"), "{error}");
     }
     for error in refusal(1, 2, &specs(&[4]), &Options::default()) {
         assert_eq!(error.kind(), ErrorKind::InvalidArgument);

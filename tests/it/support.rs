@@ -3,7 +3,9 @@
 use std::sync::{Mutex, MutexGuard, Once, OnceLock, PoisonError};
 use std::time::Duration;
 
-use adasum::ascend::{Buffer, Device, RootInfo, Span, Stream};
+use adasum::ascend::{Buffer, Device, Pod, RootInfo, Span, Stream};
+use half::{bf16, f16};
+
 use adasum::reduce::{DType, GradientReducer, Options, TensorSpec, World};
 
 /// Runs `body` on every rank of a world of `servers` x `locals` threads; results by rank.
@@ -73,28 +75,71 @@ pub(crate) fn specs(counts: &[usize]) -> Vec<TensorSpec> {
 
 /// Device buffers with the values of `tensors`.
 pub(crate) fn upload(device: &Device, tensors: &[Vec<f32>]) -> Vec<Span> {
-    tensors
-        .iter()
-        .map(|values| {
-            let bytes = values.len() * 4;
-            let span = Buffer::new(device, bytes.max(64)).unwrap().span();
-            let span = span.slice(0..bytes).unwrap();
-            span.write(values).unwrap();
-            span
-        })
-        .collect()
+    tensors.iter().map(|values| put(device, values)).collect()
 }
 
 /// The values of device buffers.
 pub(crate) fn download(spans: &[Span]) -> Vec<Vec<f32>> {
     spans
         .iter()
-        .map(|span| {
-            let mut values = vec![0.0; span.len() / 4];
-            span.read(&mut values).unwrap();
-            values
-        })
+        .map(|span| get(span, span.len() / 4, 0.0_f32))
         .collect()
+}
+
+/// A tensor of any element type on the device; the values are rounded to the type.
+pub(crate) fn put_as(device: &Device, values: &[f32], dtype: DType) -> Span {
+    match dtype {
+        DType::F32 => put(device, values),
+        DType::F16 => put(
+            device,
+            &values.iter().map(|&x| f16::from_f32(x)).collect::<Vec<_>>(),
+        ),
+        DType::BF16 => put(
+            device,
+            &values
+                .iter()
+                .map(|&x| bf16::from_f32(x))
+                .collect::<Vec<_>>(),
+        ),
+    }
+}
+
+/// The values of a tensor of any element type.
+pub(crate) fn get_as(span: &Span, dtype: DType) -> Vec<f32> {
+    match dtype {
+        DType::F32 => get(span, span.len() / 4, 0.0_f32),
+        DType::F16 => get(span, span.len() / 2, f16::ZERO)
+            .iter()
+            .map(|x| x.to_f32())
+            .collect(),
+        DType::BF16 => get(span, span.len() / 2, bf16::ZERO)
+            .iter()
+            .map(|x| x.to_f32())
+            .collect(),
+    }
+}
+
+/// What a value becomes in the type.
+pub(crate) fn rounded(value: f32, dtype: DType) -> f32 {
+    match dtype {
+        DType::F32 => value,
+        DType::F16 => f16::from_f32(value).to_f32(),
+        DType::BF16 => bf16::from_f32(value).to_f32(),
+    }
+}
+
+fn put<T: Pod>(device: &Device, values: &[T]) -> Span {
+    let bytes = size_of_val(values);
+    let span = Buffer::new(device, bytes.max(64)).unwrap().span();
+    let span = span.slice(0..bytes).unwrap();
+    span.write(values).unwrap();
+    span
+}
+
+fn get<T: Pod>(span: &Span, count: usize, fill: T) -> Vec<T> {
+    let mut values = vec![fill; count];
+    span.read(&mut values).unwrap();
+    values
 }
 
 /// One reduction on this rank: what came out, and the non-finite flags where there are any.
