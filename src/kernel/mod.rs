@@ -6,12 +6,18 @@
 //! | [`fold`](Kernels::fold) | the records of units | a record for each segment |
 //! | [`coefficients`](Kernels::coefficients) | the records of all ranks | the AdaSum weights of each tensor |
 //! | [`weighted_sum`](Kernels::weighted_sum) | r vectors and weights | their sum |
+//! | [`pack`](Kernels::pack), [`unpack`](Kernels::unpack) | tensors anywhere | one fused buffer, and back |
+//! | [`subtract`](Kernels::subtract) | two vectors | their difference |
+//! | [`finite_check`](Kernels::finite_check) | a vector | a flag for each tensor with a NaN or an infinity |
 //!
 //! A launch is enqueued on a stream and runs in its order; nothing here waits for the device. What the tables in
 //! device memory hold is in [`layout`]; the kernels themselves are in `csrc/kernels`. This module must not know why
 //! anything is reduced.
 
+mod elements;
 pub mod layout;
+
+pub use elements::{FiniteCheck, Move, Subtract, Tensors};
 
 use std::path::{Path, PathBuf};
 
@@ -32,6 +38,10 @@ pub struct Kernels {
     fold: Function,
     coefficients: Function,
     weighted_sum: Function,
+    pack: Function,
+    unpack: Function,
+    subtract: Function,
+    finite_check: Function,
     blocks: u32,
 }
 
@@ -162,6 +172,10 @@ impl Kernels {
             fold: module.function("fold")?,
             coefficients: module.function("coefficients")?,
             weighted_sum: module.function("weighted_sum")?,
+            pack: module.function("pack")?,
+            unpack: module.function("unpack")?,
+            subtract: module.function("subtract")?,
+            finite_check: module.function("finite_check")?,
             blocks: device.vector_cores()?.max(1),
         })
     }
