@@ -26,3 +26,5 @@ mod processes;
 mod rank_table;
 mod reduction;
 mod support;
+#[cfg(feature = "bindgen")]
+mod vendor;
