@@ -28,8 +28,8 @@ pub struct Generated {
 pub fn generate(root: &Path) -> Result<[Generated; 2]> {
     let folder = root.join("csrc/cann");
     let [acl, hccl] = from_headers(
-        &folder.join("acl/acl.h"),
-        &folder.join("hccl/hccl.h"),
+        &[folder.join("acl/acl.h")],
+        &[folder.join("hccl/hccl.h")],
         std::slice::from_ref(&folder),
     )?;
     Ok([
@@ -45,7 +45,7 @@ pub fn generate(root: &Path) -> Result<[Generated; 2]> {
 }
 
 /// The text of both tables for any headers of ACL and HCCL, which include what they need from `folders`.
-pub fn from_headers(acl: &Path, hccl: &Path, folders: &[PathBuf]) -> Result<[String; 2]> {
+pub fn from_headers(acl: &[PathBuf], hccl: &[PathBuf], folders: &[PathBuf]) -> Result<[String; 2]> {
     let acl = builder(acl, folders)
         .dynamic_library_name("Acl")
         .allowlist_function("acl.*")
@@ -62,9 +62,9 @@ pub fn from_headers(acl: &Path, hccl: &Path, folders: &[PathBuf]) -> Result<[Str
     Ok([text(acl)?, text(hccl)?])
 }
 
-fn builder(header: &Path, folders: &[PathBuf]) -> Builder {
+fn builder(headers: &[PathBuf], folders: &[PathBuf]) -> Builder {
     bindgen::builder()
-        .header(header.display().to_string())
+        .headers(headers.iter().map(|header| header.display().to_string()))
         .raw_line(HEADER)
         .clang_args(["-x", "c++", "-std=c++17"])
         .clang_args(

@@ -132,6 +132,15 @@ fn a_c_program_for_acl_is_built_and_runs() {
 }
 
 #[test]
+fn functions_that_clients_only_link_fail_or_hold_what_they_are_given() {
+    builds_and_runs(
+        "${CC:-cc} -std=c99 -O1 -Wall -Wextra -Wpedantic -Werror",
+        "stubs.c",
+        "stubs.c: right\n",
+    );
+}
+
+#[test]
 fn a_cpp_program_for_acl_and_hccl_is_built_and_runs() {
     builds_and_runs(
         "${CXX:-c++} -std=c++17 -O1 -Wall -Wextra -Wpedantic -Werror -pthread",

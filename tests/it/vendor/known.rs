@@ -41,21 +41,40 @@ struct Lacks {
     names: &'static [&'static str],
 }
 
+const EXPERIMENTAL: &str = "HcclGroupStatusGet";
+
 /// What the comments in `csrc/cann` do not say already.
-const ABSENT: [Lacks; 4] = [
+const ABSENT: [Lacks; 7] = [
     Lacks {
         wheel: OLD,
         reason: "that wheel's acl_rt.h is an excerpt and leaves it out",
         names: &[
+            "ACL_OPT_STRONG_CONSISTENCY",
+            "ACL_STREAM_DEVICE_USE_ONLY",
             "aclrtBinaryGetFunction",
+            "aclrtBinaryLoad",
             "aclrtBinaryLoadFromFile",
             "aclrtBinaryUnLoad",
+            "aclrtCreateBinary",
+            "aclrtCtxGetCurrentDefaultStream",
+            "aclrtDestroyBinary",
+            "aclrtDeviceGetBareTgid",
+            "aclrtDevicePeerAccessStatus",
+            "aclrtGetDeviceSatMode",
+            "aclrtGetPrimaryCtxState",
             "aclrtKernelArgsAppend",
             "aclrtKernelArgsAppendPlaceHolder",
             "aclrtKernelArgsFinalize",
             "aclrtKernelArgsGetPlaceHolderBuffer",
             "aclrtKernelArgsInit",
+            "aclrtKernelArgsParaUpdate",
+            "aclrtLaunchKernel",
             "aclrtLaunchKernelWithConfig",
+            "aclrtMemGetAllocationGranularity",
+            "aclrtResetDeviceForce",
+            "aclrtStreamGetFlags",
+            "aclrtStreamGetId",
+            "aclrtStreamGetPriority",
             "aclrtSynchronizeDeviceWithTimeout",
             "aclrtSynchronizeEventWithTimeout",
         ],
@@ -75,6 +94,10 @@ const ABSENT: [Lacks; 4] = [
             "ACL_RT_LAUNCH_KERNEL_ATTR_TIMEOUT_US",
             "aclrtLaunchKernelAttrValue::dynUBufSize",
             "aclrtLaunchKernelAttrValue::timeoutUs",
+            "aclrtLaunchKernelWithHostArgs",
+            "aclrtPlaceHolderInfo",
+            "aclrtPlaceHolderInfo::addrOffset",
+            "aclrtPlaceHolderInfo::dataOffset",
             "aclrtTimeoutUs",
             "aclrtTimeoutUs::timeoutHigh",
             "aclrtTimeoutUs::timeoutLow",
@@ -104,6 +127,21 @@ const ABSENT: [Lacks; 4] = [
         ],
     },
     Lacks {
+        wheel: OLD,
+        reason: "since 9.0.0",
+        names: &["HcclGroupEnd", "HcclGroupStart", EXPERIMENTAL],
+    },
+    Lacks {
+        wheel: MIDDLE,
+        reason: "experimental, not in that wheel's hccl.h",
+        names: &[EXPERIMENTAL],
+    },
+    Lacks {
+        wheel: NEW,
+        reason: "experimental, not in that wheel's hccl.h",
+        names: &[EXPERIMENTAL],
+    },
+    Lacks {
         wheel: NEW,
         reason: "that wheel's hccl_types.h does not have it yet",
         names: &["HCCL_E_IN_STATUS"],
@@ -113,8 +151,18 @@ const ABSENT: [Lacks; 4] = [
 const LAST: &str = "one more than the last of that release; nothing may be compared with it";
 const PLAYED: &str = "ours declares 8.5.0";
 
+const TAG: &str = "the vendor's name for the same structure, which nobody looks into";
+const CALLBACK: &str =
+    "(::core::option::Option< unsafe extern \"C\" fn(*mut rtExceptionInfo), >) -> aclError";
+
 /// Different by wheel, name and what the wheel has.
-const DIFFERENT: [(&str, &str, &str, &str); 10] = [
+const DIFFERENT: [(&str, &str, &str, &str); 16] = [
+    (OLD, "HCCL_CONFIG_RESERVED", "HcclConfig(2)", LAST),
+    (MIDDLE, "HCCL_CONFIG_RESERVED", "HcclConfig(2)", LAST),
+    (NEW, "HCCL_CONFIG_RESERVED", "HcclConfig(2)", LAST),
+    (OLD, "aclrtSetExceptionInfoCallback", CALLBACK, TAG),
+    (MIDDLE, "aclrtSetExceptionInfoCallback", CALLBACK, TAG),
+    (NEW, "aclrtSetExceptionInfoCallback", CALLBACK, TAG),
     (OLD, "ACL_MINOR_VERSION", "15", PLAYED),
     (MIDDLE, "ACL_MINOR_VERSION", "17", PLAYED),
     (NEW, "ACL_MINOR_VERSION", "17", PLAYED),
@@ -171,9 +219,12 @@ pub(super) fn reason(wheel: &Wheel, name: &str, outcome: &Outcome) -> Option<Str
 /// The comment behind a declaration in `csrc/cann`: the first release with it, where that is not the oldest.
 fn since(name: &str) -> Option<String> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("csrc/cann");
-    ["acl/acl.h", "hccl/hccl.h"].iter().find_map(|header| {
-        let text = std::fs::read_to_string(root.join(header)).unwrap();
-        release_behind(&text, name)
+    ["acl", "hccl"].iter().find_map(|folder| {
+        let headers = root.join(folder).read_dir().unwrap();
+        headers.into_iter().find_map(|header| {
+            let text = std::fs::read_to_string(header.unwrap().path()).unwrap();
+            release_behind(&text, name)
+        })
     })
 }
 
