@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::folder;
 use super::known::{WHEELS, Wheel};
+use super::{folder, theirs};
 
 /// Names that the mock does not export yet although a client needs them. Shrinks only.
 const KNOWN_MISSING: &str = include_str!("missing_symbols.txt");
@@ -58,16 +58,18 @@ pub(super) fn check() {
         .collect();
     let mut missing = BTreeSet::new();
     let mut wrong = Vec::new();
+    let mut mentioned = BTreeSet::new();
     for wheel in &WHEELS {
         let Needs { symbols, libraries } = needs(wheel);
-        let lacking: Vec<String> = symbols.difference(&exported).cloned().collect();
+        mentioned.extend(functions_mentioned(wheel));
+        let lacking: BTreeSet<String> = symbols.difference(&exported).cloned().collect();
         println!(
             "torch-npu {}: needs {} symbols and {} libraries of the vendor; the mock lacks {}: {}",
             wheel.version,
             symbols.len(),
             libraries.len(),
             lacking.len(),
-            lacking.join(" ")
+            listed(&lacking)
         );
         assert!(symbols.contains("aclInit") && libraries.contains("libhccl.so"));
         for library in libraries {
@@ -78,14 +80,22 @@ pub(super) fn check() {
         missing.extend(lacking);
     }
     let looked_up: BTreeSet<String> = LOOKED_UP.into_iter().map(str::to_owned).collect();
-    let lacking: Vec<String> = looked_up.difference(&exported).cloned().collect();
+    for name in looked_up.difference(&mentioned) {
+        wrong.push(format!("{name}, which no wheel mentions"));
+    }
     println!(
-        "looked up by name: {} symbols; the mock lacks {}: {}",
+        "looked up by name and required: {} symbols; the mock lacks {}: {}",
         looked_up.len(),
-        lacking.len(),
-        lacking.join(" ")
+        looked_up.difference(&exported).count(),
+        listed(looked_up.difference(&exported))
     );
-    missing.extend(lacking);
+    missing.extend(looked_up.difference(&exported).cloned());
+    let optional: BTreeSet<String> = &mentioned - &missing;
+    println!(
+        "looked up by name, with something else where they are missing: the mock lacks {}: {}",
+        optional.difference(&exported).count(),
+        listed(optional.difference(&exported))
+    );
 
     wrong.extend(
         missing
@@ -97,6 +107,23 @@ pub(super) fn check() {
         println!("{name} is no longer missing: take it out of tests/it/vendor/missing_symbols.txt");
     }
     assert!(wrong.is_empty(), "the mock lacks {}", wrong.join(", "));
+}
+
+fn listed<'a>(names: impl IntoIterator<Item = &'a String>) -> String {
+    names.into_iter().cloned().collect::<Vec<_>>().join(" ")
+}
+
+/// Functions of the wheel's headers whose names stand in its main library: linked, or looked up when they are needed.
+fn functions_mentioned(wheel: &Wheel) -> BTreeSet<String> {
+    let bytes = std::fs::read(folder(wheel).join("lib/libtorch_npu.so")).unwrap();
+    let texts: BTreeSet<&[u8]> = bytes
+        .split(|byte| *byte == 0)
+        .filter(|text| text.starts_with(b"acl") || text.starts_with(b"Hccl"))
+        .collect();
+    let functions = theirs(wheel).functions.into_keys();
+    functions
+        .filter(|name| texts.contains(name.as_bytes()))
+        .collect()
 }
 
 /// What a wheel needs of the vendor.
