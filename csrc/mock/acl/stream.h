@@ -3,6 +3,7 @@
 #ifndef ASCEND_MOCK_ACL_STREAM_H
 #define ASCEND_MOCK_ACL_STREAM_H
 
+#include <atomic>
 #include <condition_variable>
 #include <deque>
 #include <memory>
@@ -20,16 +21,22 @@ struct Task {
 
 class Stream : public std::enable_shared_from_this<Stream> {
 public:
-    Stream(int device, int number) : device_(device), number_(number) {}
+    Stream(int device, int number, uint32_t priority = 0, uint32_t flags = 0)
+        : device_(device), number_(number), priority_(priority), flags_(flags) {}
 
     int device() const { return device_; }
+    int number() const { return number_; }
+    uint32_t priority() const { return priority_; }
+    uint32_t flags() const { return flags_; }
+    // Whether tasks run after another one has failed (aclrtSetStreamFailureMode).
+    void set_goes_on(bool goes_on) { goes_on_ = goes_on; }
     void push(Task task);
     // Waits until what is queued now has ended. -1 waits for ever, 0 only looks. Throws the stream's error.
     void synchronize(int timeout_ms);
     // Whether everything queued has ended.
     bool idle();
-    // Drops what is queued, ends what waits, and makes the stream usable again.
-    void abort();
+    // Drops what is queued, ends what waits, and makes the stream usable again. Who synchronises gets the code.
+    void abort(aclError code = ACL_ERROR_RT_STREAM_ABORT);
     // No more tasks; the worker ends after those that are queued.
     void close();
 
@@ -46,6 +53,9 @@ private:
 
     const int device_;
     const int number_;
+    const uint32_t priority_;
+    const uint32_t flags_;
+    std::atomic<bool> goes_on_{false};
     std::mutex mutex_;
     std::condition_variable wake_;
     std::condition_variable done_;
@@ -54,6 +64,7 @@ private:
     uint64_t completed_ = 0;
     uint64_t runs_ended_ = 0; // as completed_, without the tasks that an abort dropped
     uint64_t aborts_ = 0;
+    aclError abort_code_ = ACL_ERROR_RT_STREAM_ABORT;
     std::string running_;
     Outcome error_; // the first failure; stays
     Cancelled cancelled_{false};

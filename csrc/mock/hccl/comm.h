@@ -72,6 +72,7 @@ public:
     const ArenaView &arena_view() const { return arena_; }
     Link &link(uint32_t peer) { return links_[peer]; }
     bool closing() const { return closing_; }
+    std::atomic<bool> suspended{false}; // takes no operations
     // "communicator X, rank 3 of 16" and "rank 5 (world rank 13)", for messages.
     std::string self() const;
     std::string peer_name(uint32_t peer) const;

@@ -124,13 +124,9 @@ std::string Execution::activity(uint32_t peer) const {
 
 void run_operation(Comm &comm, const Operation &operation, const Cancelled &cancelled) {
     Execution execution(comm, operation, cancelled);
-    switch (operation.signature.op) {
-    case Op::Send:
-    case Op::Recv:
-    case Op::Batch:
+    if (made_of_transfers(operation.signature.op)) {
         run_transfers(execution);
-        return;
-    default:
+    } else {
         run_collective(execution);
     }
 }
