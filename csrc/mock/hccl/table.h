@@ -1,4 +1,4 @@
-// Rank tables as HCCL reads them (version 1.0).
+// Rank tables as HCCL reads them: versions 1.0 and 1.2 and the oldest form.
 
 #ifndef ASCEND_MOCK_HCCL_TABLE_H
 #define ASCEND_MOCK_HCCL_TABLE_H
