@@ -14,7 +14,9 @@ fn source(name: &str) -> PathBuf {
 
 /// Compiles a file of `tests/c` with `flags` and returns the result.
 fn compile(name: &str, flags: &[&str]) -> PathBuf {
+    // Tests run side by side and may compile the same file: each writes its own, and the last one stays.
     let output = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name.replace('.', "_"));
+    let part = output.with_extension(format!("{:?}", std::thread::current().id()));
     let headers = Path::new(env!("CARGO_MANIFEST_DIR")).join("csrc/cann");
     let compiler = std::env::var_os("CXX").unwrap_or_else(|| "c++".into());
     let status = Command::new(&compiler)
@@ -22,11 +24,12 @@ fn compile(name: &str, flags: &[&str]) -> PathBuf {
         .arg(headers)
         .arg(source(name))
         .arg("-o")
-        .arg(&output)
+        .arg(&part)
         .args(flags)
         .status()
         .unwrap_or_else(|error| panic!("{}: {error}", compiler.display()));
     assert!(status.success(), "{name} does not compile");
+    std::fs::rename(&part, &output).unwrap();
     output
 }
 
@@ -56,6 +59,48 @@ fn passes(program: &Path, environment: &[(&str, &Path)]) {
         String::from_utf8_lossy(&output.stdout),
         String::from_utf8_lossy(&output.stderr)
     );
+    let text = String::from_utf8_lossy(&output.stdout);
+    println!(
+        "{}: {}",
+        program.display(),
+        text.lines().last().unwrap_or_default()
+    );
+}
+
+/// Conformance cases, one named behaviour each; the program's last line counts them.
+fn conforms(name: &str) {
+    let kernel = compile("kernel_binary.cpp", &["-shared", "-fPIC"]);
+    passes(&program(name), &[("HARNESS_KERNEL", &kernel)]);
+}
+
+#[test]
+fn acl_conforms() {
+    conforms("conform_acl.cpp");
+}
+
+#[test]
+fn acl_events_callbacks_and_kernels_conform() {
+    conforms("conform_events.cpp");
+}
+
+#[test]
+fn acl_memory_conforms() {
+    conforms("conform_memory.cpp");
+}
+
+#[test]
+fn hccl_conforms() {
+    conforms("conform_hccl.cpp");
+}
+
+#[test]
+fn hccl_exchanges_conform() {
+    conforms("conform_exchange.cpp");
+}
+
+#[test]
+fn rank_tables_conform() {
+    conforms("conform_tables.cpp");
 }
 
 #[test]
