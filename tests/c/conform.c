@@ -112,7 +112,7 @@ static void bounds(void) {
 
 /* The sides of a copy are what its kind says. */
 static void sides(void) {
-    int host[4];
+    int host[4] = {0, 0, 0, 0};
     CHECK(aclrtMemcpy(host, 16, host, 16, ACL_MEMCPY_HOST_TO_DEVICE) == ACL_ERROR_RT_PARAM_INVALID);
 }
 

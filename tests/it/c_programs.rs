@@ -18,9 +18,14 @@ fn compile(name: &str, flags: &[&str]) -> PathBuf {
     let output = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name.replace('.', "_"));
     let part = output.with_extension(format!("{:?}", std::thread::current().id()));
     let headers = Path::new(env!("CARGO_MANIFEST_DIR")).join("csrc/cann");
-    let compiler = std::env::var_os("CXX").unwrap_or_else(|| "c++".into());
+    let (variable, standard, language) = if name.ends_with(".c") {
+        ("CC", "cc", "-std=c99")
+    } else {
+        ("CXX", "c++", "-std=c++17")
+    };
+    let compiler = std::env::var_os(variable).unwrap_or_else(|| standard.into());
     let status = Command::new(&compiler)
-        .args(["-std=c++17", "-O1", "-Wall", "-Wextra", "-pthread", "-I"])
+        .args([language, "-O1", "-Wall", "-Wextra", "-pthread", "-I"])
         .arg(headers)
         .arg(source(name))
         .arg("-o")
@@ -71,6 +76,11 @@ fn passes(program: &Path, environment: &[(&str, &Path)]) {
 fn conforms(name: &str) {
     let kernel = compile("kernel_binary.cpp", &["-shared", "-fPIC"]);
     passes(&program(name), &[("HARNESS_KERNEL", &kernel)]);
+}
+
+#[test]
+fn plain_c_conforms() {
+    conforms("conform.c");
 }
 
 #[test]
