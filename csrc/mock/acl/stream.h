@@ -8,6 +8,7 @@
 #include <deque>
 #include <memory>
 #include <mutex>
+#include <thread>
 
 #include "failure.h"
 
@@ -37,8 +38,10 @@ public:
     bool idle();
     // Drops what is queued, ends what waits, and makes the stream usable again. Who synchronises gets the code.
     void abort(aclError code = ACL_ERROR_RT_STREAM_ABORT);
-    // No more tasks; the worker ends after those that are queued.
+    // No more tasks from now on.
     void close();
+    // After close: waits for what is queued, and for the end of the worker.
+    void finish();
 
 private:
     struct Position { // how far synchronize has to wait
@@ -65,11 +68,11 @@ private:
     uint64_t runs_ended_ = 0; // as completed_, without the tasks that an abort dropped
     uint64_t aborts_ = 0;
     aclError abort_code_ = ACL_ERROR_RT_STREAM_ABORT;
+    std::thread worker_;
     std::string running_;
     Outcome error_; // the first failure; stays
     Cancelled cancelled_{false};
     bool busy_ = false;
-    bool started_ = false;
     bool closed_ = false;
 };
 
