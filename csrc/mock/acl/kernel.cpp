@@ -165,7 +165,43 @@ struct Launch {
     std::vector<uint64_t> values;
     std::vector<Placeholder> placeholders;
     uint64_t blocks;
+    Injection injection{};
+
+    Outcome run(const Cancelled &cancelled) const {
+        const auto start = Clock::now();
+        Outcome outcome = strike(injection, "kernel " + function->name(), cancelled);
+        if (outcome.code == ACL_SUCCESS) {
+            function->run(blocks, values.data(), values.size());
+            if (injection.kind == Injection::Kind::Corrupt) {
+                corrupt_result();
+            }
+            slow_down(injection, start, cancelled);
+        }
+        return outcome;
+    }
+
+private:
+    // By convention the result of a kernel is what its last argument that is device memory points to.
+    void corrupt_result() const {
+        for (size_t i = values.size(); i-- > 0;) {
+            Region region;
+            auto *address = reinterpret_cast<char *>(values[i]);
+            if (find_memory(address, &region)) {
+                corrupt(address, region.bytes);
+                return;
+            }
+        }
+    }
 };
+
+Injection kernel_injection(int device) {
+    Injection injection;
+    std::string error;
+    if (!next_injection(device, "kernel", &injection, &error)) {
+        fail(ACL_ERROR_INVALID_PARAM, "%s", error.c_str());
+    }
+    return injection;
+}
 
 std::shared_ptr<Launch> make_launch(const Arguments &list, uint32_t blocks) {
     auto launch = std::make_shared<Launch>(Launch{list.function, list.values, list.placeholders, blocks});
@@ -312,11 +348,8 @@ aclError aclrtLaunchKernelWithConfig(aclrtFuncHandle funcHandle, uint32_t numBlo
                  function->name().c_str(), numBlocks, MAX_BLOCKS);
         }
         const std::shared_ptr<Launch> launch = make_launch(list, numBlocks);
+        launch->injection = kernel_injection(queue->device());
         queue->push({"kernel " + function->name(),
-                     [launch](const Cancelled &) {
-                         launch->function->run(launch->blocks, launch->values.data(), launch->values.size());
-                         return Outcome{};
-                     },
-                     false});
+                     [launch](const Cancelled &cancelled) { return launch->run(cancelled); }, false});
     });
 }

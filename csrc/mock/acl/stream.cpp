@@ -8,6 +8,7 @@
 #include <signal.h>
 
 #include "device.h"
+#include "order.h"
 #include "registry.h"
 
 namespace mock {
@@ -25,7 +26,7 @@ Streams &streams() {
     return object;
 }
 
-thread_local const Stream *own_stream = nullptr; // set on worker threads
+thread_local Stream *own_stream = nullptr; // set on worker threads
 
 // The client's signal handlers must not run on threads that it knows nothing of.
 class SignalsBlocked {
@@ -76,6 +77,15 @@ void synchronize_device(int timeout_ms) {
     }
 }
 
+// A host function may tell the host's threads that all before it has ended.
+Work host_work(void (*function)(void *), void *argument) {
+    return [function, argument](const Cancelled &) {
+        order_seen(order_through(own_stream->number(), own_stream->completed()));
+        function(argument);
+        return Outcome{};
+    };
+}
+
 void check_timeout(int32_t timeout) {
     if (timeout < -1) {
         fail(ACL_ERROR_RT_PARAM_INVALID, "timeout is %d ms: it must be -1 or more", timeout);
@@ -84,7 +94,8 @@ void check_timeout(int32_t timeout) {
 
 } // namespace
 
-void Stream::push(Task task) {
+uint64_t Stream::push(Task task) {
+    uint64_t position = 0;
     {
         std::lock_guard<std::mutex> lock(mutex_);
         if (closed_) {
@@ -94,9 +105,10 @@ void Stream::push(Task task) {
             start_worker();
         }
         queue_.push_back(std::move(task));
-        submitted_++;
+        position = ++submitted_;
     }
     wake_.notify_one();
+    return position;
 }
 
 void Stream::start_worker() {
@@ -174,10 +186,16 @@ void Stream::synchronize(int timeout_ms) {
              number_, device_, timeout_ms, static_cast<unsigned long long>(position.submitted - completed_),
              running_.c_str());
     }
+    order_seen(order_through(number_, position.submitted));
     if (aborts_ != position.aborts) {
         fail(ACL_ERROR_RT_STREAM_ABORT, "stream %d was aborted", number_);
     }
     throw_error();
+}
+
+uint64_t Stream::completed() {
+    std::lock_guard<std::mutex> lock(mutex_);
+    return completed_;
 }
 
 bool Stream::idle() {
@@ -185,6 +203,7 @@ bool Stream::idle() {
     if (completed_ < submitted_) {
         return false;
     }
+    order_seen(order_through(number_, submitted_));
     throw_error();
     return true;
 }
@@ -210,6 +229,7 @@ void Stream::abort() {
     lock.lock();
     done_.wait(lock, [&] { return runs_ended_ >= runs; });
     completed_ += count;
+    order_seen(order_through(number_, completed_));
     done_.notify_all();
 }
 
@@ -245,9 +265,13 @@ int stream_device(aclrtStream handle) {
     return stream == nullptr ? -1 : stream->device();
 }
 
-aclError enqueue(aclrtStream handle, std::string name, Work work) {
+aclError enqueue(aclrtStream handle, std::string name, Work work, Place *place) {
     try {
-        find_stream(handle)->push({std::move(name), std::move(work), false});
+        const std::shared_ptr<Stream> stream = find_stream(handle);
+        const uint64_t position = stream->push({std::move(name), std::move(work), false});
+        if (place != nullptr) {
+            *place = {stream->number(), position};
+        }
         return ACL_SUCCESS;
     } catch (const Failure &failure) {
         set_recent_message(failure.what());
@@ -283,6 +307,7 @@ aclError aclrtDestroyStream(aclrtStream stream) {
             // Its error was for those who synchronise; destroying a failed stream is no failure.
         }
         streams().registry.remove(stream);
+        order_end(found->number());
     });
 }
 
@@ -293,6 +318,7 @@ aclError aclrtDestroyStreamForce(aclrtStream stream) {
         found->close();
         found->abort();
         streams().registry.remove(stream);
+        order_end(found->number());
     });
 }
 
@@ -335,23 +361,13 @@ aclError aclrtLaunchCallback(aclrtCallback fn, void *userData, aclrtCallbackBloc
         if (blockType != ACL_CALLBACK_NO_BLOCK && blockType != ACL_CALLBACK_BLOCK) {
             fail(ACL_ERROR_INVALID_PARAM, "no block type has number %d", static_cast<int>(blockType));
         }
-        usable_stream(stream)->push({"a callback",
-                                     [fn, userData](const Cancelled &) {
-                                         fn(userData);
-                                         return Outcome{};
-                                     },
-                                     false});
+        usable_stream(stream)->push({"a callback", host_work(fn, userData), false});
     });
 }
 
 aclError aclrtLaunchHostFunc(aclrtStream stream, aclrtHostFunc fn, void *args) {
     return guarded("aclrtLaunchHostFunc", [&] {
         require(reinterpret_cast<void *>(fn), "fn");
-        usable_stream(stream)->push({"a host function",
-                                     [fn, args](const Cancelled &) {
-                                         fn(args);
-                                         return Outcome{};
-                                     },
-                                     false});
+        usable_stream(stream)->push({"a host function", host_work(fn, args), false});
     });
 }

@@ -23,9 +23,13 @@ public:
     Stream(int device, int number) : device_(device), number_(number) {}
 
     int device() const { return device_; }
-    void push(Task task);
+    int number() const { return number_; }
+    // Returns the task's position in the queue, from 1.
+    uint64_t push(Task task);
     // Waits until what is queued now has ended. -1 waits for ever, 0 only looks. Throws the stream's error.
     void synchronize(int timeout_ms);
+    // Number of tasks that have ended.
+    uint64_t completed();
     // Whether everything queued has ended.
     bool idle();
     // Drops what is queued, ends what waits, and makes the stream usable again.

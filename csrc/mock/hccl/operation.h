@@ -48,6 +48,7 @@ struct Operation {
     uint64_t recv_offset = 0;
     uint64_t count = 0; // elements, as the caller gave them
     std::vector<Transfer> transfers;
+    Injection injection{}; // a fault that was asked for
 };
 
 const char *op_name(Op op);

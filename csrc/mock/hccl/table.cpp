@@ -185,11 +185,20 @@ private:
                   place.c_str(), id.c_str(), static_cast<size_t>(known - table_->server_ids.begin()));
         }
         table_->server_ids.push_back(id);
+        table_->addresses.push_back(address_of(server, id));
         const std::vector<Json> &devices = list_member(server, "device", place);
         std::set<int> ids;
         for (size_t i = 0; i < devices.size(); i++) {
             read_device(devices[i], index, place + format("device[%zu].", i), &ids);
         }
+    }
+
+    static std::string address_of(const Json &server, const std::string &id) {
+        const Json *host = server.find("host_ip");
+        if (host != nullptr && host->kind == Json::Kind::String && family_of_ip(host->text) != 0) {
+            return host->text;
+        }
+        return family_of_ip(id) != 0 ? id : "";
     }
 
     void read_device(const Json &device, uint32_t server, const Place &place, std::set<int> *ids) {

@@ -19,10 +19,14 @@ Signature signature_of(Op op, const Transfer &transfer) {
     return signature;
 }
 
-void serve(Execution &run, Op expected, const Transfer &receive) {
+// False if the data is still under way, so that the acknowledgement is due later.
+bool serve(Execution &run, Op expected, const Transfer &receive) {
     const Post &post = run.take(receive.peer, signature_of(expected, receive));
-    std::memcpy(receive.address, run.reach(receive.peer, post.offset, receive.bytes), receive.bytes);
-    run.acknowledge(receive.peer);
+    const bool here = run.fetch(receive.peer, post.offset, receive.address, receive.bytes);
+    if (here) {
+        run.acknowledge(receive.peer);
+    }
+    return here;
 }
 
 void copy_to_self(const std::vector<Transfer> &transfers, uint32_t self) {
@@ -55,6 +59,7 @@ void run_batch(Execution &run) {
         }
     }
     copy_to_self(run.operation().transfers, run.rank());
+    std::vector<uint32_t> under_way;
     while (!receives.empty()) {
         std::vector<uint32_t> senders;
         for (const Transfer *receive : receives) {
@@ -66,10 +71,16 @@ void run_batch(Execution &run) {
                                           if (!run.has_post(receive->peer)) {
                                               return false;
                                           }
-                                          serve(run, Op::Batch, *receive);
+                                          if (!serve(run, Op::Batch, *receive)) {
+                                              under_way.push_back(receive->peer);
+                                          }
                                           return true;
                                       }),
                        receives.end());
+    }
+    run.finish();
+    for (const uint32_t peer : under_way) {
+        run.acknowledge(peer);
     }
     run.await_acknowledgements(receivers);
 }
@@ -88,7 +99,10 @@ void run_transfers(Execution &run) {
         run.await_acknowledgements({transfer.peer});
     } else {
         run.await_posts({transfer.peer});
-        serve(run, Op::Send, transfer);
+        if (!serve(run, Op::Send, transfer)) {
+            run.finish();
+            run.acknowledge(transfer.peer);
+        }
     }
 }
 
