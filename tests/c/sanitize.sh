@@ -15,7 +15,7 @@ compile -fvisibility=default -shared -fPIC tests/c/kernel_binary.cpp -o "$out/ke
 wait $!
 compile -shared -fPIC csrc/mock/hccl/*.cpp -Wl,-soname,libhccl.so -o "$out/libhccl.so" -L"$out" -lascendcl
 gcc -std=c99 -O1 -g -fsanitize="$sanitizer" -pthread -Icsrc/cann tests/c/conform.c -o "$out/conform" -L"$out" -Wl,-rpath,"$out" -lascendcl
-tests="mock_collectives mock_faults mock_runtime conform_acl conform_events conform_memory conform_hccl conform_exchange conform_tables"
+tests="mock_collectives mock_faults mock_inject mock_network mock_order mock_runtime conform_acl conform_events conform_memory conform_hccl conform_exchange conform_tables"
 for test in $tests; do
     compile "tests/c/$test.cpp" -o "$out/$test" -L"$out" -Wl,-rpath,"$out" -lhccl -lascendcl
 done

@@ -45,6 +45,7 @@ Reports &reports() {
 
 // Hands the callback over; with `block` it holds the stream until it has run.
 Outcome hand_over(const std::shared_ptr<Callback> &callback, bool block, const Cancelled &cancelled) {
+    host_learns();
     Reports &all = reports();
     std::unique_lock<std::mutex> lock(all.mutex);
     const auto found = all.threads.find(callback->stream);
@@ -181,6 +182,7 @@ aclError aclrtLaunchHostFunc(aclrtStream stream, aclrtHostFunc fn, void *args) {
         require(reinterpret_cast<void *>(fn), "fn");
         usable_stream(stream)->push({"a host function",
                                      [fn, args](const Cancelled &) {
+                                         host_learns();
                                          fn(args);
                                          return Outcome{};
                                      },

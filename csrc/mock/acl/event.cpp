@@ -6,6 +6,7 @@
 #include <mutex>
 
 #include "device.h"
+#include "order.h"
 #include "registry.h"
 #include "stream.h"
 #include "system.h"
@@ -40,6 +41,7 @@ public:
         std::unique_lock<std::mutex> lock(mutex_);
         changed_.wait(lock, [this] { return done_; });
     }
+    Before before; // what whoever waits for it comes after; set before others see the mark
 
 private:
     mutable std::mutex mutex_;
@@ -143,7 +145,11 @@ void queue_wait(aclrtStream stream, aclrtEvent event, std::chrono::milliseconds 
         fail(ACL_ERROR_RT_FEATURE_NOT_SUPPORT, "the event was created without ACL_EVENT_SYNC");
     }
     std::shared_ptr<Mark> mark = found->latest();
-    if (mark == nullptr || mark->done()) {
+    if (mark == nullptr) {
+        return;
+    }
+    order_wait(queue->number(), mark->before);
+    if (mark->done()) {
         return;
     }
     auto count = std::make_shared<WaitCount>(found);
@@ -182,12 +188,14 @@ aclError aclrtRecordEvent(aclrtEvent event, aclrtStream stream) {
         const std::shared_ptr<Event> found = find_event(event);
         const std::shared_ptr<Stream> queue = usable_stream(stream);
         auto mark = std::make_shared<Mark>();
-        queue->push({"an event record",
-                     [mark](const Cancelled &) {
-                         mark->complete();
-                         return Outcome{};
-                     },
-                     true});
+        const uint64_t position =
+            queue->push({"an event record",
+                         [mark](const Cancelled &) {
+                             mark->complete();
+                             return Outcome{};
+                         },
+                         true});
+        mark->before = order_through(queue->number(), position);
         found->set_latest(std::move(mark));
     });
 }
@@ -221,7 +229,11 @@ aclError aclrtQueryEvent(aclrtEvent event, aclrtEventStatus *status) {
         const std::shared_ptr<Event> found = find_event(event);
         refuse_extended(*found);
         const std::shared_ptr<Mark> mark = found->latest();
-        *status = mark == nullptr || mark->done() ? ACL_EVENT_STATUS_COMPLETE : ACL_EVENT_STATUS_NOT_READY;
+        const bool done = mark == nullptr || mark->done();
+        if (mark != nullptr && done) {
+            order_seen(mark->before);
+        }
+        *status = done ? ACL_EVENT_STATUS_COMPLETE : ACL_EVENT_STATUS_NOT_READY;
     });
 }
 
@@ -230,6 +242,9 @@ aclError aclrtQueryEventStatus(aclrtEvent event, aclrtEventRecordedStatus *statu
         require(status, "status");
         const std::shared_ptr<Mark> mark = find_event(event)->latest();
         const bool done = mark == nullptr || mark->done();
+        if (mark != nullptr && done) {
+            order_seen(mark->before);
+        }
         *status = done ? ACL_EVENT_RECORDED_STATUS_COMPLETE : ACL_EVENT_RECORDED_STATUS_NOT_READY;
     });
 }
@@ -248,6 +263,7 @@ aclError aclrtSynchronizeEvent(aclrtEvent event) {
         const std::shared_ptr<Mark> mark = find_event(event)->latest();
         if (mark != nullptr) {
             mark->wait();
+            order_seen(mark->before);
         }
     });
 }
@@ -266,6 +282,7 @@ aclError aclrtSynchronizeEventWithTimeout(aclrtEvent event, int32_t timeout) {
         } else if (!mark->wait(std::chrono::milliseconds(timeout))) {
             fail(ACL_ERROR_RT_EVENT_SYNC_TIMEOUT, "the event did not complete in %d ms", timeout);
         }
+        order_seen(mark->before);
     });
 }
 

@@ -7,6 +7,7 @@
 #include <signal.h>
 
 #include "device.h"
+#include "order.h"
 #include "registry.h"
 
 namespace mock {
@@ -24,7 +25,7 @@ Streams &streams() {
     return object;
 }
 
-thread_local const Stream *own_stream = nullptr; // set on worker threads
+thread_local Stream *own_stream = nullptr; // set on worker threads
 
 // The client's signal handlers must not run on threads that it knows nothing of.
 class SignalsBlocked {
@@ -101,7 +102,8 @@ void check_timeout(int32_t timeout) {
 
 } // namespace
 
-void Stream::push(Task task) {
+uint64_t Stream::push(Task task) {
+    uint64_t position = 0;
     {
         std::lock_guard<std::mutex> lock(mutex_);
         if (closed_) {
@@ -111,9 +113,10 @@ void Stream::push(Task task) {
             start_worker();
         }
         queue_.push_back(std::move(task));
-        submitted_++;
+        position = ++submitted_;
     }
     wake_.notify_one();
+    return position;
 }
 
 void Stream::start_worker() {
@@ -191,10 +194,16 @@ void Stream::synchronize(int timeout_ms) {
              number_, device_, timeout_ms, static_cast<unsigned long long>(position.submitted - completed_),
              running_.c_str());
     }
+    order_seen(order_through(number_, position.submitted));
     if (aborts_ != position.aborts) {
         fail(abort_code_, "stream %d was aborted", number_);
     }
     throw_error();
+}
+
+uint64_t Stream::completed() {
+    std::lock_guard<std::mutex> lock(mutex_);
+    return completed_;
 }
 
 bool Stream::idle() {
@@ -202,6 +211,7 @@ bool Stream::idle() {
     if (completed_ < submitted_) {
         return false;
     }
+    order_seen(order_through(number_, submitted_));
     throw_error();
     return true;
 }
@@ -228,6 +238,7 @@ void Stream::abort(aclError code) {
     lock.lock();
     done_.wait(lock, [&] { return runs_ended_ >= runs; });
     completed_ += count;
+    order_seen(order_through(number_, completed_));
     done_.notify_all();
 }
 
@@ -243,6 +254,8 @@ void Stream::finish() {
         worker_.join();
     }
 }
+
+void host_learns() { order_seen(order_through(own_stream->number(), own_stream->completed())); }
 
 std::shared_ptr<Stream> find_stream(aclrtStream handle) {
     if (handle == nullptr) {
@@ -270,9 +283,13 @@ int stream_device(aclrtStream handle) {
     return stream == nullptr ? -1 : stream->device();
 }
 
-aclError enqueue(aclrtStream handle, std::string name, Work work) {
+aclError enqueue(aclrtStream handle, std::string name, Work work, Place *place) {
     try {
-        find_stream(handle)->push({std::move(name), std::move(work), false});
+        const std::shared_ptr<Stream> stream = find_stream(handle);
+        const uint64_t position = stream->push({std::move(name), std::move(work), false});
+        if (place != nullptr) {
+            *place = {stream->number(), position};
+        }
         return ACL_SUCCESS;
     } catch (const Failure &failure) {
         set_recent_message(failure.what());
@@ -299,7 +316,11 @@ aclError aclrtCreateStreamWithConfig(aclrtStream *stream, uint32_t priority, uin
 // Waits for what is queued: memory that tasks use may be freed afterwards. An error of the stream was for those who
 // synchronise; destroying a failed stream is no failure.
 aclError aclrtDestroyStream(aclrtStream stream) {
-    return guarded("aclrtDestroyStream", [&] { take_stream(stream)->finish(); });
+    return guarded("aclrtDestroyStream", [&] {
+        const std::shared_ptr<Stream> taken = take_stream(stream);
+        taken->finish();
+        order_end(taken->number());
+    });
 }
 
 aclError aclrtDestroyStreamForce(aclrtStream stream) {
@@ -307,6 +328,7 @@ aclError aclrtDestroyStreamForce(aclrtStream stream) {
         const std::shared_ptr<Stream> taken = take_stream(stream);
         taken->abort();
         taken->finish();
+        order_end(taken->number());
     });
 }
 

@@ -31,9 +31,12 @@ public:
     uint32_t flags() const { return flags_; }
     // Whether tasks run after another one has failed (aclrtSetStreamFailureMode).
     void set_goes_on(bool goes_on) { goes_on_ = goes_on; }
-    void push(Task task);
+    // Returns the task's position in the queue, from 1.
+    uint64_t push(Task task);
     // Waits until what is queued now has ended. -1 waits for ever, 0 only looks. Throws the stream's error.
     void synchronize(int timeout_ms);
+    // Number of tasks that have ended.
+    uint64_t completed();
     // Whether everything queued has ended.
     bool idle();
     // Drops what is queued, ends what waits, and makes the stream usable again. Who synchronises gets the code.
@@ -80,6 +83,9 @@ private:
 std::shared_ptr<Stream> find_stream(aclrtStream handle);
 // The same, for a call that works on the stream: the thread needs a device, and it must be the stream's.
 std::shared_ptr<Stream> usable_stream(aclrtStream handle);
+
+// For a task that runs work of the host, which may tell the host's threads that all before it has ended.
+void host_learns();
 
 } // namespace mock
 

@@ -83,9 +83,11 @@ std::shared_ptr<Comm> create_from_table(const char *path, uint32_t rank, Setting
     plan.name = settings.name.empty() ? WORLD_NAME : settings.name;
     plan.rank = rank;
     for (const TableRank &entry : table.ranks) {
-        plan.members.push_back({entry.rank, entry.device});
+        plan.members.push_back({entry.rank, entry.device, entry.server});
     }
+    plan.network = make_network(table, rank, job);
     plan.settings = std::move(settings);
+    set_world_rank(device, rank, true);
     return std::make_shared<Comm>(std::move(plan));
 }
 
@@ -162,6 +164,7 @@ std::shared_ptr<Comm> create_sub_comm(Comm &parent, const std::vector<uint32_t> 
                             parent.next_generation(plan.name)));
     plan.rank = rank;
     plan.global = false;
+    plan.network = parent.plan().network;
     plan.settings = std::move(settings);
     return std::make_shared<Comm>(std::move(plan));
 }

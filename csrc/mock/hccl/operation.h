@@ -66,6 +66,7 @@ struct Operation {
     uint64_t count = 0; // elements, as the caller gave them
     std::vector<Transfer> transfers;
     std::shared_ptr<std::vector<char>> scratch; // where parts arrive that are reduced afterwards
+    Injection injection{}; // a fault that was asked for
 };
 
 // Whether the operation consists of transfers between pairs of ranks.

@@ -79,7 +79,7 @@ private:
         std::set<std::string> names;
         std::map<std::string, size_t> pod_of;
         for (size_t i = 0; i < pods.size(); i++) {
-            const Place place = format("super_pod_list[%zu].", i);
+            const FieldPlace place = format("super_pod_list[%zu].", i);
             const std::string &name = text_member(pods[i], "super_pod_id", place);
             if (name.empty() || !names.insert(name).second) {
                 fault(HCCL_E_PARA, "EI0014: The ranktable is invalid: %ssuper_pod_id [%s] is empty or there twice",
@@ -87,7 +87,7 @@ private:
             }
             const std::vector<Json> &servers = list_member(pods[i], "server_list", place);
             for (size_t j = 0; j < servers.size(); j++) {
-                const Place entry = place + format("server_list[%zu].", j);
+                const FieldPlace entry = place + format("server_list[%zu].", j);
                 const std::string &id = text_member(servers[j], "server_id", entry);
                 const auto &known = table_->server_ids;
                 if (std::find(known.begin(), known.end(), id) == known.end()) {
@@ -126,7 +126,7 @@ private:
         several_ = servers_of(groups) > 1;
         std::map<std::string, std::set<int>> devices_of;
         for (size_t i = 0; i < groups.size(); i++) {
-            const Place place = format("group_list[%zu].", i);
+            const FieldPlace place = format("group_list[%zu].", i);
             const std::vector<Json> &instances = list_member(groups[i], "instance_list", place);
             check_total(groups[i], "instance_count", place, instances.size());
             const size_t before = table_->ranks.size();
@@ -140,7 +140,7 @@ private:
     static size_t servers_of(const std::vector<Json> &groups) {
         std::set<std::string> ids;
         for (size_t i = 0; i < groups.size(); i++) {
-            const Place place = format("group_list[%zu].", i);
+            const FieldPlace place = format("group_list[%zu].", i);
             const std::vector<Json> &instances = list_member(groups[i], "instance_list", place);
             for (size_t j = 0; j < instances.size(); j++) {
                 ids.insert(text_member(instances[j], "server_id", place + format("instance_list[%zu].", j)));
@@ -150,19 +150,20 @@ private:
     }
 
     // A total that the table states, if it does.
-    static void check_total(const Json &object, const char *name, const Place &place, size_t count) {
+    static void check_total(const Json &object, const char *name, const FieldPlace &place, size_t count) {
         if (object.find(name) != nullptr && number_member(object, name, place, UINT32_MAX, "EI0014") != count) {
             fault(HCCL_E_PARA, "EI0014: The ranktable is invalid: %s%s is not %zu, the number of entries", place.c_str(),
                   name, count);
         }
     }
 
-    void read_instance(const Json &instance, const Place &place, std::map<std::string, std::set<int>> *devices_of) {
+    void read_instance(const Json &instance, const FieldPlace &place, std::map<std::string, std::set<int>> *devices_of) {
         const std::string &id = text_member(instance, "server_id", place);
         check_server_id(id, place);
         auto known = std::find(table_->server_ids.begin(), table_->server_ids.end(), id);
         if (known == table_->server_ids.end()) {
             known = table_->server_ids.insert(known, id);
+            table_->addresses.push_back(address_of(instance, id));
         }
         const auto server = static_cast<uint32_t>(known - table_->server_ids.begin());
         const std::vector<Json> &devices = list_member(instance, "devices", place);
@@ -171,7 +172,7 @@ private:
         }
     }
 
-    static void check_server_id(const std::string &id, const Place &place) {
+    static void check_server_id(const std::string &id, const FieldPlace &place) {
         if (id.empty() || id.size() > LONGEST_SERVER_ID) {
             fault(HCCL_E_PARA, "EI0014: The ranktable is invalid: %sserver_id [%.80s] must have 1 to %zu characters",
                   place.c_str(), id.c_str(), LONGEST_SERVER_ID);
@@ -191,7 +192,7 @@ private:
     }
 
     void read_server(const Json &server, uint32_t index) {
-        const Place place = format("server_list[%u].", index);
+        const FieldPlace place = format("server_list[%u].", index);
         const std::string &id = text_member(server, "server_id", place);
         check_server_id(id, place);
         const auto known = std::find(table_->server_ids.begin(), table_->server_ids.end(), id);
@@ -200,6 +201,7 @@ private:
                   place.c_str(), id.c_str(), static_cast<size_t>(known - table_->server_ids.begin()));
         }
         table_->server_ids.push_back(id);
+        table_->addresses.push_back(address_of(server, id));
         const std::vector<Json> &devices = list_member(server, "device", place);
         std::set<int> ids;
         for (size_t i = 0; i < devices.size(); i++) {
@@ -207,7 +209,15 @@ private:
         }
     }
 
-    void read_device(const Json &device, uint32_t server, const Place &place, std::set<int> *ids) {
+    static std::string address_of(const Json &server, const std::string &id) {
+        const Json *host = server.find("host_ip");
+        if (host != nullptr && host->kind == Json::Kind::String && family_of_ip(host->text) != 0) {
+            return host->text;
+        }
+        return family_of_ip(id) != 0 ? id : "";
+    }
+
+    void read_device(const Json &device, uint32_t server, const FieldPlace &place, std::set<int> *ids) {
         TableRank entry;
         entry.server = server;
         const uint32_t most =
@@ -230,13 +240,13 @@ private:
         table_->ranks.push_back(entry);
     }
 
-    static void check_port(const Json &device, const char *name, const Place &place) {
+    static void check_port(const Json &device, const char *name, const FieldPlace &place) {
         if (device.find(name) != nullptr && number_member(device, name, place, 65535, "EI0004") == 0) {
             fault(HCCL_E_PARA, "EI0004: The ranktable is invalid: %s%s is 0", place.c_str(), name);
         }
     }
 
-    void read_superpod_fields(const Json &device, const Place &place) const {
+    void read_superpod_fields(const Json &device, const FieldPlace &place) const {
         const Json *id = device.find("super_device_id");
         if (id == nullptr && in_superpods_) {
             fault(HCCL_E_NOT_FOUND, "EI0004: The ranktable is invalid: %ssuper_device_id is missing", place.c_str());
@@ -253,7 +263,7 @@ private:
         }
     }
 
-    void read_ip(const Json &device, const Place &place, TableRank *entry) {
+    void read_ip(const Json &device, const FieldPlace &place, TableRank *entry) {
         const bool due = several_ || family() == Family::Ascend910A;
         if (!due && device.find("device_ip") == nullptr) {
             return;

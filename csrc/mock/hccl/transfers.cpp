@@ -21,10 +21,14 @@ Signature signature_of(const Execution &run, Op op, const Transfer &transfer) {
     return signature;
 }
 
-void serve(Execution &run, Op expected, const Transfer &receive) {
+// False if the data is still under way, so that the acknowledgement is due later.
+bool serve(Execution &run, Op expected, const Transfer &receive) {
     const Post &post = run.take(receive.peer, signature_of(run, expected, receive));
-    std::memcpy(receive.address, run.reach(receive.peer, post.offset, receive.bytes), receive.bytes);
-    run.acknowledge(receive.peer);
+    const bool here = receive.bytes == 0 || run.fetch(receive.peer, post.offset, receive.address, receive.bytes);
+    if (here) {
+        run.acknowledge(receive.peer);
+    }
+    return here;
 }
 
 void copy_to_self(const std::vector<Transfer> &transfers, uint32_t self) {
@@ -58,6 +62,7 @@ void run_batch(Execution &run) {
         }
     }
     copy_to_self(run.operation().transfers, run.rank());
+    std::vector<uint32_t> under_way;
     while (!receives.empty()) {
         std::vector<uint32_t> senders;
         for (const Transfer *receive : receives) {
@@ -69,10 +74,16 @@ void run_batch(Execution &run) {
                                           if (!run.has_post(receive->peer)) {
                                               return false;
                                           }
-                                          serve(run, op, *receive);
+                                          if (!serve(run, op, *receive)) {
+                                              under_way.push_back(receive->peer);
+                                          }
                                           return true;
                                       }),
                        receives.end());
+    }
+    run.finish();
+    for (const uint32_t peer : under_way) {
+        run.acknowledge(peer);
     }
     run.await_acknowledgements(receivers);
 }
@@ -108,7 +119,10 @@ void run_transfers(Execution &run) {
         run.await_acknowledgements({transfer.peer});
     } else {
         run.await_posts({transfer.peer});
-        serve(run, Op::Send, transfer);
+        if (!serve(run, Op::Send, transfer)) {
+            run.finish();
+            run.acknowledge(transfer.peer);
+        }
     }
 }
 
