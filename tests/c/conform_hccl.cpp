@@ -295,6 +295,19 @@ const Behaviour sub_single("sub-of-one", Ranks::Threads, 2, [](const Rank &me) {
     OK(HcclCommDestroy(comm));
 });
 
+// Groups without a common member may use one id and name side by side, as rows of a grid do.
+const Behaviour sub_rows("sub-disjoint-groups-of-one-id", Ranks::Threads, 4, [](const Rank &me) {
+    const World world(me);
+    const uint32_t first = me.rank / 2 * 2;
+    HcclComm comm = nullptr;
+    OK(sub(world, {first, first + 1}, 7, me.rank % 2, &comm));
+    const Vector<float> data(4, [&](size_t) { return static_cast<float>(me.rank); });
+    OK(HcclAllReduce(data.at(), data.at(), 4, FP32, HCCL_REDUCE_SUM, comm, world.stream));
+    world.synchronize();
+    data.expect([&](size_t) { return static_cast<float>(2 * first + 1); }, "row");
+    OK(HcclCommDestroy(comm));
+});
+
 // A split of a split is not supported.
 const Behaviour sub_deeper("sub-of-sub-refused", Ranks::Threads, 2, [](const Rank &me) {
     const World world(me);

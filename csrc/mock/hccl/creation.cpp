@@ -160,7 +160,9 @@ std::shared_ptr<Comm> create_sub_comm(Comm &parent, const std::vector<uint32_t> 
         plan.name = format("%s_sub_%llu", parent.plan().name.c_str(), static_cast<unsigned long long>(id));
     }
     plan.members[rank].device = parent.device(); // whoever made the call
-    plan.id = digest(format("sub %s %s %u", parent.plan().id.c_str(), plan.name.c_str(),
+    // Communicators without a common member may have one name. Their smallest ranks tell them apart; the rest of the list
+    // is no part of the id, so that members that disagree about it still meet, and learn of it.
+    plan.id = digest(format("sub %s %s %u %u", parent.plan().id.c_str(), plan.name.c_str(), *seen.begin(),
                             parent.next_generation(plan.name)));
     plan.rank = rank;
     plan.global = false;
