@@ -8,8 +8,10 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "acl/acl.h"
+#include "common.h"
 
 #define ASCEND_MOCK_SHARED __attribute__((visibility("default")))
 #define ASCEND_MOCK_VERSION "1"
@@ -68,8 +70,43 @@ ASCEND_MOCK_SHARED void control_free(int device, uint64_t offset);
 
 // Device that the stream belongs to; -1 if it is none.
 ASCEND_MOCK_SHARED int stream_device(aclrtStream stream);
-// Queues work. `name` appears in messages about the stream. Returns 107017 for what is not a stream.
-ASCEND_MOCK_SHARED aclError enqueue(aclrtStream stream, std::string name, Work work);
+// Queues work. `name` appears in messages about the stream. Returns 107017 for what is not a stream. `place`, if given,
+// gets the task's place.
+struct Place {
+    int stream = -1;       // number of the stream; -1: nothing was queued yet
+    uint64_t position = 0; // of the task in its queue, from 1
+};
+ASCEND_MOCK_SHARED aclError enqueue(aclrtStream stream, std::string name, Work work, Place *place = nullptr);
+// Whether the program has ordered what it queues now on the stream after that task: the same stream, a wait for an event,
+// a synchronisation of the host with stream, event or device, or the end of the drained stream.
+ASCEND_MOCK_SHARED bool ordered_after(aclrtStream stream, const Place &earlier);
+
+// A fault that HCCL_MOCK_FAULT asks for at one call of one rank.
+struct Injection {
+    enum class Kind { None, Die, Stall, Error, Corrupt, Slow };
+    Kind kind = Kind::None;
+    int code = 0;      // Error: below 100000 a HcclResult of the call, else what the stream's synchronisation returns
+    double factor = 1; // Slow
+    explicit operator bool() const { return kind != Kind::None; }
+};
+
+// The world rank that works on a device. A world made from root info does not overrule what is known.
+ASCEND_MOCK_SHARED void set_world_rank(int device, uint32_t rank, bool overrule);
+// Counts a call ("kernel" or the name of a function) of the rank on the device and tells its fault. False, with a text,
+// if HCCL_MOCK_FAULT cannot be understood.
+ASCEND_MOCK_SHARED bool next_injection(int device, const char *op, Injection *injection, std::string *error);
+// The functions that HCCL_MOCK_FAULT names.
+ASCEND_MOCK_SHARED std::vector<std::string> injected_functions();
+// What a fault does before the work: ends the process, blocks until cancelled, or fails.
+ASCEND_MOCK_SHARED Outcome strike(const Injection &injection, const std::string &what, const Cancelled &cancelled);
+// What it does after the work that began at `start`.
+ASCEND_MOCK_SHARED void slow_down(const Injection &injection, Clock::time_point start, const Cancelled &cancelled);
+// The top byte of a fp32 element: a value that nobody can overlook.
+inline void corrupt(char *data, uint64_t bytes) {
+    if (bytes > 0) {
+        data[bytes < 4 ? bytes - 1 : 3] ^= 0x40;
+    }
+}
 
 } // namespace mock
 

@@ -9,10 +9,22 @@ pub const ACL_ERROR_RT_PARAM_INVALID: u32 = 107000;
 pub const ACL_ERROR_RT_INVALID_DEVICEID: u32 = 107001;
 pub const ACL_ERROR_RT_CONTEXT_NULL: u32 = 107002;
 pub const ACL_ERROR_RT_STREAM_CONTEXT: u32 = 107003;
+pub const ACL_ERROR_RT_MODEL_CONTEXT: u32 = 107004;
+pub const ACL_ERROR_RT_STREAM_MODEL: u32 = 107005;
+pub const ACL_ERROR_RT_EVENT_TIMESTAMP_INVALID: u32 = 107006;
+pub const ACL_ERROR_RT_EVENT_TIMESTAMP_REVERSAL: u32 = 107007;
 pub const ACL_ERROR_RT_ADDR_UNALIGNED: u32 = 107008;
+pub const ACL_ERROR_RT_FILE_OPEN: u32 = 107009;
+pub const ACL_ERROR_RT_FILE_WRITE: u32 = 107010;
+pub const ACL_ERROR_RT_STREAM_SUBSCRIBE: u32 = 107011;
+pub const ACL_ERROR_RT_THREAD_SUBSCRIBE: u32 = 107012;
+pub const ACL_ERROR_RT_STREAM_NO_CB_REG: u32 = 107015;
+pub const ACL_ERROR_RT_INVALID_MEMORY_TYPE: u32 = 107016;
 pub const ACL_ERROR_RT_INVALID_HANDLE: u32 = 107017;
+pub const ACL_ERROR_RT_INVALID_MALLOC_TYPE: u32 = 107018;
 pub const ACL_ERROR_RT_WAIT_TIMEOUT: u32 = 107019;
 pub const ACL_ERROR_RT_TASK_TIMEOUT: u32 = 107020;
+pub const ACL_ERROR_RT_SYSPARAMOPT_NOT_SET: u32 = 107021;
 pub const ACL_ERROR_RT_DEVICE_TASK_ABORT: u32 = 107022;
 pub const ACL_ERROR_RT_STREAM_ABORT: u32 = 107023;
 pub const ACL_ERROR_RT_FEATURE_NOT_SUPPORT: u32 = 207000;
@@ -28,6 +40,7 @@ pub const ACL_ERROR_RT_INTERNAL_ERROR: u32 = 507000;
 pub const ACL_ERROR_RT_TS_ERROR: u32 = 507001;
 pub const ACL_ERROR_RT_LOST_HEARTBEAT: u32 = 507010;
 pub const ACL_ERROR_RT_MODEL_EXECUTE: u32 = 507011;
+pub const ACL_ERROR_RT_REPORT_TIMEOUT: u32 = 507012;
 pub const ACL_ERROR_RT_SYS_DMA: u32 = 507013;
 pub const ACL_ERROR_RT_AICORE_TIMEOUT: u32 = 507014;
 pub const ACL_ERROR_RT_AICORE_EXCEPTION: u32 = 507015;
@@ -48,8 +61,22 @@ pub const ACL_EVENT_EXTERNAL: u32 = 32;
 pub const ACL_EVENT_IPC: u32 = 64;
 pub const ACL_STREAM_FAST_LAUNCH: u32 = 1;
 pub const ACL_STREAM_FAST_SYNC: u32 = 2;
+pub const ACL_STREAM_PERSISTENT: u32 = 4;
+pub const ACL_STREAM_HUGE: u32 = 8;
+pub const ACL_STREAM_CPU_SCHEDULE: u32 = 16;
+pub const ACL_STREAM_DEVICE_USE_ONLY: u32 = 32;
+pub const ACL_CONTINUE_ON_FAILURE: u32 = 0;
+pub const ACL_STOP_ON_FAILURE: u32 = 1;
 pub const ACL_PKG_VERSION_MAX_SIZE: u32 = 128;
 pub const ACL_PKG_VERSION_PARTS_MAX_SIZE: u32 = 64;
+pub const ACL_PROF_ACL_API: u32 = 1;
+pub const ACL_PROF_TASK_TIME: u32 = 2;
+pub const ACL_PROF_AICORE_METRICS: u32 = 4;
+pub const ACL_PROF_AICPU: u32 = 8;
+pub const ACL_PROF_L2CACHE: u32 = 16;
+pub const ACL_PROF_HCCL_TRACE: u32 = 32;
+pub const ACL_PROF_MSPROFTX: u32 = 128;
+pub const ACL_PROF_RUNTIME_API: u32 = 256;
 #[repr(transparent)]
 #[derive(Debug, Copy, Clone, Hash, PartialEq, Eq)]
 pub struct aclError(pub ::core::ffi::c_int);
@@ -78,6 +105,7 @@ pub struct aclrtArgsHandle(pub *mut ::core::ffi::c_void);
 #[repr(transparent)]
 #[derive(Debug, Copy, Clone, Hash, PartialEq, Eq)]
 pub struct aclrtParamHandle(pub *mut ::core::ffi::c_void);
+pub type aclrtDrvMemHandle = *mut ::core::ffi::c_void;
 pub const ACL_ERROR_NONE: ::core::ffi::c_int = 0;
 pub const ACL_ERROR_INVALID_PARAM: ::core::ffi::c_int = 100000;
 pub const ACL_ERROR_UNINITIALIZE: ::core::ffi::c_int = 100001;
@@ -152,10 +180,122 @@ pub struct aclrtMemMallocPolicy(pub ::core::ffi::c_uint);
 impl aclrtMemAttr {
     pub const ACL_DDR_MEM: aclrtMemAttr = aclrtMemAttr(0);
     pub const ACL_HBM_MEM: aclrtMemAttr = aclrtMemAttr(1);
+    pub const ACL_DDR_MEM_HUGE: aclrtMemAttr = aclrtMemAttr(2);
+    pub const ACL_DDR_MEM_NORMAL: aclrtMemAttr = aclrtMemAttr(3);
+    pub const ACL_HBM_MEM_HUGE: aclrtMemAttr = aclrtMemAttr(4);
+    pub const ACL_HBM_MEM_NORMAL: aclrtMemAttr = aclrtMemAttr(5);
+    pub const ACL_DDR_MEM_P2P_HUGE: aclrtMemAttr = aclrtMemAttr(6);
+    pub const ACL_DDR_MEM_P2P_NORMAL: aclrtMemAttr = aclrtMemAttr(7);
+    pub const ACL_HBM_MEM_P2P_HUGE: aclrtMemAttr = aclrtMemAttr(8);
+    pub const ACL_HBM_MEM_P2P_NORMAL: aclrtMemAttr = aclrtMemAttr(9);
+    pub const ACL_HBM_MEM_HUGE1G: aclrtMemAttr = aclrtMemAttr(10);
+    pub const ACL_HBM_MEM_P2P_HUGE1G: aclrtMemAttr = aclrtMemAttr(11);
 }
 #[repr(transparent)]
 #[derive(Debug, Copy, Clone, Hash, PartialEq, Eq)]
 pub struct aclrtMemAttr(pub ::core::ffi::c_uint);
+impl aclrtMemHandleType {
+    pub const ACL_MEM_HANDLE_TYPE_NONE: aclrtMemHandleType = aclrtMemHandleType(0);
+    pub const ACL_MEM_HANDLE_TYPE_POSIX: aclrtMemHandleType = aclrtMemHandleType(2);
+}
+#[repr(transparent)]
+#[derive(Debug, Copy, Clone, Hash, PartialEq, Eq)]
+pub struct aclrtMemHandleType(pub ::core::ffi::c_uint);
+impl aclrtMemAllocationType {
+    pub const ACL_MEM_ALLOCATION_TYPE_PINNED: aclrtMemAllocationType = aclrtMemAllocationType(
+        0,
+    );
+}
+#[repr(transparent)]
+#[derive(Debug, Copy, Clone, Hash, PartialEq, Eq)]
+pub struct aclrtMemAllocationType(pub ::core::ffi::c_uint);
+impl aclrtMemLocationType {
+    pub const ACL_MEM_LOCATION_TYPE_HOST: aclrtMemLocationType = aclrtMemLocationType(0);
+    pub const ACL_MEM_LOCATION_TYPE_DEVICE: aclrtMemLocationType = aclrtMemLocationType(
+        1,
+    );
+    pub const ACL_MEM_LOCATION_TYPE_UNREGISTERED: aclrtMemLocationType = aclrtMemLocationType(
+        2,
+    );
+}
+#[repr(transparent)]
+#[derive(Debug, Copy, Clone, Hash, PartialEq, Eq)]
+pub struct aclrtMemLocationType(pub ::core::ffi::c_uint);
+#[repr(C)]
+#[derive(Debug, Copy, Clone, Hash, PartialEq, Eq)]
+pub struct aclrtMemLocation {
+    pub id: u32,
+    pub type_: aclrtMemLocationType,
+}
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    ["Size of aclrtMemLocation"][::core::mem::size_of::<aclrtMemLocation>() - 8usize];
+    [
+        "Alignment of aclrtMemLocation",
+    ][::core::mem::align_of::<aclrtMemLocation>() - 4usize];
+    [
+        "Offset of field: aclrtMemLocation::id",
+    ][::core::mem::offset_of!(aclrtMemLocation, id) - 0usize];
+    [
+        "Offset of field: aclrtMemLocation::type_",
+    ][::core::mem::offset_of!(aclrtMemLocation, type_) - 4usize];
+};
+#[repr(C)]
+#[derive(Debug, Copy, Clone, Hash, PartialEq, Eq)]
+pub struct aclrtPhysicalMemProp {
+    pub handleType: aclrtMemHandleType,
+    pub allocationType: aclrtMemAllocationType,
+    pub memAttr: aclrtMemAttr,
+    pub location: aclrtMemLocation,
+    pub reserve: u64,
+}
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    [
+        "Size of aclrtPhysicalMemProp",
+    ][::core::mem::size_of::<aclrtPhysicalMemProp>() - 32usize];
+    [
+        "Alignment of aclrtPhysicalMemProp",
+    ][::core::mem::align_of::<aclrtPhysicalMemProp>() - 8usize];
+    [
+        "Offset of field: aclrtPhysicalMemProp::handleType",
+    ][::core::mem::offset_of!(aclrtPhysicalMemProp, handleType) - 0usize];
+    [
+        "Offset of field: aclrtPhysicalMemProp::allocationType",
+    ][::core::mem::offset_of!(aclrtPhysicalMemProp, allocationType) - 4usize];
+    [
+        "Offset of field: aclrtPhysicalMemProp::memAttr",
+    ][::core::mem::offset_of!(aclrtPhysicalMemProp, memAttr) - 8usize];
+    [
+        "Offset of field: aclrtPhysicalMemProp::location",
+    ][::core::mem::offset_of!(aclrtPhysicalMemProp, location) - 12usize];
+    [
+        "Offset of field: aclrtPhysicalMemProp::reserve",
+    ][::core::mem::offset_of!(aclrtPhysicalMemProp, reserve) - 24usize];
+};
+impl aclrtMemGranularityOptions {
+    pub const ACL_RT_MEM_ALLOC_GRANULARITY_MINIMUM: aclrtMemGranularityOptions = aclrtMemGranularityOptions(
+        0,
+    );
+    pub const ACL_RT_MEM_ALLOC_GRANULARITY_RECOMMENDED: aclrtMemGranularityOptions = aclrtMemGranularityOptions(
+        1,
+    );
+    pub const ACL_RT_MEM_ALLOC_GRANULARITY_UNDEF: aclrtMemGranularityOptions = aclrtMemGranularityOptions(
+        65535,
+    );
+}
+#[repr(transparent)]
+#[derive(Debug, Copy, Clone, Hash, PartialEq, Eq)]
+pub struct aclrtMemGranularityOptions(pub ::core::ffi::c_uint);
+impl aclrtReduceKind {
+    pub const ACL_RT_MEMCPY_SDMA_AUTOMATIC_SUM: aclrtReduceKind = aclrtReduceKind(10);
+    pub const ACL_RT_MEMCPY_SDMA_AUTOMATIC_MAX: aclrtReduceKind = aclrtReduceKind(11);
+    pub const ACL_RT_MEMCPY_SDMA_AUTOMATIC_MIN: aclrtReduceKind = aclrtReduceKind(12);
+    pub const ACL_RT_MEMCPY_SDMA_AUTOMATIC_EQUAL: aclrtReduceKind = aclrtReduceKind(13);
+}
+#[repr(transparent)]
+#[derive(Debug, Copy, Clone, Hash, PartialEq, Eq)]
+pub struct aclrtReduceKind(pub ::core::ffi::c_uint);
 impl aclrtRunMode {
     pub const ACL_DEVICE: aclrtRunMode = aclrtRunMode(0);
     pub const ACL_HOST: aclrtRunMode = aclrtRunMode(1);
@@ -163,6 +303,82 @@ impl aclrtRunMode {
 #[repr(transparent)]
 #[derive(Debug, Copy, Clone, Hash, PartialEq, Eq)]
 pub struct aclrtRunMode(pub ::core::ffi::c_uint);
+impl aclrtFloatOverflowMode {
+    pub const ACL_RT_OVERFLOW_MODE_SATURATION: aclrtFloatOverflowMode = aclrtFloatOverflowMode(
+        0,
+    );
+    pub const ACL_RT_OVERFLOW_MODE_INFNAN: aclrtFloatOverflowMode = aclrtFloatOverflowMode(
+        1,
+    );
+    pub const ACL_RT_OVERFLOW_MODE_UNDEF: aclrtFloatOverflowMode = aclrtFloatOverflowMode(
+        2,
+    );
+}
+#[repr(transparent)]
+#[derive(Debug, Copy, Clone, Hash, PartialEq, Eq)]
+pub struct aclrtFloatOverflowMode(pub ::core::ffi::c_uint);
+impl aclrtLastErrLevel {
+    pub const ACL_RT_THREAD_LEVEL: aclrtLastErrLevel = aclrtLastErrLevel(0);
+}
+#[repr(transparent)]
+#[derive(Debug, Copy, Clone, Hash, PartialEq, Eq)]
+pub struct aclrtLastErrLevel(pub ::core::ffi::c_uint);
+impl aclrtTsId {
+    pub const ACL_TS_ID_AICORE: aclrtTsId = aclrtTsId(0);
+    pub const ACL_TS_ID_AIVECTOR: aclrtTsId = aclrtTsId(1);
+    pub const ACL_TS_ID_RESERVED: aclrtTsId = aclrtTsId(2);
+}
+#[repr(transparent)]
+#[derive(Debug, Copy, Clone, Hash, PartialEq, Eq)]
+pub struct aclrtTsId(pub ::core::ffi::c_uint);
+impl aclSysParamOpt {
+    pub const ACL_OPT_DETERMINISTIC: aclSysParamOpt = aclSysParamOpt(0);
+    pub const ACL_OPT_ENABLE_DEBUG_KERNEL: aclSysParamOpt = aclSysParamOpt(1);
+    pub const ACL_OPT_STRONG_CONSISTENCY: aclSysParamOpt = aclSysParamOpt(2);
+}
+#[repr(transparent)]
+#[derive(Debug, Copy, Clone, Hash, PartialEq, Eq)]
+pub struct aclSysParamOpt(pub ::core::ffi::c_uint);
+impl aclCompileOpt {
+    pub const ACL_PRECISION_MODE: aclCompileOpt = aclCompileOpt(0);
+    pub const ACL_AICORE_NUM: aclCompileOpt = aclCompileOpt(1);
+    pub const ACL_AUTO_TUNE_MODE: aclCompileOpt = aclCompileOpt(2);
+    pub const ACL_OP_SELECT_IMPL_MODE: aclCompileOpt = aclCompileOpt(3);
+    pub const ACL_OPTYPELIST_FOR_IMPLMODE: aclCompileOpt = aclCompileOpt(4);
+    pub const ACL_OP_DEBUG_LEVEL: aclCompileOpt = aclCompileOpt(5);
+    pub const ACL_DEBUG_DIR: aclCompileOpt = aclCompileOpt(6);
+    pub const ACL_OP_COMPILER_CACHE_MODE: aclCompileOpt = aclCompileOpt(7);
+    pub const ACL_OP_COMPILER_CACHE_DIR: aclCompileOpt = aclCompileOpt(8);
+    pub const ACL_OP_PERFORMANCE_MODE: aclCompileOpt = aclCompileOpt(9);
+    pub const ACL_OP_JIT_COMPILE: aclCompileOpt = aclCompileOpt(10);
+    pub const ACL_OP_DETERMINISTIC: aclCompileOpt = aclCompileOpt(11);
+    pub const ACL_CUSTOMIZE_DTYPES: aclCompileOpt = aclCompileOpt(12);
+    pub const ACL_OP_PRECISION_MODE: aclCompileOpt = aclCompileOpt(13);
+    pub const ACL_ALLOW_HF32: aclCompileOpt = aclCompileOpt(14);
+    pub const ACL_PRECISION_MODE_V2: aclCompileOpt = aclCompileOpt(15);
+    pub const ACL_OP_DEBUG_OPTION: aclCompileOpt = aclCompileOpt(16);
+}
+#[repr(transparent)]
+#[derive(Debug, Copy, Clone, Hash, PartialEq, Eq)]
+pub struct aclCompileOpt(pub ::core::ffi::c_uint);
+impl aclCannAttr {
+    pub const ACL_CANN_ATTR_UNDEFINED: aclCannAttr = aclCannAttr(-1);
+    pub const ACL_CANN_ATTR_INF_NAN: aclCannAttr = aclCannAttr(0);
+    pub const ACL_CANN_ATTR_BF16: aclCannAttr = aclCannAttr(1);
+    pub const ACL_CANN_ATTR_JIT_COMPILE: aclCannAttr = aclCannAttr(2);
+}
+#[repr(transparent)]
+#[derive(Debug, Copy, Clone, Hash, PartialEq, Eq)]
+pub struct aclCannAttr(pub ::core::ffi::c_int);
+impl aclLogLevel {
+    pub const ACL_DEBUG: aclLogLevel = aclLogLevel(0);
+    pub const ACL_INFO: aclLogLevel = aclLogLevel(1);
+    pub const ACL_WARNING: aclLogLevel = aclLogLevel(2);
+    pub const ACL_ERROR: aclLogLevel = aclLogLevel(3);
+}
+#[repr(transparent)]
+#[derive(Debug, Copy, Clone, Hash, PartialEq, Eq)]
+pub struct aclLogLevel(pub ::core::ffi::c_uint);
 impl aclrtEventStatus {
     pub const ACL_EVENT_STATUS_COMPLETE: aclrtEventStatus = aclrtEventStatus(0);
     pub const ACL_EVENT_STATUS_NOT_READY: aclrtEventStatus = aclrtEventStatus(1);
@@ -216,6 +432,14 @@ pub type aclrtCallback = ::core::option::Option<
 >;
 pub type aclrtHostFunc = ::core::option::Option<
     unsafe extern "C" fn(args: *mut ::core::ffi::c_void),
+>;
+#[repr(C)]
+#[derive(Debug)]
+pub struct aclrtExceptionInfo {
+    _unused: [u8; 0],
+}
+pub type aclrtExceptionInfoCallback = ::core::option::Option<
+    unsafe extern "C" fn(exceptionInfo: *mut aclrtExceptionInfo),
 >;
 impl aclDeviceInfo {
     pub const ACL_DEVICE_INFO_UNDEFINED: aclDeviceInfo = aclDeviceInfo(-1);
@@ -520,6 +744,62 @@ const _: () = {
         "Offset of field: aclrtLaunchKernelCfg::numAttrs",
     ][::core::mem::offset_of!(aclrtLaunchKernelCfg, numAttrs) - 8usize];
 };
+#[repr(C)]
+#[derive(Debug, Copy, Clone, Hash, PartialEq, Eq)]
+pub struct aclrtPlaceHolderInfo {
+    pub addrOffset: u32,
+    pub dataOffset: u32,
+}
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    [
+        "Size of aclrtPlaceHolderInfo",
+    ][::core::mem::size_of::<aclrtPlaceHolderInfo>() - 8usize];
+    [
+        "Alignment of aclrtPlaceHolderInfo",
+    ][::core::mem::align_of::<aclrtPlaceHolderInfo>() - 4usize];
+    [
+        "Offset of field: aclrtPlaceHolderInfo::addrOffset",
+    ][::core::mem::offset_of!(aclrtPlaceHolderInfo, addrOffset) - 0usize];
+    [
+        "Offset of field: aclrtPlaceHolderInfo::dataOffset",
+    ][::core::mem::offset_of!(aclrtPlaceHolderInfo, dataOffset) - 4usize];
+};
+impl aclprofAicoreMetrics {
+    pub const ACL_AICORE_ARITHMETIC_UTILIZATION: aclprofAicoreMetrics = aclprofAicoreMetrics(
+        0,
+    );
+    pub const ACL_AICORE_PIPE_UTILIZATION: aclprofAicoreMetrics = aclprofAicoreMetrics(
+        1,
+    );
+    pub const ACL_AICORE_MEMORY_BANDWIDTH: aclprofAicoreMetrics = aclprofAicoreMetrics(
+        2,
+    );
+    pub const ACL_AICORE_L0B_AND_WIDTH: aclprofAicoreMetrics = aclprofAicoreMetrics(3);
+    pub const ACL_AICORE_RESOURCE_CONFLICT_RATIO: aclprofAicoreMetrics = aclprofAicoreMetrics(
+        4,
+    );
+    pub const ACL_AICORE_MEMORY_UB: aclprofAicoreMetrics = aclprofAicoreMetrics(5);
+    pub const ACL_AICORE_L2_CACHE: aclprofAicoreMetrics = aclprofAicoreMetrics(6);
+    pub const ACL_AICORE_PIPE_EXECUTE_UTILIZATION: aclprofAicoreMetrics = aclprofAicoreMetrics(
+        7,
+    );
+    pub const ACL_AICORE_MEMORY_ACCESS: aclprofAicoreMetrics = aclprofAicoreMetrics(8);
+    pub const ACL_AICORE_NONE: aclprofAicoreMetrics = aclprofAicoreMetrics(255);
+}
+#[repr(transparent)]
+#[derive(Debug, Copy, Clone, Hash, PartialEq, Eq)]
+pub struct aclprofAicoreMetrics(pub ::core::ffi::c_uint);
+#[repr(C)]
+#[derive(Debug)]
+pub struct aclprofConfig {
+    _unused: [u8; 0],
+}
+#[repr(C)]
+#[derive(Debug)]
+pub struct aclprofAicoreEvents {
+    _unused: [u8; 0],
+}
 pub struct Acl {
     __library: ::libloading::Library,
     pub aclInit: Result<
@@ -527,6 +807,10 @@ pub struct Acl {
         ::libloading::Error,
     >,
     pub aclFinalize: Result<unsafe extern "C" fn() -> aclError, ::libloading::Error>,
+    pub aclFinalizeReference: Result<
+        unsafe extern "C" fn(refCount: *mut u64) -> aclError,
+        ::libloading::Error,
+    >,
     pub aclGetRecentErrMsg: Result<
         unsafe extern "C" fn() -> *const ::core::ffi::c_char,
         ::libloading::Error,
@@ -550,6 +834,59 @@ pub struct Acl {
         ) -> aclError,
         ::libloading::Error,
     >,
+    pub aclsysGetVersionStr: Result<
+        unsafe extern "C" fn(
+            pkgName: *mut ::core::ffi::c_char,
+            versionStr: *mut ::core::ffi::c_char,
+        ) -> aclError,
+        ::libloading::Error,
+    >,
+    pub aclGetCannAttribute: Result<
+        unsafe extern "C" fn(cannAttr: aclCannAttr, value: *mut i32) -> aclError,
+        ::libloading::Error,
+    >,
+    pub aclGetCannAttributeList: Result<
+        unsafe extern "C" fn(
+            cannAttrList: *mut *const aclCannAttr,
+            num: *mut usize,
+        ) -> aclError,
+        ::libloading::Error,
+    >,
+    pub aclrtGetRunMode: Result<
+        unsafe extern "C" fn(runMode: *mut aclrtRunMode) -> aclError,
+        ::libloading::Error,
+    >,
+    pub aclrtGetLastError: Result<
+        unsafe extern "C" fn(level: aclrtLastErrLevel) -> aclError,
+        ::libloading::Error,
+    >,
+    pub aclrtPeekAtLastError: Result<
+        unsafe extern "C" fn(level: aclrtLastErrLevel) -> aclError,
+        ::libloading::Error,
+    >,
+    pub aclAppLog: Result<
+        unsafe extern "C" fn(
+            logLevel: aclLogLevel,
+            func: *const ::core::ffi::c_char,
+            file: *const ::core::ffi::c_char,
+            line: u32,
+            fmt: *const ::core::ffi::c_char,
+            ...
+        ),
+        ::libloading::Error,
+    >,
+    pub aclDataTypeSize: Result<
+        unsafe extern "C" fn(dataType: aclDataType) -> usize,
+        ::libloading::Error,
+    >,
+    pub aclFloat16ToFloat: Result<
+        unsafe extern "C" fn(value: aclFloat16) -> f32,
+        ::libloading::Error,
+    >,
+    pub aclFloatToFloat16: Result<
+        unsafe extern "C" fn(value: f32) -> aclFloat16,
+        ::libloading::Error,
+    >,
     pub aclGetDeviceCapability: Result<
         unsafe extern "C" fn(
             deviceId: u32,
@@ -566,12 +903,71 @@ pub struct Acl {
         ) -> aclError,
         ::libloading::Error,
     >,
+    pub aclrtSetSysParamOpt: Result<
+        unsafe extern "C" fn(opt: aclSysParamOpt, value: i64) -> aclError,
+        ::libloading::Error,
+    >,
+    pub aclrtGetSysParamOpt: Result<
+        unsafe extern "C" fn(opt: aclSysParamOpt, value: *mut i64) -> aclError,
+        ::libloading::Error,
+    >,
+    pub aclrtCtxSetSysParamOpt: Result<
+        unsafe extern "C" fn(opt: aclSysParamOpt, value: i64) -> aclError,
+        ::libloading::Error,
+    >,
+    pub aclrtCtxGetSysParamOpt: Result<
+        unsafe extern "C" fn(opt: aclSysParamOpt, value: *mut i64) -> aclError,
+        ::libloading::Error,
+    >,
+    pub aclSetCompileopt: Result<
+        unsafe extern "C" fn(
+            opt: aclCompileOpt,
+            value: *const ::core::ffi::c_char,
+        ) -> aclError,
+        ::libloading::Error,
+    >,
+    pub aclGetCompileopt: Result<
+        unsafe extern "C" fn(
+            opt: aclCompileOpt,
+            value: *mut ::core::ffi::c_char,
+            length: usize,
+        ) -> aclError,
+        ::libloading::Error,
+    >,
+    pub aclGetCompileoptSize: Result<
+        unsafe extern "C" fn(opt: aclCompileOpt) -> usize,
+        ::libloading::Error,
+    >,
+    pub aclrtSetDeviceSatMode: Result<
+        unsafe extern "C" fn(mode: aclrtFloatOverflowMode) -> aclError,
+        ::libloading::Error,
+    >,
+    pub aclrtGetDeviceSatMode: Result<
+        unsafe extern "C" fn(mode: *mut aclrtFloatOverflowMode) -> aclError,
+        ::libloading::Error,
+    >,
+    pub aclrtSetOpWaitTimeout: Result<
+        unsafe extern "C" fn(timeout: u32) -> aclError,
+        ::libloading::Error,
+    >,
+    pub aclrtSetOpExecuteTimeOut: Result<
+        unsafe extern "C" fn(timeout: u32) -> aclError,
+        ::libloading::Error,
+    >,
     pub aclrtSetDevice: Result<
         unsafe extern "C" fn(deviceId: i32) -> aclError,
         ::libloading::Error,
     >,
     pub aclrtResetDevice: Result<
         unsafe extern "C" fn(deviceId: i32) -> aclError,
+        ::libloading::Error,
+    >,
+    pub aclrtResetDeviceForce: Result<
+        unsafe extern "C" fn(deviceId: i32) -> aclError,
+        ::libloading::Error,
+    >,
+    pub aclrtSetTsDevice: Result<
+        unsafe extern "C" fn(tsId: aclrtTsId) -> aclError,
         ::libloading::Error,
     >,
     pub aclrtGetDevice: Result<
@@ -590,6 +986,38 @@ pub struct Acl {
         unsafe extern "C" fn(timeout: i32) -> aclError,
         ::libloading::Error,
     >,
+    pub aclrtDeviceTaskAbort: Result<
+        unsafe extern "C" fn(deviceId: i32, timeout: u32) -> aclError,
+        ::libloading::Error,
+    >,
+    pub aclrtDeviceCanAccessPeer: Result<
+        unsafe extern "C" fn(
+            canAccessPeer: *mut i32,
+            deviceId: i32,
+            peerDeviceId: i32,
+        ) -> aclError,
+        ::libloading::Error,
+    >,
+    pub aclrtDeviceEnablePeerAccess: Result<
+        unsafe extern "C" fn(peerDeviceId: i32, flags: u32) -> aclError,
+        ::libloading::Error,
+    >,
+    pub aclrtDeviceDisablePeerAccess: Result<
+        unsafe extern "C" fn(peerDeviceId: i32) -> aclError,
+        ::libloading::Error,
+    >,
+    pub aclrtDevicePeerAccessStatus: Result<
+        unsafe extern "C" fn(
+            deviceId: i32,
+            peerDeviceId: i32,
+            status: *mut i32,
+        ) -> aclError,
+        ::libloading::Error,
+    >,
+    pub aclrtDeviceGetBareTgid: Result<
+        unsafe extern "C" fn(pid: *mut i32) -> aclError,
+        ::libloading::Error,
+    >,
     pub aclrtCreateContext: Result<
         unsafe extern "C" fn(context: *mut aclrtContext, deviceId: i32) -> aclError,
         ::libloading::Error,
@@ -604,6 +1032,18 @@ pub struct Acl {
     >,
     pub aclrtGetCurrentContext: Result<
         unsafe extern "C" fn(context: *mut aclrtContext) -> aclError,
+        ::libloading::Error,
+    >,
+    pub aclrtCtxGetCurrentDefaultStream: Result<
+        unsafe extern "C" fn(stream: *mut aclrtStream) -> aclError,
+        ::libloading::Error,
+    >,
+    pub aclrtGetPrimaryCtxState: Result<
+        unsafe extern "C" fn(
+            deviceId: i32,
+            flags: *mut u32,
+            active: *mut i32,
+        ) -> aclError,
         ::libloading::Error,
     >,
     pub aclrtCreateStream: Result<
@@ -645,6 +1085,22 @@ pub struct Acl {
         unsafe extern "C" fn(stream: aclrtStream, timeout: i32) -> aclError,
         ::libloading::Error,
     >,
+    pub aclrtStreamGetId: Result<
+        unsafe extern "C" fn(stream: aclrtStream, streamId: *mut i32) -> aclError,
+        ::libloading::Error,
+    >,
+    pub aclrtStreamGetPriority: Result<
+        unsafe extern "C" fn(stream: aclrtStream, priority: *mut u32) -> aclError,
+        ::libloading::Error,
+    >,
+    pub aclrtStreamGetFlags: Result<
+        unsafe extern "C" fn(stream: aclrtStream, flags: *mut u32) -> aclError,
+        ::libloading::Error,
+    >,
+    pub aclrtSetStreamFailureMode: Result<
+        unsafe extern "C" fn(stream: aclrtStream, mode: u64) -> aclError,
+        ::libloading::Error,
+    >,
     pub aclrtCreateEvent: Result<
         unsafe extern "C" fn(event: *mut aclrtEvent) -> aclError,
         ::libloading::Error,
@@ -671,6 +1127,21 @@ pub struct Acl {
     >,
     pub aclrtStreamWaitEvent: Result<
         unsafe extern "C" fn(stream: aclrtStream, event: aclrtEvent) -> aclError,
+        ::libloading::Error,
+    >,
+    pub aclrtStreamWaitEventWithTimeout: Result<
+        unsafe extern "C" fn(
+            stream: aclrtStream,
+            event: aclrtEvent,
+            timeout: i32,
+        ) -> aclError,
+        ::libloading::Error,
+    >,
+    pub aclrtQueryEvent: Result<
+        unsafe extern "C" fn(
+            event: aclrtEvent,
+            status: *mut aclrtEventStatus,
+        ) -> aclError,
         ::libloading::Error,
     >,
     pub aclrtQueryEventStatus: Result<
@@ -782,6 +1253,83 @@ pub struct Acl {
         ) -> aclError,
         ::libloading::Error,
     >,
+    pub aclrtReduceAsync: Result<
+        unsafe extern "C" fn(
+            dst: *mut ::core::ffi::c_void,
+            src: *const ::core::ffi::c_void,
+            count: u64,
+            kind: aclrtReduceKind,
+            type_: aclDataType,
+            stream: aclrtStream,
+            reserve: *mut ::core::ffi::c_void,
+        ) -> aclError,
+        ::libloading::Error,
+    >,
+    pub aclrtReserveMemAddress: Result<
+        unsafe extern "C" fn(
+            virPtr: *mut *mut ::core::ffi::c_void,
+            size: usize,
+            alignment: usize,
+            expectPtr: *mut ::core::ffi::c_void,
+            flags: u64,
+        ) -> aclError,
+        ::libloading::Error,
+    >,
+    pub aclrtReleaseMemAddress: Result<
+        unsafe extern "C" fn(virPtr: *mut ::core::ffi::c_void) -> aclError,
+        ::libloading::Error,
+    >,
+    pub aclrtMallocPhysical: Result<
+        unsafe extern "C" fn(
+            handle: *mut aclrtDrvMemHandle,
+            size: usize,
+            prop: *const aclrtPhysicalMemProp,
+            flags: u64,
+        ) -> aclError,
+        ::libloading::Error,
+    >,
+    pub aclrtFreePhysical: Result<
+        unsafe extern "C" fn(handle: aclrtDrvMemHandle) -> aclError,
+        ::libloading::Error,
+    >,
+    pub aclrtMapMem: Result<
+        unsafe extern "C" fn(
+            virPtr: *mut ::core::ffi::c_void,
+            size: usize,
+            offset: usize,
+            handle: aclrtDrvMemHandle,
+            flags: u64,
+        ) -> aclError,
+        ::libloading::Error,
+    >,
+    pub aclrtUnmapMem: Result<
+        unsafe extern "C" fn(virPtr: *mut ::core::ffi::c_void) -> aclError,
+        ::libloading::Error,
+    >,
+    pub aclrtMemGetAllocationGranularity: Result<
+        unsafe extern "C" fn(
+            prop: *mut aclrtPhysicalMemProp,
+            option: aclrtMemGranularityOptions,
+            granularity: *mut usize,
+        ) -> aclError,
+        ::libloading::Error,
+    >,
+    pub aclrtSubscribeReport: Result<
+        unsafe extern "C" fn(threadId: u64, stream: aclrtStream) -> aclError,
+        ::libloading::Error,
+    >,
+    pub aclrtUnSubscribeReport: Result<
+        unsafe extern "C" fn(threadId: u64, stream: aclrtStream) -> aclError,
+        ::libloading::Error,
+    >,
+    pub aclrtProcessReport: Result<
+        unsafe extern "C" fn(timeout: i32) -> aclError,
+        ::libloading::Error,
+    >,
+    pub aclrtSetExceptionInfoCallback: Result<
+        unsafe extern "C" fn(callback: aclrtExceptionInfoCallback) -> aclError,
+        ::libloading::Error,
+    >,
     pub aclrtLaunchCallback: Result<
         unsafe extern "C" fn(
             fn_: aclrtCallback,
@@ -805,6 +1353,33 @@ pub struct Acl {
             options: *mut aclrtBinaryLoadOptions,
             binHandle: *mut aclrtBinHandle,
         ) -> aclError,
+        ::libloading::Error,
+    >,
+    pub aclrtBinaryLoadFromData: Result<
+        unsafe extern "C" fn(
+            data: *const ::core::ffi::c_void,
+            length: usize,
+            options: *const aclrtBinaryLoadOptions,
+            binHandle: *mut aclrtBinHandle,
+        ) -> aclError,
+        ::libloading::Error,
+    >,
+    pub aclrtCreateBinary: Result<
+        unsafe extern "C" fn(
+            data: *const ::core::ffi::c_void,
+            dataLen: usize,
+        ) -> aclrtBinary,
+        ::libloading::Error,
+    >,
+    pub aclrtBinaryLoad: Result<
+        unsafe extern "C" fn(
+            binary: aclrtBinary,
+            binHandle: *mut aclrtBinHandle,
+        ) -> aclError,
+        ::libloading::Error,
+    >,
+    pub aclrtDestroyBinary: Result<
+        unsafe extern "C" fn(binary: aclrtBinary) -> aclError,
         ::libloading::Error,
     >,
     pub aclrtBinaryGetFunction: Result<
@@ -855,6 +1430,15 @@ pub struct Acl {
         unsafe extern "C" fn(argsHandle: aclrtArgsHandle) -> aclError,
         ::libloading::Error,
     >,
+    pub aclrtKernelArgsParaUpdate: Result<
+        unsafe extern "C" fn(
+            argsHandle: aclrtArgsHandle,
+            paramHandle: aclrtParamHandle,
+            param: *mut ::core::ffi::c_void,
+            paramSize: usize,
+        ) -> aclError,
+        ::libloading::Error,
+    >,
     pub aclrtLaunchKernelWithConfig: Result<
         unsafe extern "C" fn(
             funcHandle: aclrtFuncHandle,
@@ -864,6 +1448,70 @@ pub struct Acl {
             argsHandle: aclrtArgsHandle,
             reserve: *mut ::core::ffi::c_void,
         ) -> aclError,
+        ::libloading::Error,
+    >,
+    pub aclrtLaunchKernel: Result<
+        unsafe extern "C" fn(
+            funcHandle: aclrtFuncHandle,
+            numBlocks: u32,
+            argsData: *const ::core::ffi::c_void,
+            argsSize: usize,
+            stream: aclrtStream,
+        ) -> aclError,
+        ::libloading::Error,
+    >,
+    pub aclrtLaunchKernelV2: Result<
+        unsafe extern "C" fn(
+            funcHandle: aclrtFuncHandle,
+            numBlocks: u32,
+            argsData: *const ::core::ffi::c_void,
+            argsSize: usize,
+            cfg: *mut aclrtLaunchKernelCfg,
+            stream: aclrtStream,
+        ) -> aclError,
+        ::libloading::Error,
+    >,
+    pub aclrtLaunchKernelWithHostArgs: Result<
+        unsafe extern "C" fn(
+            funcHandle: aclrtFuncHandle,
+            numBlocks: u32,
+            stream: aclrtStream,
+            cfg: *mut aclrtLaunchKernelCfg,
+            hostArgs: *mut ::core::ffi::c_void,
+            argsSize: usize,
+            placeHolderArray: *mut aclrtPlaceHolderInfo,
+            placeHolderNum: usize,
+        ) -> aclError,
+        ::libloading::Error,
+    >,
+    pub aclprofInit: Result<
+        unsafe extern "C" fn(
+            profilerResultPath: *const ::core::ffi::c_char,
+            length: usize,
+        ) -> aclError,
+        ::libloading::Error,
+    >,
+    pub aclprofFinalize: Result<unsafe extern "C" fn() -> aclError, ::libloading::Error>,
+    pub aclprofCreateConfig: Result<
+        unsafe extern "C" fn(
+            deviceIdList: *mut u32,
+            deviceNums: u32,
+            aicoreMetrics: aclprofAicoreMetrics,
+            aicoreEvents: *const aclprofAicoreEvents,
+            dataTypeConfig: u64,
+        ) -> *mut aclprofConfig,
+        ::libloading::Error,
+    >,
+    pub aclprofDestroyConfig: Result<
+        unsafe extern "C" fn(profilerConfig: *const aclprofConfig) -> aclError,
+        ::libloading::Error,
+    >,
+    pub aclprofStart: Result<
+        unsafe extern "C" fn(profilerConfig: *const aclprofConfig) -> aclError,
+        ::libloading::Error,
+    >,
+    pub aclprofStop: Result<
+        unsafe extern "C" fn(profilerConfig: *const aclprofConfig) -> aclError,
         ::libloading::Error,
     >,
 }
@@ -883,6 +1531,8 @@ impl Acl {
         let __library = library.into();
         let aclInit = unsafe { __library.get(b"aclInit\0") }.map(|sym| *sym);
         let aclFinalize = unsafe { __library.get(b"aclFinalize\0") }.map(|sym| *sym);
+        let aclFinalizeReference = unsafe { __library.get(b"aclFinalizeReference\0") }
+            .map(|sym| *sym);
         let aclGetRecentErrMsg = unsafe { __library.get(b"aclGetRecentErrMsg\0") }
             .map(|sym| *sym);
         let aclrtGetSocName = unsafe { __library.get(b"aclrtGetSocName\0") }
@@ -891,15 +1541,68 @@ impl Acl {
             .map(|sym| *sym);
         let aclsysGetCANNVersion = unsafe { __library.get(b"aclsysGetCANNVersion\0") }
             .map(|sym| *sym);
+        let aclsysGetVersionStr = unsafe { __library.get(b"aclsysGetVersionStr\0") }
+            .map(|sym| *sym);
+        let aclGetCannAttribute = unsafe { __library.get(b"aclGetCannAttribute\0") }
+            .map(|sym| *sym);
+        let aclGetCannAttributeList = unsafe {
+            __library.get(b"aclGetCannAttributeList\0")
+        }
+            .map(|sym| *sym);
+        let aclrtGetRunMode = unsafe { __library.get(b"aclrtGetRunMode\0") }
+            .map(|sym| *sym);
+        let aclrtGetLastError = unsafe { __library.get(b"aclrtGetLastError\0") }
+            .map(|sym| *sym);
+        let aclrtPeekAtLastError = unsafe { __library.get(b"aclrtPeekAtLastError\0") }
+            .map(|sym| *sym);
+        let aclAppLog = unsafe { __library.get(b"aclAppLog\0") }.map(|sym| *sym);
+        let aclDataTypeSize = unsafe { __library.get(b"aclDataTypeSize\0") }
+            .map(|sym| *sym);
+        let aclFloat16ToFloat = unsafe { __library.get(b"aclFloat16ToFloat\0") }
+            .map(|sym| *sym);
+        let aclFloatToFloat16 = unsafe { __library.get(b"aclFloatToFloat16\0") }
+            .map(|sym| *sym);
         let aclGetDeviceCapability = unsafe {
             __library.get(b"aclGetDeviceCapability\0")
         }
             .map(|sym| *sym);
         let aclrtGetDeviceInfo = unsafe { __library.get(b"aclrtGetDeviceInfo\0") }
             .map(|sym| *sym);
+        let aclrtSetSysParamOpt = unsafe { __library.get(b"aclrtSetSysParamOpt\0") }
+            .map(|sym| *sym);
+        let aclrtGetSysParamOpt = unsafe { __library.get(b"aclrtGetSysParamOpt\0") }
+            .map(|sym| *sym);
+        let aclrtCtxSetSysParamOpt = unsafe {
+            __library.get(b"aclrtCtxSetSysParamOpt\0")
+        }
+            .map(|sym| *sym);
+        let aclrtCtxGetSysParamOpt = unsafe {
+            __library.get(b"aclrtCtxGetSysParamOpt\0")
+        }
+            .map(|sym| *sym);
+        let aclSetCompileopt = unsafe { __library.get(b"aclSetCompileopt\0") }
+            .map(|sym| *sym);
+        let aclGetCompileopt = unsafe { __library.get(b"aclGetCompileopt\0") }
+            .map(|sym| *sym);
+        let aclGetCompileoptSize = unsafe { __library.get(b"aclGetCompileoptSize\0") }
+            .map(|sym| *sym);
+        let aclrtSetDeviceSatMode = unsafe { __library.get(b"aclrtSetDeviceSatMode\0") }
+            .map(|sym| *sym);
+        let aclrtGetDeviceSatMode = unsafe { __library.get(b"aclrtGetDeviceSatMode\0") }
+            .map(|sym| *sym);
+        let aclrtSetOpWaitTimeout = unsafe { __library.get(b"aclrtSetOpWaitTimeout\0") }
+            .map(|sym| *sym);
+        let aclrtSetOpExecuteTimeOut = unsafe {
+            __library.get(b"aclrtSetOpExecuteTimeOut\0")
+        }
+            .map(|sym| *sym);
         let aclrtSetDevice = unsafe { __library.get(b"aclrtSetDevice\0") }
             .map(|sym| *sym);
         let aclrtResetDevice = unsafe { __library.get(b"aclrtResetDevice\0") }
+            .map(|sym| *sym);
+        let aclrtResetDeviceForce = unsafe { __library.get(b"aclrtResetDeviceForce\0") }
+            .map(|sym| *sym);
+        let aclrtSetTsDevice = unsafe { __library.get(b"aclrtSetTsDevice\0") }
             .map(|sym| *sym);
         let aclrtGetDevice = unsafe { __library.get(b"aclrtGetDevice\0") }
             .map(|sym| *sym);
@@ -913,6 +1616,28 @@ impl Acl {
             __library.get(b"aclrtSynchronizeDeviceWithTimeout\0")
         }
             .map(|sym| *sym);
+        let aclrtDeviceTaskAbort = unsafe { __library.get(b"aclrtDeviceTaskAbort\0") }
+            .map(|sym| *sym);
+        let aclrtDeviceCanAccessPeer = unsafe {
+            __library.get(b"aclrtDeviceCanAccessPeer\0")
+        }
+            .map(|sym| *sym);
+        let aclrtDeviceEnablePeerAccess = unsafe {
+            __library.get(b"aclrtDeviceEnablePeerAccess\0")
+        }
+            .map(|sym| *sym);
+        let aclrtDeviceDisablePeerAccess = unsafe {
+            __library.get(b"aclrtDeviceDisablePeerAccess\0")
+        }
+            .map(|sym| *sym);
+        let aclrtDevicePeerAccessStatus = unsafe {
+            __library.get(b"aclrtDevicePeerAccessStatus\0")
+        }
+            .map(|sym| *sym);
+        let aclrtDeviceGetBareTgid = unsafe {
+            __library.get(b"aclrtDeviceGetBareTgid\0")
+        }
+            .map(|sym| *sym);
         let aclrtCreateContext = unsafe { __library.get(b"aclrtCreateContext\0") }
             .map(|sym| *sym);
         let aclrtDestroyContext = unsafe { __library.get(b"aclrtDestroyContext\0") }
@@ -923,6 +1648,14 @@ impl Acl {
             .map(|sym| *sym);
         let aclrtGetCurrentContext = unsafe {
             __library.get(b"aclrtGetCurrentContext\0")
+        }
+            .map(|sym| *sym);
+        let aclrtCtxGetCurrentDefaultStream = unsafe {
+            __library.get(b"aclrtCtxGetCurrentDefaultStream\0")
+        }
+            .map(|sym| *sym);
+        let aclrtGetPrimaryCtxState = unsafe {
+            __library.get(b"aclrtGetPrimaryCtxState\0")
         }
             .map(|sym| *sym);
         let aclrtCreateStream = unsafe { __library.get(b"aclrtCreateStream\0") }
@@ -949,6 +1682,18 @@ impl Acl {
             __library.get(b"aclrtSynchronizeStreamWithTimeout\0")
         }
             .map(|sym| *sym);
+        let aclrtStreamGetId = unsafe { __library.get(b"aclrtStreamGetId\0") }
+            .map(|sym| *sym);
+        let aclrtStreamGetPriority = unsafe {
+            __library.get(b"aclrtStreamGetPriority\0")
+        }
+            .map(|sym| *sym);
+        let aclrtStreamGetFlags = unsafe { __library.get(b"aclrtStreamGetFlags\0") }
+            .map(|sym| *sym);
+        let aclrtSetStreamFailureMode = unsafe {
+            __library.get(b"aclrtSetStreamFailureMode\0")
+        }
+            .map(|sym| *sym);
         let aclrtCreateEvent = unsafe { __library.get(b"aclrtCreateEvent\0") }
             .map(|sym| *sym);
         let aclrtCreateEventWithFlag = unsafe {
@@ -966,6 +1711,12 @@ impl Acl {
         let aclrtResetEvent = unsafe { __library.get(b"aclrtResetEvent\0") }
             .map(|sym| *sym);
         let aclrtStreamWaitEvent = unsafe { __library.get(b"aclrtStreamWaitEvent\0") }
+            .map(|sym| *sym);
+        let aclrtStreamWaitEventWithTimeout = unsafe {
+            __library.get(b"aclrtStreamWaitEventWithTimeout\0")
+        }
+            .map(|sym| *sym);
+        let aclrtQueryEvent = unsafe { __library.get(b"aclrtQueryEvent\0") }
             .map(|sym| *sym);
         let aclrtQueryEventStatus = unsafe { __library.get(b"aclrtQueryEventStatus\0") }
             .map(|sym| *sym);
@@ -996,6 +1747,38 @@ impl Acl {
             .map(|sym| *sym);
         let aclrtGetMemInfo = unsafe { __library.get(b"aclrtGetMemInfo\0") }
             .map(|sym| *sym);
+        let aclrtReduceAsync = unsafe { __library.get(b"aclrtReduceAsync\0") }
+            .map(|sym| *sym);
+        let aclrtReserveMemAddress = unsafe {
+            __library.get(b"aclrtReserveMemAddress\0")
+        }
+            .map(|sym| *sym);
+        let aclrtReleaseMemAddress = unsafe {
+            __library.get(b"aclrtReleaseMemAddress\0")
+        }
+            .map(|sym| *sym);
+        let aclrtMallocPhysical = unsafe { __library.get(b"aclrtMallocPhysical\0") }
+            .map(|sym| *sym);
+        let aclrtFreePhysical = unsafe { __library.get(b"aclrtFreePhysical\0") }
+            .map(|sym| *sym);
+        let aclrtMapMem = unsafe { __library.get(b"aclrtMapMem\0") }.map(|sym| *sym);
+        let aclrtUnmapMem = unsafe { __library.get(b"aclrtUnmapMem\0") }.map(|sym| *sym);
+        let aclrtMemGetAllocationGranularity = unsafe {
+            __library.get(b"aclrtMemGetAllocationGranularity\0")
+        }
+            .map(|sym| *sym);
+        let aclrtSubscribeReport = unsafe { __library.get(b"aclrtSubscribeReport\0") }
+            .map(|sym| *sym);
+        let aclrtUnSubscribeReport = unsafe {
+            __library.get(b"aclrtUnSubscribeReport\0")
+        }
+            .map(|sym| *sym);
+        let aclrtProcessReport = unsafe { __library.get(b"aclrtProcessReport\0") }
+            .map(|sym| *sym);
+        let aclrtSetExceptionInfoCallback = unsafe {
+            __library.get(b"aclrtSetExceptionInfoCallback\0")
+        }
+            .map(|sym| *sym);
         let aclrtLaunchCallback = unsafe { __library.get(b"aclrtLaunchCallback\0") }
             .map(|sym| *sym);
         let aclrtLaunchHostFunc = unsafe { __library.get(b"aclrtLaunchHostFunc\0") }
@@ -1003,6 +1786,16 @@ impl Acl {
         let aclrtBinaryLoadFromFile = unsafe {
             __library.get(b"aclrtBinaryLoadFromFile\0")
         }
+            .map(|sym| *sym);
+        let aclrtBinaryLoadFromData = unsafe {
+            __library.get(b"aclrtBinaryLoadFromData\0")
+        }
+            .map(|sym| *sym);
+        let aclrtCreateBinary = unsafe { __library.get(b"aclrtCreateBinary\0") }
+            .map(|sym| *sym);
+        let aclrtBinaryLoad = unsafe { __library.get(b"aclrtBinaryLoad\0") }
+            .map(|sym| *sym);
+        let aclrtDestroyBinary = unsafe { __library.get(b"aclrtDestroyBinary\0") }
             .map(|sym| *sym);
         let aclrtBinaryGetFunction = unsafe {
             __library.get(b"aclrtBinaryGetFunction\0")
@@ -1026,30 +1819,83 @@ impl Acl {
             __library.get(b"aclrtKernelArgsFinalize\0")
         }
             .map(|sym| *sym);
+        let aclrtKernelArgsParaUpdate = unsafe {
+            __library.get(b"aclrtKernelArgsParaUpdate\0")
+        }
+            .map(|sym| *sym);
         let aclrtLaunchKernelWithConfig = unsafe {
             __library.get(b"aclrtLaunchKernelWithConfig\0")
         }
             .map(|sym| *sym);
+        let aclrtLaunchKernel = unsafe { __library.get(b"aclrtLaunchKernel\0") }
+            .map(|sym| *sym);
+        let aclrtLaunchKernelV2 = unsafe { __library.get(b"aclrtLaunchKernelV2\0") }
+            .map(|sym| *sym);
+        let aclrtLaunchKernelWithHostArgs = unsafe {
+            __library.get(b"aclrtLaunchKernelWithHostArgs\0")
+        }
+            .map(|sym| *sym);
+        let aclprofInit = unsafe { __library.get(b"aclprofInit\0") }.map(|sym| *sym);
+        let aclprofFinalize = unsafe { __library.get(b"aclprofFinalize\0") }
+            .map(|sym| *sym);
+        let aclprofCreateConfig = unsafe { __library.get(b"aclprofCreateConfig\0") }
+            .map(|sym| *sym);
+        let aclprofDestroyConfig = unsafe { __library.get(b"aclprofDestroyConfig\0") }
+            .map(|sym| *sym);
+        let aclprofStart = unsafe { __library.get(b"aclprofStart\0") }.map(|sym| *sym);
+        let aclprofStop = unsafe { __library.get(b"aclprofStop\0") }.map(|sym| *sym);
         Ok(Acl {
             __library,
             aclInit,
             aclFinalize,
+            aclFinalizeReference,
             aclGetRecentErrMsg,
             aclrtGetSocName,
             aclrtGetVersion,
             aclsysGetCANNVersion,
+            aclsysGetVersionStr,
+            aclGetCannAttribute,
+            aclGetCannAttributeList,
+            aclrtGetRunMode,
+            aclrtGetLastError,
+            aclrtPeekAtLastError,
+            aclAppLog,
+            aclDataTypeSize,
+            aclFloat16ToFloat,
+            aclFloatToFloat16,
             aclGetDeviceCapability,
             aclrtGetDeviceInfo,
+            aclrtSetSysParamOpt,
+            aclrtGetSysParamOpt,
+            aclrtCtxSetSysParamOpt,
+            aclrtCtxGetSysParamOpt,
+            aclSetCompileopt,
+            aclGetCompileopt,
+            aclGetCompileoptSize,
+            aclrtSetDeviceSatMode,
+            aclrtGetDeviceSatMode,
+            aclrtSetOpWaitTimeout,
+            aclrtSetOpExecuteTimeOut,
             aclrtSetDevice,
             aclrtResetDevice,
+            aclrtResetDeviceForce,
+            aclrtSetTsDevice,
             aclrtGetDevice,
             aclrtGetDeviceCount,
             aclrtSynchronizeDevice,
             aclrtSynchronizeDeviceWithTimeout,
+            aclrtDeviceTaskAbort,
+            aclrtDeviceCanAccessPeer,
+            aclrtDeviceEnablePeerAccess,
+            aclrtDeviceDisablePeerAccess,
+            aclrtDevicePeerAccessStatus,
+            aclrtDeviceGetBareTgid,
             aclrtCreateContext,
             aclrtDestroyContext,
             aclrtSetCurrentContext,
             aclrtGetCurrentContext,
+            aclrtCtxGetCurrentDefaultStream,
+            aclrtGetPrimaryCtxState,
             aclrtCreateStream,
             aclrtCreateStreamWithConfig,
             aclrtDestroyStream,
@@ -1058,6 +1904,10 @@ impl Acl {
             aclrtStreamQuery,
             aclrtSynchronizeStream,
             aclrtSynchronizeStreamWithTimeout,
+            aclrtStreamGetId,
+            aclrtStreamGetPriority,
+            aclrtStreamGetFlags,
+            aclrtSetStreamFailureMode,
             aclrtCreateEvent,
             aclrtCreateEventWithFlag,
             aclrtCreateEventExWithFlag,
@@ -1065,6 +1915,8 @@ impl Acl {
             aclrtRecordEvent,
             aclrtResetEvent,
             aclrtStreamWaitEvent,
+            aclrtStreamWaitEventWithTimeout,
+            aclrtQueryEvent,
             aclrtQueryEventStatus,
             aclrtQueryEventWaitStatus,
             aclrtSynchronizeEvent,
@@ -1080,9 +1932,25 @@ impl Acl {
             aclrtMemset,
             aclrtMemsetAsync,
             aclrtGetMemInfo,
+            aclrtReduceAsync,
+            aclrtReserveMemAddress,
+            aclrtReleaseMemAddress,
+            aclrtMallocPhysical,
+            aclrtFreePhysical,
+            aclrtMapMem,
+            aclrtUnmapMem,
+            aclrtMemGetAllocationGranularity,
+            aclrtSubscribeReport,
+            aclrtUnSubscribeReport,
+            aclrtProcessReport,
+            aclrtSetExceptionInfoCallback,
             aclrtLaunchCallback,
             aclrtLaunchHostFunc,
             aclrtBinaryLoadFromFile,
+            aclrtBinaryLoadFromData,
+            aclrtCreateBinary,
+            aclrtBinaryLoad,
+            aclrtDestroyBinary,
             aclrtBinaryGetFunction,
             aclrtBinaryUnLoad,
             aclrtKernelArgsInit,
@@ -1090,7 +1958,17 @@ impl Acl {
             aclrtKernelArgsAppendPlaceHolder,
             aclrtKernelArgsGetPlaceHolderBuffer,
             aclrtKernelArgsFinalize,
+            aclrtKernelArgsParaUpdate,
             aclrtLaunchKernelWithConfig,
+            aclrtLaunchKernel,
+            aclrtLaunchKernelV2,
+            aclrtLaunchKernelWithHostArgs,
+            aclprofInit,
+            aclprofFinalize,
+            aclprofCreateConfig,
+            aclprofDestroyConfig,
+            aclprofStart,
+            aclprofStop,
         })
     }
     #[must_use]
@@ -1102,6 +1980,15 @@ impl Acl {
     #[must_use]
     pub unsafe fn aclFinalize(&self) -> aclError {
         unsafe { (self.aclFinalize.as_ref().expect("Expected function, got error."))() }
+    }
+    #[must_use]
+    pub unsafe fn aclFinalizeReference(&self, refCount: *mut u64) -> aclError {
+        unsafe {
+            (self
+                .aclFinalizeReference
+                .as_ref()
+                .expect("Expected function, got error."))(refCount)
+        }
     }
     pub unsafe fn aclGetRecentErrMsg(&self) -> *const ::core::ffi::c_char {
         unsafe {
@@ -1143,6 +2030,96 @@ impl Acl {
         }
     }
     #[must_use]
+    pub unsafe fn aclsysGetVersionStr(
+        &self,
+        pkgName: *mut ::core::ffi::c_char,
+        versionStr: *mut ::core::ffi::c_char,
+    ) -> aclError {
+        unsafe {
+            (self
+                .aclsysGetVersionStr
+                .as_ref()
+                .expect("Expected function, got error."))(pkgName, versionStr)
+        }
+    }
+    #[must_use]
+    pub unsafe fn aclGetCannAttribute(
+        &self,
+        cannAttr: aclCannAttr,
+        value: *mut i32,
+    ) -> aclError {
+        unsafe {
+            (self
+                .aclGetCannAttribute
+                .as_ref()
+                .expect("Expected function, got error."))(cannAttr, value)
+        }
+    }
+    #[must_use]
+    pub unsafe fn aclGetCannAttributeList(
+        &self,
+        cannAttrList: *mut *const aclCannAttr,
+        num: *mut usize,
+    ) -> aclError {
+        unsafe {
+            (self
+                .aclGetCannAttributeList
+                .as_ref()
+                .expect("Expected function, got error."))(cannAttrList, num)
+        }
+    }
+    #[must_use]
+    pub unsafe fn aclrtGetRunMode(&self, runMode: *mut aclrtRunMode) -> aclError {
+        unsafe {
+            (self
+                .aclrtGetRunMode
+                .as_ref()
+                .expect("Expected function, got error."))(runMode)
+        }
+    }
+    #[must_use]
+    pub unsafe fn aclrtGetLastError(&self, level: aclrtLastErrLevel) -> aclError {
+        unsafe {
+            (self
+                .aclrtGetLastError
+                .as_ref()
+                .expect("Expected function, got error."))(level)
+        }
+    }
+    #[must_use]
+    pub unsafe fn aclrtPeekAtLastError(&self, level: aclrtLastErrLevel) -> aclError {
+        unsafe {
+            (self
+                .aclrtPeekAtLastError
+                .as_ref()
+                .expect("Expected function, got error."))(level)
+        }
+    }
+    pub unsafe fn aclDataTypeSize(&self, dataType: aclDataType) -> usize {
+        unsafe {
+            (self
+                .aclDataTypeSize
+                .as_ref()
+                .expect("Expected function, got error."))(dataType)
+        }
+    }
+    pub unsafe fn aclFloat16ToFloat(&self, value: aclFloat16) -> f32 {
+        unsafe {
+            (self
+                .aclFloat16ToFloat
+                .as_ref()
+                .expect("Expected function, got error."))(value)
+        }
+    }
+    pub unsafe fn aclFloatToFloat16(&self, value: f32) -> aclFloat16 {
+        unsafe {
+            (self
+                .aclFloatToFloat16
+                .as_ref()
+                .expect("Expected function, got error."))(value)
+        }
+    }
+    #[must_use]
     pub unsafe fn aclGetDeviceCapability(
         &self,
         deviceId: u32,
@@ -1171,6 +2148,135 @@ impl Acl {
         }
     }
     #[must_use]
+    pub unsafe fn aclrtSetSysParamOpt(
+        &self,
+        opt: aclSysParamOpt,
+        value: i64,
+    ) -> aclError {
+        unsafe {
+            (self
+                .aclrtSetSysParamOpt
+                .as_ref()
+                .expect("Expected function, got error."))(opt, value)
+        }
+    }
+    #[must_use]
+    pub unsafe fn aclrtGetSysParamOpt(
+        &self,
+        opt: aclSysParamOpt,
+        value: *mut i64,
+    ) -> aclError {
+        unsafe {
+            (self
+                .aclrtGetSysParamOpt
+                .as_ref()
+                .expect("Expected function, got error."))(opt, value)
+        }
+    }
+    #[must_use]
+    pub unsafe fn aclrtCtxSetSysParamOpt(
+        &self,
+        opt: aclSysParamOpt,
+        value: i64,
+    ) -> aclError {
+        unsafe {
+            (self
+                .aclrtCtxSetSysParamOpt
+                .as_ref()
+                .expect("Expected function, got error."))(opt, value)
+        }
+    }
+    #[must_use]
+    pub unsafe fn aclrtCtxGetSysParamOpt(
+        &self,
+        opt: aclSysParamOpt,
+        value: *mut i64,
+    ) -> aclError {
+        unsafe {
+            (self
+                .aclrtCtxGetSysParamOpt
+                .as_ref()
+                .expect("Expected function, got error."))(opt, value)
+        }
+    }
+    #[must_use]
+    pub unsafe fn aclSetCompileopt(
+        &self,
+        opt: aclCompileOpt,
+        value: *const ::core::ffi::c_char,
+    ) -> aclError {
+        unsafe {
+            (self
+                .aclSetCompileopt
+                .as_ref()
+                .expect("Expected function, got error."))(opt, value)
+        }
+    }
+    #[must_use]
+    pub unsafe fn aclGetCompileopt(
+        &self,
+        opt: aclCompileOpt,
+        value: *mut ::core::ffi::c_char,
+        length: usize,
+    ) -> aclError {
+        unsafe {
+            (self
+                .aclGetCompileopt
+                .as_ref()
+                .expect("Expected function, got error."))(opt, value, length)
+        }
+    }
+    pub unsafe fn aclGetCompileoptSize(&self, opt: aclCompileOpt) -> usize {
+        unsafe {
+            (self
+                .aclGetCompileoptSize
+                .as_ref()
+                .expect("Expected function, got error."))(opt)
+        }
+    }
+    #[must_use]
+    pub unsafe fn aclrtSetDeviceSatMode(
+        &self,
+        mode: aclrtFloatOverflowMode,
+    ) -> aclError {
+        unsafe {
+            (self
+                .aclrtSetDeviceSatMode
+                .as_ref()
+                .expect("Expected function, got error."))(mode)
+        }
+    }
+    #[must_use]
+    pub unsafe fn aclrtGetDeviceSatMode(
+        &self,
+        mode: *mut aclrtFloatOverflowMode,
+    ) -> aclError {
+        unsafe {
+            (self
+                .aclrtGetDeviceSatMode
+                .as_ref()
+                .expect("Expected function, got error."))(mode)
+        }
+    }
+    #[must_use]
+    pub unsafe fn aclrtSetOpWaitTimeout(&self, timeout: u32) -> aclError {
+        unsafe {
+            (self
+                .aclrtSetOpWaitTimeout
+                .as_ref()
+                .expect("Expected function, got error."))(timeout)
+        }
+    }
+    #[must_use]
+    pub unsafe fn aclrtSetOpExecuteTimeOut(&self, timeout: u32) -> aclError {
+        unsafe {
+            (self
+                .aclrtSetOpExecuteTimeOut
+                .as_ref()
+                .expect("Expected function, got error."))(timeout)
+        }
+    }
+    #[must_use]
     pub unsafe fn aclrtSetDevice(&self, deviceId: i32) -> aclError {
         unsafe {
             (self
@@ -1186,6 +2292,24 @@ impl Acl {
                 .aclrtResetDevice
                 .as_ref()
                 .expect("Expected function, got error."))(deviceId)
+        }
+    }
+    #[must_use]
+    pub unsafe fn aclrtResetDeviceForce(&self, deviceId: i32) -> aclError {
+        unsafe {
+            (self
+                .aclrtResetDeviceForce
+                .as_ref()
+                .expect("Expected function, got error."))(deviceId)
+        }
+    }
+    #[must_use]
+    pub unsafe fn aclrtSetTsDevice(&self, tsId: aclrtTsId) -> aclError {
+        unsafe {
+            (self
+                .aclrtSetTsDevice
+                .as_ref()
+                .expect("Expected function, got error."))(tsId)
         }
     }
     #[must_use]
@@ -1222,6 +2346,76 @@ impl Acl {
                 .aclrtSynchronizeDeviceWithTimeout
                 .as_ref()
                 .expect("Expected function, got error."))(timeout)
+        }
+    }
+    #[must_use]
+    pub unsafe fn aclrtDeviceTaskAbort(&self, deviceId: i32, timeout: u32) -> aclError {
+        unsafe {
+            (self
+                .aclrtDeviceTaskAbort
+                .as_ref()
+                .expect("Expected function, got error."))(deviceId, timeout)
+        }
+    }
+    #[must_use]
+    pub unsafe fn aclrtDeviceCanAccessPeer(
+        &self,
+        canAccessPeer: *mut i32,
+        deviceId: i32,
+        peerDeviceId: i32,
+    ) -> aclError {
+        unsafe {
+            (self
+                .aclrtDeviceCanAccessPeer
+                .as_ref()
+                .expect(
+                    "Expected function, got error.",
+                ))(canAccessPeer, deviceId, peerDeviceId)
+        }
+    }
+    #[must_use]
+    pub unsafe fn aclrtDeviceEnablePeerAccess(
+        &self,
+        peerDeviceId: i32,
+        flags: u32,
+    ) -> aclError {
+        unsafe {
+            (self
+                .aclrtDeviceEnablePeerAccess
+                .as_ref()
+                .expect("Expected function, got error."))(peerDeviceId, flags)
+        }
+    }
+    #[must_use]
+    pub unsafe fn aclrtDeviceDisablePeerAccess(&self, peerDeviceId: i32) -> aclError {
+        unsafe {
+            (self
+                .aclrtDeviceDisablePeerAccess
+                .as_ref()
+                .expect("Expected function, got error."))(peerDeviceId)
+        }
+    }
+    #[must_use]
+    pub unsafe fn aclrtDevicePeerAccessStatus(
+        &self,
+        deviceId: i32,
+        peerDeviceId: i32,
+        status: *mut i32,
+    ) -> aclError {
+        unsafe {
+            (self
+                .aclrtDevicePeerAccessStatus
+                .as_ref()
+                .expect("Expected function, got error."))(deviceId, peerDeviceId, status)
+        }
+    }
+    #[must_use]
+    pub unsafe fn aclrtDeviceGetBareTgid(&self, pid: *mut i32) -> aclError {
+        unsafe {
+            (self
+                .aclrtDeviceGetBareTgid
+                .as_ref()
+                .expect("Expected function, got error."))(pid)
         }
     }
     #[must_use]
@@ -1262,6 +2456,32 @@ impl Acl {
                 .aclrtGetCurrentContext
                 .as_ref()
                 .expect("Expected function, got error."))(context)
+        }
+    }
+    #[must_use]
+    pub unsafe fn aclrtCtxGetCurrentDefaultStream(
+        &self,
+        stream: *mut aclrtStream,
+    ) -> aclError {
+        unsafe {
+            (self
+                .aclrtCtxGetCurrentDefaultStream
+                .as_ref()
+                .expect("Expected function, got error."))(stream)
+        }
+    }
+    #[must_use]
+    pub unsafe fn aclrtGetPrimaryCtxState(
+        &self,
+        deviceId: i32,
+        flags: *mut u32,
+        active: *mut i32,
+    ) -> aclError {
+        unsafe {
+            (self
+                .aclrtGetPrimaryCtxState
+                .as_ref()
+                .expect("Expected function, got error."))(deviceId, flags, active)
         }
     }
     #[must_use]
@@ -1350,6 +2570,58 @@ impl Acl {
         }
     }
     #[must_use]
+    pub unsafe fn aclrtStreamGetId(
+        &self,
+        stream: aclrtStream,
+        streamId: *mut i32,
+    ) -> aclError {
+        unsafe {
+            (self
+                .aclrtStreamGetId
+                .as_ref()
+                .expect("Expected function, got error."))(stream, streamId)
+        }
+    }
+    #[must_use]
+    pub unsafe fn aclrtStreamGetPriority(
+        &self,
+        stream: aclrtStream,
+        priority: *mut u32,
+    ) -> aclError {
+        unsafe {
+            (self
+                .aclrtStreamGetPriority
+                .as_ref()
+                .expect("Expected function, got error."))(stream, priority)
+        }
+    }
+    #[must_use]
+    pub unsafe fn aclrtStreamGetFlags(
+        &self,
+        stream: aclrtStream,
+        flags: *mut u32,
+    ) -> aclError {
+        unsafe {
+            (self
+                .aclrtStreamGetFlags
+                .as_ref()
+                .expect("Expected function, got error."))(stream, flags)
+        }
+    }
+    #[must_use]
+    pub unsafe fn aclrtSetStreamFailureMode(
+        &self,
+        stream: aclrtStream,
+        mode: u64,
+    ) -> aclError {
+        unsafe {
+            (self
+                .aclrtSetStreamFailureMode
+                .as_ref()
+                .expect("Expected function, got error."))(stream, mode)
+        }
+    }
+    #[must_use]
     pub unsafe fn aclrtCreateEvent(&self, event: *mut aclrtEvent) -> aclError {
         unsafe {
             (self
@@ -1430,6 +2702,33 @@ impl Acl {
                 .aclrtStreamWaitEvent
                 .as_ref()
                 .expect("Expected function, got error."))(stream, event)
+        }
+    }
+    #[must_use]
+    pub unsafe fn aclrtStreamWaitEventWithTimeout(
+        &self,
+        stream: aclrtStream,
+        event: aclrtEvent,
+        timeout: i32,
+    ) -> aclError {
+        unsafe {
+            (self
+                .aclrtStreamWaitEventWithTimeout
+                .as_ref()
+                .expect("Expected function, got error."))(stream, event, timeout)
+        }
+    }
+    #[must_use]
+    pub unsafe fn aclrtQueryEvent(
+        &self,
+        event: aclrtEvent,
+        status: *mut aclrtEventStatus,
+    ) -> aclError {
+        unsafe {
+            (self
+                .aclrtQueryEvent
+                .as_ref()
+                .expect("Expected function, got error."))(event, status)
         }
     }
     #[must_use]
@@ -1633,6 +2932,165 @@ impl Acl {
         }
     }
     #[must_use]
+    pub unsafe fn aclrtReduceAsync(
+        &self,
+        dst: *mut ::core::ffi::c_void,
+        src: *const ::core::ffi::c_void,
+        count: u64,
+        kind: aclrtReduceKind,
+        type_: aclDataType,
+        stream: aclrtStream,
+        reserve: *mut ::core::ffi::c_void,
+    ) -> aclError {
+        unsafe {
+            (self
+                .aclrtReduceAsync
+                .as_ref()
+                .expect(
+                    "Expected function, got error.",
+                ))(dst, src, count, kind, type_, stream, reserve)
+        }
+    }
+    #[must_use]
+    pub unsafe fn aclrtReserveMemAddress(
+        &self,
+        virPtr: *mut *mut ::core::ffi::c_void,
+        size: usize,
+        alignment: usize,
+        expectPtr: *mut ::core::ffi::c_void,
+        flags: u64,
+    ) -> aclError {
+        unsafe {
+            (self
+                .aclrtReserveMemAddress
+                .as_ref()
+                .expect(
+                    "Expected function, got error.",
+                ))(virPtr, size, alignment, expectPtr, flags)
+        }
+    }
+    #[must_use]
+    pub unsafe fn aclrtReleaseMemAddress(
+        &self,
+        virPtr: *mut ::core::ffi::c_void,
+    ) -> aclError {
+        unsafe {
+            (self
+                .aclrtReleaseMemAddress
+                .as_ref()
+                .expect("Expected function, got error."))(virPtr)
+        }
+    }
+    #[must_use]
+    pub unsafe fn aclrtMallocPhysical(
+        &self,
+        handle: *mut aclrtDrvMemHandle,
+        size: usize,
+        prop: *const aclrtPhysicalMemProp,
+        flags: u64,
+    ) -> aclError {
+        unsafe {
+            (self
+                .aclrtMallocPhysical
+                .as_ref()
+                .expect("Expected function, got error."))(handle, size, prop, flags)
+        }
+    }
+    #[must_use]
+    pub unsafe fn aclrtFreePhysical(&self, handle: aclrtDrvMemHandle) -> aclError {
+        unsafe {
+            (self
+                .aclrtFreePhysical
+                .as_ref()
+                .expect("Expected function, got error."))(handle)
+        }
+    }
+    #[must_use]
+    pub unsafe fn aclrtMapMem(
+        &self,
+        virPtr: *mut ::core::ffi::c_void,
+        size: usize,
+        offset: usize,
+        handle: aclrtDrvMemHandle,
+        flags: u64,
+    ) -> aclError {
+        unsafe {
+            (self
+                .aclrtMapMem
+                .as_ref()
+                .expect(
+                    "Expected function, got error.",
+                ))(virPtr, size, offset, handle, flags)
+        }
+    }
+    #[must_use]
+    pub unsafe fn aclrtUnmapMem(&self, virPtr: *mut ::core::ffi::c_void) -> aclError {
+        unsafe {
+            (self.aclrtUnmapMem.as_ref().expect("Expected function, got error."))(virPtr)
+        }
+    }
+    #[must_use]
+    pub unsafe fn aclrtMemGetAllocationGranularity(
+        &self,
+        prop: *mut aclrtPhysicalMemProp,
+        option: aclrtMemGranularityOptions,
+        granularity: *mut usize,
+    ) -> aclError {
+        unsafe {
+            (self
+                .aclrtMemGetAllocationGranularity
+                .as_ref()
+                .expect("Expected function, got error."))(prop, option, granularity)
+        }
+    }
+    #[must_use]
+    pub unsafe fn aclrtSubscribeReport(
+        &self,
+        threadId: u64,
+        stream: aclrtStream,
+    ) -> aclError {
+        unsafe {
+            (self
+                .aclrtSubscribeReport
+                .as_ref()
+                .expect("Expected function, got error."))(threadId, stream)
+        }
+    }
+    #[must_use]
+    pub unsafe fn aclrtUnSubscribeReport(
+        &self,
+        threadId: u64,
+        stream: aclrtStream,
+    ) -> aclError {
+        unsafe {
+            (self
+                .aclrtUnSubscribeReport
+                .as_ref()
+                .expect("Expected function, got error."))(threadId, stream)
+        }
+    }
+    #[must_use]
+    pub unsafe fn aclrtProcessReport(&self, timeout: i32) -> aclError {
+        unsafe {
+            (self
+                .aclrtProcessReport
+                .as_ref()
+                .expect("Expected function, got error."))(timeout)
+        }
+    }
+    #[must_use]
+    pub unsafe fn aclrtSetExceptionInfoCallback(
+        &self,
+        callback: aclrtExceptionInfoCallback,
+    ) -> aclError {
+        unsafe {
+            (self
+                .aclrtSetExceptionInfoCallback
+                .as_ref()
+                .expect("Expected function, got error."))(callback)
+        }
+    }
+    #[must_use]
     pub unsafe fn aclrtLaunchCallback(
         &self,
         fn_: aclrtCallback,
@@ -1675,6 +3133,57 @@ impl Acl {
                 .aclrtBinaryLoadFromFile
                 .as_ref()
                 .expect("Expected function, got error."))(binPath, options, binHandle)
+        }
+    }
+    #[must_use]
+    pub unsafe fn aclrtBinaryLoadFromData(
+        &self,
+        data: *const ::core::ffi::c_void,
+        length: usize,
+        options: *const aclrtBinaryLoadOptions,
+        binHandle: *mut aclrtBinHandle,
+    ) -> aclError {
+        unsafe {
+            (self
+                .aclrtBinaryLoadFromData
+                .as_ref()
+                .expect(
+                    "Expected function, got error.",
+                ))(data, length, options, binHandle)
+        }
+    }
+    pub unsafe fn aclrtCreateBinary(
+        &self,
+        data: *const ::core::ffi::c_void,
+        dataLen: usize,
+    ) -> aclrtBinary {
+        unsafe {
+            (self
+                .aclrtCreateBinary
+                .as_ref()
+                .expect("Expected function, got error."))(data, dataLen)
+        }
+    }
+    #[must_use]
+    pub unsafe fn aclrtBinaryLoad(
+        &self,
+        binary: aclrtBinary,
+        binHandle: *mut aclrtBinHandle,
+    ) -> aclError {
+        unsafe {
+            (self
+                .aclrtBinaryLoad
+                .as_ref()
+                .expect("Expected function, got error."))(binary, binHandle)
+        }
+    }
+    #[must_use]
+    pub unsafe fn aclrtDestroyBinary(&self, binary: aclrtBinary) -> aclError {
+        unsafe {
+            (self
+                .aclrtDestroyBinary
+                .as_ref()
+                .expect("Expected function, got error."))(binary)
         }
     }
     #[must_use]
@@ -1775,6 +3284,23 @@ impl Acl {
         }
     }
     #[must_use]
+    pub unsafe fn aclrtKernelArgsParaUpdate(
+        &self,
+        argsHandle: aclrtArgsHandle,
+        paramHandle: aclrtParamHandle,
+        param: *mut ::core::ffi::c_void,
+        paramSize: usize,
+    ) -> aclError {
+        unsafe {
+            (self
+                .aclrtKernelArgsParaUpdate
+                .as_ref()
+                .expect(
+                    "Expected function, got error.",
+                ))(argsHandle, paramHandle, param, paramSize)
+        }
+    }
+    #[must_use]
     pub unsafe fn aclrtLaunchKernelWithConfig(
         &self,
         funcHandle: aclrtFuncHandle,
@@ -1791,6 +3317,139 @@ impl Acl {
                 .expect(
                     "Expected function, got error.",
                 ))(funcHandle, numBlocks, stream, cfg, argsHandle, reserve)
+        }
+    }
+    #[must_use]
+    pub unsafe fn aclrtLaunchKernel(
+        &self,
+        funcHandle: aclrtFuncHandle,
+        numBlocks: u32,
+        argsData: *const ::core::ffi::c_void,
+        argsSize: usize,
+        stream: aclrtStream,
+    ) -> aclError {
+        unsafe {
+            (self
+                .aclrtLaunchKernel
+                .as_ref()
+                .expect(
+                    "Expected function, got error.",
+                ))(funcHandle, numBlocks, argsData, argsSize, stream)
+        }
+    }
+    #[must_use]
+    pub unsafe fn aclrtLaunchKernelV2(
+        &self,
+        funcHandle: aclrtFuncHandle,
+        numBlocks: u32,
+        argsData: *const ::core::ffi::c_void,
+        argsSize: usize,
+        cfg: *mut aclrtLaunchKernelCfg,
+        stream: aclrtStream,
+    ) -> aclError {
+        unsafe {
+            (self
+                .aclrtLaunchKernelV2
+                .as_ref()
+                .expect(
+                    "Expected function, got error.",
+                ))(funcHandle, numBlocks, argsData, argsSize, cfg, stream)
+        }
+    }
+    #[must_use]
+    pub unsafe fn aclrtLaunchKernelWithHostArgs(
+        &self,
+        funcHandle: aclrtFuncHandle,
+        numBlocks: u32,
+        stream: aclrtStream,
+        cfg: *mut aclrtLaunchKernelCfg,
+        hostArgs: *mut ::core::ffi::c_void,
+        argsSize: usize,
+        placeHolderArray: *mut aclrtPlaceHolderInfo,
+        placeHolderNum: usize,
+    ) -> aclError {
+        unsafe {
+            (self
+                .aclrtLaunchKernelWithHostArgs
+                .as_ref()
+                .expect(
+                    "Expected function, got error.",
+                ))(
+                funcHandle,
+                numBlocks,
+                stream,
+                cfg,
+                hostArgs,
+                argsSize,
+                placeHolderArray,
+                placeHolderNum,
+            )
+        }
+    }
+    #[must_use]
+    pub unsafe fn aclprofInit(
+        &self,
+        profilerResultPath: *const ::core::ffi::c_char,
+        length: usize,
+    ) -> aclError {
+        unsafe {
+            (self
+                .aclprofInit
+                .as_ref()
+                .expect("Expected function, got error."))(profilerResultPath, length)
+        }
+    }
+    #[must_use]
+    pub unsafe fn aclprofFinalize(&self) -> aclError {
+        unsafe {
+            (self.aclprofFinalize.as_ref().expect("Expected function, got error."))()
+        }
+    }
+    pub unsafe fn aclprofCreateConfig(
+        &self,
+        deviceIdList: *mut u32,
+        deviceNums: u32,
+        aicoreMetrics: aclprofAicoreMetrics,
+        aicoreEvents: *const aclprofAicoreEvents,
+        dataTypeConfig: u64,
+    ) -> *mut aclprofConfig {
+        unsafe {
+            (self
+                .aclprofCreateConfig
+                .as_ref()
+                .expect(
+                    "Expected function, got error.",
+                ))(deviceIdList, deviceNums, aicoreMetrics, aicoreEvents, dataTypeConfig)
+        }
+    }
+    #[must_use]
+    pub unsafe fn aclprofDestroyConfig(
+        &self,
+        profilerConfig: *const aclprofConfig,
+    ) -> aclError {
+        unsafe {
+            (self
+                .aclprofDestroyConfig
+                .as_ref()
+                .expect("Expected function, got error."))(profilerConfig)
+        }
+    }
+    #[must_use]
+    pub unsafe fn aclprofStart(&self, profilerConfig: *const aclprofConfig) -> aclError {
+        unsafe {
+            (self
+                .aclprofStart
+                .as_ref()
+                .expect("Expected function, got error."))(profilerConfig)
+        }
+    }
+    #[must_use]
+    pub unsafe fn aclprofStop(&self, profilerConfig: *const aclprofConfig) -> aclError {
+        unsafe {
+            (self
+                .aclprofStop
+                .as_ref()
+                .expect("Expected function, got error."))(profilerConfig)
         }
     }
 }

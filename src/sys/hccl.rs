@@ -112,6 +112,28 @@ const _: () = {
     ][::core::mem::offset_of!(HcclSendRecvItemDef, remoteRank) - 28usize];
 };
 pub type HcclSendRecvItem = HcclSendRecvItemDef;
+impl HcclConfig {
+    pub const HCCL_DETERMINISTIC: HcclConfig = HcclConfig(0);
+    pub const HCCL_CONFIG_RESERVED: HcclConfig = HcclConfig(1);
+}
+#[repr(transparent)]
+#[derive(Debug, Copy, Clone, Hash, PartialEq, Eq)]
+pub struct HcclConfig(pub ::core::ffi::c_uint);
+#[repr(C)]
+#[derive(Copy, Clone)]
+pub union HcclConfigValue {
+    pub value: i32,
+}
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    ["Size of HcclConfigValue"][::core::mem::size_of::<HcclConfigValue>() - 4usize];
+    [
+        "Alignment of HcclConfigValue",
+    ][::core::mem::align_of::<HcclConfigValue>() - 4usize];
+    [
+        "Offset of field: HcclConfigValue::value",
+    ][::core::mem::offset_of!(HcclConfigValue, value) - 0usize];
+};
 pub const HCCL_ROOT_INFO_BYTES: u32 = 4108;
 pub const COMM_NAME_MAX_LENGTH: u32 = 128;
 pub const UDI_MAX_LENGTH: u32 = 128;
@@ -327,8 +349,38 @@ pub struct Hccl {
         ) -> HcclResult,
         ::libloading::Error,
     >,
+    pub HcclCommInitAll: Result<
+        unsafe extern "C" fn(
+            ndev: u32,
+            devices: *mut i32,
+            comms: *mut HcclComm,
+        ) -> HcclResult,
+        ::libloading::Error,
+    >,
     pub HcclCommDestroy: Result<
         unsafe extern "C" fn(comm: HcclComm) -> HcclResult,
+        ::libloading::Error,
+    >,
+    pub HcclCommSuspend: Result<
+        unsafe extern "C" fn(comm: HcclComm) -> HcclResult,
+        ::libloading::Error,
+    >,
+    pub HcclCommResume: Result<
+        unsafe extern "C" fn(comm: HcclComm) -> HcclResult,
+        ::libloading::Error,
+    >,
+    pub HcclSetConfig: Result<
+        unsafe extern "C" fn(
+            config: HcclConfig,
+            configValue: HcclConfigValue,
+        ) -> HcclResult,
+        ::libloading::Error,
+    >,
+    pub HcclGetConfig: Result<
+        unsafe extern "C" fn(
+            config: HcclConfig,
+            configValue: *mut HcclConfigValue,
+        ) -> HcclResult,
         ::libloading::Error,
     >,
     pub HcclGetCommConfigCapability: Result<
@@ -393,6 +445,15 @@ pub struct Hccl {
         ) -> HcclResult,
         ::libloading::Error,
     >,
+    pub HcclGroupStart: Result<
+        unsafe extern "C" fn() -> HcclResult,
+        ::libloading::Error,
+    >,
+    pub HcclGroupEnd: Result<unsafe extern "C" fn() -> HcclResult, ::libloading::Error>,
+    pub HcclGroupStatusGet: Result<
+        unsafe extern "C" fn(inGroup: *mut bool) -> HcclResult,
+        ::libloading::Error,
+    >,
     pub HcclAllReduce: Result<
         unsafe extern "C" fn(
             sendBuf: *mut ::core::ffi::c_void,
@@ -452,6 +513,129 @@ pub struct Hccl {
         ) -> HcclResult,
         ::libloading::Error,
     >,
+    pub HcclScatter: Result<
+        unsafe extern "C" fn(
+            sendBuf: *mut ::core::ffi::c_void,
+            recvBuf: *mut ::core::ffi::c_void,
+            recvCount: u64,
+            dataType: HcclDataType,
+            root: u32,
+            comm: HcclComm,
+            stream: aclrtStream,
+        ) -> HcclResult,
+        ::libloading::Error,
+    >,
+    pub HcclAlltoAll: Result<
+        unsafe extern "C" fn(
+            sendBuf: *const ::core::ffi::c_void,
+            sendCount: u64,
+            sendType: HcclDataType,
+            recvBuf: *const ::core::ffi::c_void,
+            recvCount: u64,
+            recvType: HcclDataType,
+            comm: HcclComm,
+            stream: aclrtStream,
+        ) -> HcclResult,
+        ::libloading::Error,
+    >,
+    pub HcclAlltoAllV: Result<
+        unsafe extern "C" fn(
+            sendBuf: *const ::core::ffi::c_void,
+            sendCounts: *const ::core::ffi::c_void,
+            sdispls: *const ::core::ffi::c_void,
+            sendType: HcclDataType,
+            recvBuf: *const ::core::ffi::c_void,
+            recvCounts: *const ::core::ffi::c_void,
+            rdispls: *const ::core::ffi::c_void,
+            recvType: HcclDataType,
+            comm: HcclComm,
+            stream: aclrtStream,
+        ) -> HcclResult,
+        ::libloading::Error,
+    >,
+    pub HcclAlltoAllVC: Result<
+        unsafe extern "C" fn(
+            sendBuf: *const ::core::ffi::c_void,
+            sendCountMatrix: *const ::core::ffi::c_void,
+            sendType: HcclDataType,
+            recvBuf: *const ::core::ffi::c_void,
+            recvType: HcclDataType,
+            comm: HcclComm,
+            stream: aclrtStream,
+        ) -> HcclResult,
+        ::libloading::Error,
+    >,
+    pub HcclAllGatherV: Result<
+        unsafe extern "C" fn(
+            sendBuf: *mut ::core::ffi::c_void,
+            sendCount: u64,
+            recvBuf: *mut ::core::ffi::c_void,
+            recvCounts: *const ::core::ffi::c_void,
+            recvDispls: *const ::core::ffi::c_void,
+            dataType: HcclDataType,
+            comm: HcclComm,
+            stream: aclrtStream,
+        ) -> HcclResult,
+        ::libloading::Error,
+    >,
+    pub HcclReduceScatterV: Result<
+        unsafe extern "C" fn(
+            sendBuf: *mut ::core::ffi::c_void,
+            sendCounts: *const ::core::ffi::c_void,
+            sendDispls: *const ::core::ffi::c_void,
+            recvBuf: *mut ::core::ffi::c_void,
+            recvCount: u64,
+            dataType: HcclDataType,
+            op: HcclReduceOp,
+            comm: HcclComm,
+            stream: aclrtStream,
+        ) -> HcclResult,
+        ::libloading::Error,
+    >,
+    pub HcclCommSetMemoryRange: Result<
+        unsafe extern "C" fn(
+            comm: HcclComm,
+            baseVirPtr: *mut ::core::ffi::c_void,
+            size: usize,
+            alignment: usize,
+            flags: u64,
+        ) -> HcclResult,
+        ::libloading::Error,
+    >,
+    pub HcclCommUnsetMemoryRange: Result<
+        unsafe extern "C" fn(
+            comm: HcclComm,
+            baseVirPtr: *mut ::core::ffi::c_void,
+        ) -> HcclResult,
+        ::libloading::Error,
+    >,
+    pub HcclCommActivateCommMemory: Result<
+        unsafe extern "C" fn(
+            comm: HcclComm,
+            virPtr: *mut ::core::ffi::c_void,
+            size: usize,
+            offset: usize,
+            handle: aclrtDrvMemHandle,
+            flags: u64,
+        ) -> HcclResult,
+        ::libloading::Error,
+    >,
+    pub HcclCommDeactivateCommMemory: Result<
+        unsafe extern "C" fn(
+            comm: HcclComm,
+            virPtr: *mut ::core::ffi::c_void,
+        ) -> HcclResult,
+        ::libloading::Error,
+    >,
+    pub HcclCommWorkingDevNicSet: Result<
+        unsafe extern "C" fn(
+            comm: HcclComm,
+            ranks: *mut u32,
+            useBackup: *mut bool,
+            nRanks: u32,
+        ) -> HcclResult,
+        ::libloading::Error,
+    >,
 }
 impl Hccl {
     pub unsafe fn new<P>(path: P) -> Result<Self, ::libloading::Error>
@@ -487,8 +671,16 @@ impl Hccl {
             __library.get(b"HcclCreateSubCommConfig\0")
         }
             .map(|sym| *sym);
+        let HcclCommInitAll = unsafe { __library.get(b"HcclCommInitAll\0") }
+            .map(|sym| *sym);
         let HcclCommDestroy = unsafe { __library.get(b"HcclCommDestroy\0") }
             .map(|sym| *sym);
+        let HcclCommSuspend = unsafe { __library.get(b"HcclCommSuspend\0") }
+            .map(|sym| *sym);
+        let HcclCommResume = unsafe { __library.get(b"HcclCommResume\0") }
+            .map(|sym| *sym);
+        let HcclSetConfig = unsafe { __library.get(b"HcclSetConfig\0") }.map(|sym| *sym);
+        let HcclGetConfig = unsafe { __library.get(b"HcclGetConfig\0") }.map(|sym| *sym);
         let HcclGetCommConfigCapability = unsafe {
             __library.get(b"HcclGetCommConfigCapability\0")
         }
@@ -507,12 +699,46 @@ impl Hccl {
         let HcclRecv = unsafe { __library.get(b"HcclRecv\0") }.map(|sym| *sym);
         let HcclBatchSendRecv = unsafe { __library.get(b"HcclBatchSendRecv\0") }
             .map(|sym| *sym);
+        let HcclGroupStart = unsafe { __library.get(b"HcclGroupStart\0") }
+            .map(|sym| *sym);
+        let HcclGroupEnd = unsafe { __library.get(b"HcclGroupEnd\0") }.map(|sym| *sym);
+        let HcclGroupStatusGet = unsafe { __library.get(b"HcclGroupStatusGet\0") }
+            .map(|sym| *sym);
         let HcclAllReduce = unsafe { __library.get(b"HcclAllReduce\0") }.map(|sym| *sym);
         let HcclAllGather = unsafe { __library.get(b"HcclAllGather\0") }.map(|sym| *sym);
         let HcclReduceScatter = unsafe { __library.get(b"HcclReduceScatter\0") }
             .map(|sym| *sym);
         let HcclBroadcast = unsafe { __library.get(b"HcclBroadcast\0") }.map(|sym| *sym);
         let HcclReduce = unsafe { __library.get(b"HcclReduce\0") }.map(|sym| *sym);
+        let HcclScatter = unsafe { __library.get(b"HcclScatter\0") }.map(|sym| *sym);
+        let HcclAlltoAll = unsafe { __library.get(b"HcclAlltoAll\0") }.map(|sym| *sym);
+        let HcclAlltoAllV = unsafe { __library.get(b"HcclAlltoAllV\0") }.map(|sym| *sym);
+        let HcclAlltoAllVC = unsafe { __library.get(b"HcclAlltoAllVC\0") }
+            .map(|sym| *sym);
+        let HcclAllGatherV = unsafe { __library.get(b"HcclAllGatherV\0") }
+            .map(|sym| *sym);
+        let HcclReduceScatterV = unsafe { __library.get(b"HcclReduceScatterV\0") }
+            .map(|sym| *sym);
+        let HcclCommSetMemoryRange = unsafe {
+            __library.get(b"HcclCommSetMemoryRange\0")
+        }
+            .map(|sym| *sym);
+        let HcclCommUnsetMemoryRange = unsafe {
+            __library.get(b"HcclCommUnsetMemoryRange\0")
+        }
+            .map(|sym| *sym);
+        let HcclCommActivateCommMemory = unsafe {
+            __library.get(b"HcclCommActivateCommMemory\0")
+        }
+            .map(|sym| *sym);
+        let HcclCommDeactivateCommMemory = unsafe {
+            __library.get(b"HcclCommDeactivateCommMemory\0")
+        }
+            .map(|sym| *sym);
+        let HcclCommWorkingDevNicSet = unsafe {
+            __library.get(b"HcclCommWorkingDevNicSet\0")
+        }
+            .map(|sym| *sym);
         Ok(Hccl {
             __library,
             HcclGetRootInfo,
@@ -521,7 +747,12 @@ impl Hccl {
             HcclCommInitClusterInfo,
             HcclCommInitClusterInfoConfig,
             HcclCreateSubCommConfig,
+            HcclCommInitAll,
             HcclCommDestroy,
+            HcclCommSuspend,
+            HcclCommResume,
+            HcclSetConfig,
+            HcclGetConfig,
             HcclGetCommConfigCapability,
             HcclGetCommName,
             HcclGetRankSize,
@@ -532,11 +763,25 @@ impl Hccl {
             HcclSend,
             HcclRecv,
             HcclBatchSendRecv,
+            HcclGroupStart,
+            HcclGroupEnd,
+            HcclGroupStatusGet,
             HcclAllReduce,
             HcclAllGather,
             HcclReduceScatter,
             HcclBroadcast,
             HcclReduce,
+            HcclScatter,
+            HcclAlltoAll,
+            HcclAlltoAllV,
+            HcclAlltoAllVC,
+            HcclAllGatherV,
+            HcclReduceScatterV,
+            HcclCommSetMemoryRange,
+            HcclCommUnsetMemoryRange,
+            HcclCommActivateCommMemory,
+            HcclCommDeactivateCommMemory,
+            HcclCommWorkingDevNicSet,
         })
     }
     #[must_use]
@@ -633,9 +878,61 @@ impl Hccl {
         }
     }
     #[must_use]
+    pub unsafe fn HcclCommInitAll(
+        &self,
+        ndev: u32,
+        devices: *mut i32,
+        comms: *mut HcclComm,
+    ) -> HcclResult {
+        unsafe {
+            (self
+                .HcclCommInitAll
+                .as_ref()
+                .expect("Expected function, got error."))(ndev, devices, comms)
+        }
+    }
+    #[must_use]
     pub unsafe fn HcclCommDestroy(&self, comm: HcclComm) -> HcclResult {
         unsafe {
             (self.HcclCommDestroy.as_ref().expect("Expected function, got error."))(comm)
+        }
+    }
+    #[must_use]
+    pub unsafe fn HcclCommSuspend(&self, comm: HcclComm) -> HcclResult {
+        unsafe {
+            (self.HcclCommSuspend.as_ref().expect("Expected function, got error."))(comm)
+        }
+    }
+    #[must_use]
+    pub unsafe fn HcclCommResume(&self, comm: HcclComm) -> HcclResult {
+        unsafe {
+            (self.HcclCommResume.as_ref().expect("Expected function, got error."))(comm)
+        }
+    }
+    #[must_use]
+    pub unsafe fn HcclSetConfig(
+        &self,
+        config: HcclConfig,
+        configValue: HcclConfigValue,
+    ) -> HcclResult {
+        unsafe {
+            (self
+                .HcclSetConfig
+                .as_ref()
+                .expect("Expected function, got error."))(config, configValue)
+        }
+    }
+    #[must_use]
+    pub unsafe fn HcclGetConfig(
+        &self,
+        config: HcclConfig,
+        configValue: *mut HcclConfigValue,
+    ) -> HcclResult {
+        unsafe {
+            (self
+                .HcclGetConfig
+                .as_ref()
+                .expect("Expected function, got error."))(config, configValue)
         }
     }
     pub unsafe fn HcclGetCommConfigCapability(&self) -> u32 {
@@ -770,6 +1067,25 @@ impl Hccl {
         }
     }
     #[must_use]
+    pub unsafe fn HcclGroupStart(&self) -> HcclResult {
+        unsafe {
+            (self.HcclGroupStart.as_ref().expect("Expected function, got error."))()
+        }
+    }
+    #[must_use]
+    pub unsafe fn HcclGroupEnd(&self) -> HcclResult {
+        unsafe { (self.HcclGroupEnd.as_ref().expect("Expected function, got error."))() }
+    }
+    #[must_use]
+    pub unsafe fn HcclGroupStatusGet(&self, inGroup: *mut bool) -> HcclResult {
+        unsafe {
+            (self
+                .HcclGroupStatusGet
+                .as_ref()
+                .expect("Expected function, got error."))(inGroup)
+        }
+    }
+    #[must_use]
     pub unsafe fn HcclAllReduce(
         &self,
         sendBuf: *mut ::core::ffi::c_void,
@@ -866,6 +1182,250 @@ impl Hccl {
                 .expect(
                     "Expected function, got error.",
                 ))(sendBuf, recvBuf, count, dataType, op, root, comm, stream)
+        }
+    }
+    #[must_use]
+    pub unsafe fn HcclScatter(
+        &self,
+        sendBuf: *mut ::core::ffi::c_void,
+        recvBuf: *mut ::core::ffi::c_void,
+        recvCount: u64,
+        dataType: HcclDataType,
+        root: u32,
+        comm: HcclComm,
+        stream: aclrtStream,
+    ) -> HcclResult {
+        unsafe {
+            (self
+                .HcclScatter
+                .as_ref()
+                .expect(
+                    "Expected function, got error.",
+                ))(sendBuf, recvBuf, recvCount, dataType, root, comm, stream)
+        }
+    }
+    #[must_use]
+    pub unsafe fn HcclAlltoAll(
+        &self,
+        sendBuf: *const ::core::ffi::c_void,
+        sendCount: u64,
+        sendType: HcclDataType,
+        recvBuf: *const ::core::ffi::c_void,
+        recvCount: u64,
+        recvType: HcclDataType,
+        comm: HcclComm,
+        stream: aclrtStream,
+    ) -> HcclResult {
+        unsafe {
+            (self
+                .HcclAlltoAll
+                .as_ref()
+                .expect(
+                    "Expected function, got error.",
+                ))(
+                sendBuf,
+                sendCount,
+                sendType,
+                recvBuf,
+                recvCount,
+                recvType,
+                comm,
+                stream,
+            )
+        }
+    }
+    #[must_use]
+    pub unsafe fn HcclAlltoAllV(
+        &self,
+        sendBuf: *const ::core::ffi::c_void,
+        sendCounts: *const ::core::ffi::c_void,
+        sdispls: *const ::core::ffi::c_void,
+        sendType: HcclDataType,
+        recvBuf: *const ::core::ffi::c_void,
+        recvCounts: *const ::core::ffi::c_void,
+        rdispls: *const ::core::ffi::c_void,
+        recvType: HcclDataType,
+        comm: HcclComm,
+        stream: aclrtStream,
+    ) -> HcclResult {
+        unsafe {
+            (self
+                .HcclAlltoAllV
+                .as_ref()
+                .expect(
+                    "Expected function, got error.",
+                ))(
+                sendBuf,
+                sendCounts,
+                sdispls,
+                sendType,
+                recvBuf,
+                recvCounts,
+                rdispls,
+                recvType,
+                comm,
+                stream,
+            )
+        }
+    }
+    #[must_use]
+    pub unsafe fn HcclAlltoAllVC(
+        &self,
+        sendBuf: *const ::core::ffi::c_void,
+        sendCountMatrix: *const ::core::ffi::c_void,
+        sendType: HcclDataType,
+        recvBuf: *const ::core::ffi::c_void,
+        recvType: HcclDataType,
+        comm: HcclComm,
+        stream: aclrtStream,
+    ) -> HcclResult {
+        unsafe {
+            (self
+                .HcclAlltoAllVC
+                .as_ref()
+                .expect(
+                    "Expected function, got error.",
+                ))(sendBuf, sendCountMatrix, sendType, recvBuf, recvType, comm, stream)
+        }
+    }
+    #[must_use]
+    pub unsafe fn HcclAllGatherV(
+        &self,
+        sendBuf: *mut ::core::ffi::c_void,
+        sendCount: u64,
+        recvBuf: *mut ::core::ffi::c_void,
+        recvCounts: *const ::core::ffi::c_void,
+        recvDispls: *const ::core::ffi::c_void,
+        dataType: HcclDataType,
+        comm: HcclComm,
+        stream: aclrtStream,
+    ) -> HcclResult {
+        unsafe {
+            (self
+                .HcclAllGatherV
+                .as_ref()
+                .expect(
+                    "Expected function, got error.",
+                ))(
+                sendBuf,
+                sendCount,
+                recvBuf,
+                recvCounts,
+                recvDispls,
+                dataType,
+                comm,
+                stream,
+            )
+        }
+    }
+    #[must_use]
+    pub unsafe fn HcclReduceScatterV(
+        &self,
+        sendBuf: *mut ::core::ffi::c_void,
+        sendCounts: *const ::core::ffi::c_void,
+        sendDispls: *const ::core::ffi::c_void,
+        recvBuf: *mut ::core::ffi::c_void,
+        recvCount: u64,
+        dataType: HcclDataType,
+        op: HcclReduceOp,
+        comm: HcclComm,
+        stream: aclrtStream,
+    ) -> HcclResult {
+        unsafe {
+            (self
+                .HcclReduceScatterV
+                .as_ref()
+                .expect(
+                    "Expected function, got error.",
+                ))(
+                sendBuf,
+                sendCounts,
+                sendDispls,
+                recvBuf,
+                recvCount,
+                dataType,
+                op,
+                comm,
+                stream,
+            )
+        }
+    }
+    #[must_use]
+    pub unsafe fn HcclCommSetMemoryRange(
+        &self,
+        comm: HcclComm,
+        baseVirPtr: *mut ::core::ffi::c_void,
+        size: usize,
+        alignment: usize,
+        flags: u64,
+    ) -> HcclResult {
+        unsafe {
+            (self
+                .HcclCommSetMemoryRange
+                .as_ref()
+                .expect(
+                    "Expected function, got error.",
+                ))(comm, baseVirPtr, size, alignment, flags)
+        }
+    }
+    #[must_use]
+    pub unsafe fn HcclCommUnsetMemoryRange(
+        &self,
+        comm: HcclComm,
+        baseVirPtr: *mut ::core::ffi::c_void,
+    ) -> HcclResult {
+        unsafe {
+            (self
+                .HcclCommUnsetMemoryRange
+                .as_ref()
+                .expect("Expected function, got error."))(comm, baseVirPtr)
+        }
+    }
+    #[must_use]
+    pub unsafe fn HcclCommActivateCommMemory(
+        &self,
+        comm: HcclComm,
+        virPtr: *mut ::core::ffi::c_void,
+        size: usize,
+        offset: usize,
+        handle: aclrtDrvMemHandle,
+        flags: u64,
+    ) -> HcclResult {
+        unsafe {
+            (self
+                .HcclCommActivateCommMemory
+                .as_ref()
+                .expect(
+                    "Expected function, got error.",
+                ))(comm, virPtr, size, offset, handle, flags)
+        }
+    }
+    #[must_use]
+    pub unsafe fn HcclCommDeactivateCommMemory(
+        &self,
+        comm: HcclComm,
+        virPtr: *mut ::core::ffi::c_void,
+    ) -> HcclResult {
+        unsafe {
+            (self
+                .HcclCommDeactivateCommMemory
+                .as_ref()
+                .expect("Expected function, got error."))(comm, virPtr)
+        }
+    }
+    #[must_use]
+    pub unsafe fn HcclCommWorkingDevNicSet(
+        &self,
+        comm: HcclComm,
+        ranks: *mut u32,
+        useBackup: *mut bool,
+        nRanks: u32,
+    ) -> HcclResult {
+        unsafe {
+            (self
+                .HcclCommWorkingDevNicSet
+                .as_ref()
+                .expect("Expected function, got error."))(comm, ranks, useBackup, nRanks)
         }
     }
 }

@@ -121,9 +121,10 @@ inline std::string read_file(const std::string &path) {
     throw std::runtime_error("no file " + path);
 }
 
-// One server if the ranks are threads (each needs a device of its own), else servers of eight.
+// One server if the ranks are threads (each needs a device of its own), else servers of eight or HARNESS_PER_SERVER.
 inline std::string make_table(uint32_t ranks, bool processes) {
-    const uint32_t per_server = processes ? 8 : ranks;
+    const char *wanted = std::getenv("HARNESS_PER_SERVER");
+    const uint32_t per_server = !processes ? ranks : wanted != nullptr ? static_cast<uint32_t>(std::atoi(wanted)) : 8;
     const uint32_t servers = (ranks + per_server - 1) / per_server;
     std::string json = text("{\"version\":\"1.0\",\"server_count\":\"%u\",\"server_list\":[", servers);
     for (uint32_t rank = 0; rank < ranks; rank++) {
@@ -138,7 +139,9 @@ inline std::string make_table(uint32_t ranks, bool processes) {
 }
 
 inline int device_of(const Rank &rank) {
-    return static_cast<int>(rank.processes ? rank.rank % 8 : rank.rank);
+    const char *wanted = std::getenv("HARNESS_PER_SERVER");
+    const uint32_t per_server = wanted != nullptr ? static_cast<uint32_t>(std::atoi(wanted)) : 8;
+    return static_cast<int>(rank.processes ? rank.rank % per_server : rank.rank);
 }
 
 // A device, a stream and the world communicator of one rank.
@@ -263,6 +266,9 @@ inline bool run_case(const char *program, const Case &test) {
     }
     setenv("HARNESS_DIR", pattern, 1);
     setenv("HCCL_MOCK_JOB", pattern, 1);
+    // Ports that no other case of any test has at the same time.
+    static int cases = 0;
+    setenv("HCCL_IF_BASE_PORT", std::to_string(10000 + (getpid() * 7 + cases++) % 320 * 64).c_str(), 1);
     write_file(table_path(), make_table(test.ranks, test.kind == Ranks::Processes));
     const double begin = now();
     std::vector<pid_t> children;

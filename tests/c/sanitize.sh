@@ -14,14 +14,16 @@ compile -shared -fPIC csrc/mock/acl/*.cpp -Wl,-soname,libascendcl.so -o "$out/li
 compile -fvisibility=default -shared -fPIC tests/c/kernel_binary.cpp -o "$out/kernel_binary.so"
 wait $!
 compile -shared -fPIC csrc/mock/hccl/*.cpp -Wl,-soname,libhccl.so -o "$out/libhccl.so" -L"$out" -lascendcl
-for test in mock_collectives mock_faults mock_runtime; do
+gcc -std=c99 -O1 -g -fsanitize="$sanitizer" -pthread -Icsrc/cann tests/c/conform.c -o "$out/conform" -L"$out" -Wl,-rpath,"$out" -lascendcl
+tests="mock_collectives mock_faults mock_inject mock_network mock_order mock_runtime conform_acl conform_events conform_memory conform_hccl conform_exchange conform_tables"
+for test in $tests; do
     compile "tests/c/$test.cpp" -o "$out/$test" -L"$out" -Wl,-rpath,"$out" -lhccl -lascendcl
 done
 
 # A sanitizer's shadow takes a share of the address space: devices are smaller here.
 export ASCEND_MOCK_HBM_MB=1024 HARNESS_KERNEL=$out/kernel_binary.so HARNESS_SECONDS=300
 export UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 TSAN_OPTIONS=halt_on_error=1
-for test in mock_collectives mock_faults mock_runtime; do
+for test in conform $tests; do
     echo "--- $test under $sanitizer"
     "$out/$test"
 done

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::OnceLock;
 
 /// Where the build put the mock's libraries.
 const LIBRARIES: &str = env!("OUT_DIR");
@@ -12,13 +13,18 @@ fn source(name: &str) -> PathBuf {
         .join(name)
 }
 
-/// Compiles a file of `tests/c` with `flags` and returns the result.
-fn compile(name: &str, flags: &[&str]) -> PathBuf {
-    let output = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name.replace('.', "_"));
+/// Compiles a file of `tests/c` with `flags` to a file of the name `output`, and returns its path.
+fn compile(name: &str, output: &str, flags: &[&str]) -> PathBuf {
+    let output = Path::new(env!("CARGO_TARGET_TMPDIR")).join(output);
     let headers = Path::new(env!("CARGO_MANIFEST_DIR")).join("csrc/cann");
-    let compiler = std::env::var_os("CXX").unwrap_or_else(|| "c++".into());
+    let (variable, standard, language) = if name.ends_with(".c") {
+        ("CC", "cc", "-std=c99")
+    } else {
+        ("CXX", "c++", "-std=c++17")
+    };
+    let compiler = std::env::var_os(variable).unwrap_or_else(|| standard.into());
     let status = Command::new(&compiler)
-        .args(["-std=c++17", "-O1", "-Wall", "-Wextra", "-pthread", "-I"])
+        .args([language, "-O1", "-Wall", "-Wextra", "-pthread", "-I"])
         .arg(headers)
         .arg(source(name))
         .arg("-o")
@@ -30,23 +36,52 @@ fn compile(name: &str, flags: &[&str]) -> PathBuf {
     output
 }
 
+/// A kernel binary for the mock; several tests load the same.
+fn kernel_binary() -> &'static Path {
+    static BINARY: OnceLock<PathBuf> = OnceLock::new();
+    BINARY.get_or_init(|| {
+        compile(
+            "kernel_binary.cpp",
+            "kernel_binary.so",
+            &["-shared", "-fPIC"],
+        )
+    })
+}
+
 fn program(name: &str) -> PathBuf {
+    program_as(name, &name.replace('.', "_"))
+}
+
+/// The program under another name, for a test that runs beside one of the same source.
+fn program_as(name: &str, output: &str) -> PathBuf {
     let search = format!("-L{LIBRARIES}");
     let at_run_time = format!("-Wl,-rpath,{LIBRARIES}");
-    compile(name, &[&search, &at_run_time, "-lhccl", "-lascendcl"])
+    compile(
+        name,
+        output,
+        &[&search, &at_run_time, "-lhccl", "-lascendcl"],
+    )
 }
 
 /// The program says itself what failed; its exit code says whether something did.
 fn passes(program: &Path, environment: &[(&str, &Path)]) {
+    passes_with(program, &[], environment);
+}
+
+/// The same for the cases whose names hold one of `cases`.
+fn passes_with(program: &Path, cases: &[&str], environment: &[(&str, &Path)]) {
     let mut command = Command::new(program);
-    command.envs(environment.iter().copied());
     for variable in [
         "HCCL_CONNECT_TIMEOUT",
         "HCCL_EXEC_TIMEOUT",
+        "HCCL_IF_BASE_PORT",
+        "HCCL_MOCK_FAULT",
+        "HCCL_MOCK_NET",
         "ASCEND_MOCK_DEVICES",
     ] {
         command.env_remove(variable);
     }
+    command.args(cases).envs(environment.iter().copied());
     let output = command.output().unwrap();
     assert!(
         output.status.success(),
@@ -56,6 +91,52 @@ fn passes(program: &Path, environment: &[(&str, &Path)]) {
         String::from_utf8_lossy(&output.stdout),
         String::from_utf8_lossy(&output.stderr)
     );
+    let text = String::from_utf8_lossy(&output.stdout);
+    println!(
+        "{}: {}",
+        program.display(),
+        text.lines().last().unwrap_or_default()
+    );
+}
+
+/// Conformance cases, one named behaviour each; the program's last line counts them.
+fn conforms(name: &str) {
+    passes(&program(name), &[("HARNESS_KERNEL", kernel_binary())]);
+}
+
+#[test]
+fn plain_c_conforms() {
+    conforms("conform.c");
+}
+
+#[test]
+fn acl_conforms() {
+    conforms("conform_acl.cpp");
+}
+
+#[test]
+fn acl_events_callbacks_and_kernels_conform() {
+    conforms("conform_events.cpp");
+}
+
+#[test]
+fn acl_memory_conforms() {
+    conforms("conform_memory.cpp");
+}
+
+#[test]
+fn hccl_conforms() {
+    conforms("conform_hccl.cpp");
+}
+
+#[test]
+fn hccl_exchanges_conform() {
+    conforms("conform_exchange.cpp");
+}
+
+#[test]
+fn rank_tables_conform() {
+    conforms("conform_tables.cpp");
 }
 
 #[test]
@@ -69,7 +150,39 @@ fn faults_give_the_vendors_codes_and_end() {
 }
 
 #[test]
+fn servers_are_reached_by_shared_memory_or_tcp_and_strangers_are_refused() {
+    passes(&program("mock_network.cpp"), &[]);
+}
+
+/// The same cases as over shared memory, each rank its own process or all of them threads; 2 servers, then 4.
+#[test]
+fn collectives_over_tcp() {
+    let program = program_as("mock_collectives.cpp", "collectives_over_tcp");
+    let tcp = ("HCCL_MOCK_NET", Path::new("tcp"));
+    passes(&program, &[tcp]);
+    let four_each = ("HARNESS_PER_SERVER", Path::new("4"));
+    passes_with(&program, &["p16"], &[tcp, four_each]);
+}
+
+#[test]
+fn faults_over_tcp() {
+    let program = program_as("mock_faults.cpp", "faults_over_tcp");
+    passes(&program, &[("HCCL_MOCK_NET", Path::new("tcp"))]);
+}
+
+#[test]
+fn operations_have_one_order_per_communicator() {
+    passes(&program("mock_order.cpp"), &[]);
+}
+
+#[test]
+fn faults_on_demand_strike_where_they_are_asked_for() {
+    let kernel = ("HARNESS_KERNEL", kernel_binary());
+    passes(&program("mock_inject.cpp"), &[kernel]);
+}
+
+#[test]
 fn devices_streams_events_memory_and_kernels() {
-    let kernel = compile("kernel_binary.cpp", &["-shared", "-fPIC"]);
-    passes(&program("mock_runtime.cpp"), &[("HARNESS_KERNEL", &kernel)]);
+    let kernel = ("HARNESS_KERNEL", kernel_binary());
+    passes(&program("mock_runtime.cpp"), &[kernel]);
 }

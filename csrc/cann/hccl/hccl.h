@@ -101,6 +101,16 @@ typedef struct HcclSendRecvItemDef {
     uint32_t remoteRank;
 } HcclSendRecvItem;
 
+// Settings of the process. "HcclSetConfig"; the value is passed itself, not its address.
+typedef enum {
+    HCCL_DETERMINISTIC = 0,
+    HCCL_CONFIG_RESERVED
+} HcclConfig;
+
+union HcclConfigValue {
+    int32_t value;
+};
+
 // Lengths of the fixed fields, and the values that mean "not set, take the environment or the default".
 const uint32_t HCCL_ROOT_INFO_BYTES = 4108;
 const uint32_t COMM_NAME_MAX_LENGTH = 128;
@@ -177,7 +187,12 @@ HCCL_FUNC_VISIBILITY HcclResult HcclCommInitClusterInfoConfig(const char *cluste
 HCCL_FUNC_VISIBILITY HcclResult HcclCreateSubCommConfig(HcclComm *comm, uint32_t rankNum, uint32_t *rankIds,
                                                         uint64_t subCommId, uint32_t subCommRankId,
                                                         HcclCommConfig *config, HcclComm *subComm);
+HCCL_FUNC_VISIBILITY HcclResult HcclCommInitAll(uint32_t ndev, int32_t *devices, HcclComm *comms);
 HCCL_FUNC_VISIBILITY HcclResult HcclCommDestroy(HcclComm comm);
+HCCL_FUNC_VISIBILITY HcclResult HcclCommSuspend(HcclComm comm);
+HCCL_FUNC_VISIBILITY HcclResult HcclCommResume(HcclComm comm);
+HCCL_FUNC_VISIBILITY HcclResult HcclSetConfig(HcclConfig config, HcclConfigValue configValue);
+HCCL_FUNC_VISIBILITY HcclResult HcclGetConfig(HcclConfig config, HcclConfigValue *configValue);
 HCCL_FUNC_VISIBILITY uint32_t HcclGetCommConfigCapability(void);
 HCCL_FUNC_VISIBILITY HcclResult HcclGetCommName(HcclComm comm, char *commName);
 HCCL_FUNC_VISIBILITY HcclResult HcclGetRankSize(HcclComm comm, uint32_t *rankSize);
@@ -194,6 +209,11 @@ HCCL_FUNC_VISIBILITY HcclResult HcclRecv(void *recvBuf, uint64_t count, HcclData
 HCCL_FUNC_VISIBILITY HcclResult HcclBatchSendRecv(HcclSendRecvItem *sendRecvInfo, uint32_t itemNum, HcclComm comm,
                                                   aclrtStream stream);
 
+// Sends and receives between the two become one batch. "HcclGroupStart", 9.0.0.
+HCCL_FUNC_VISIBILITY HcclResult HcclGroupStart(void);
+HCCL_FUNC_VISIBILITY HcclResult HcclGroupEnd(void);
+HCCL_FUNC_VISIBILITY HcclResult HcclGroupStatusGet(bool *inGroup);
+
 // Collectives: "Collective communication". They enqueue and return; counts are elements.
 HCCL_FUNC_VISIBILITY HcclResult HcclAllReduce(void *sendBuf, void *recvBuf, uint64_t count, HcclDataType dataType,
                                               HcclReduceOp op, HcclComm comm, aclrtStream stream);
@@ -206,6 +226,36 @@ HCCL_FUNC_VISIBILITY HcclResult HcclBroadcast(void *buf, uint64_t count, HcclDat
                                               HcclComm comm, aclrtStream stream);
 HCCL_FUNC_VISIBILITY HcclResult HcclReduce(void *sendBuf, void *recvBuf, uint64_t count, HcclDataType dataType,
                                            HcclReduceOp op, uint32_t root, HcclComm comm, aclrtStream stream);
+HCCL_FUNC_VISIBILITY HcclResult HcclScatter(void *sendBuf, void *recvBuf, uint64_t recvCount, HcclDataType dataType,
+                                            uint32_t root, HcclComm comm, aclrtStream stream);
+HCCL_FUNC_VISIBILITY HcclResult HcclAlltoAll(const void *sendBuf, uint64_t sendCount, HcclDataType sendType,
+                                             const void *recvBuf, uint64_t recvCount, HcclDataType recvType,
+                                             HcclComm comm, aclrtStream stream);
+
+// Counts and displacements are arrays of uint64_t in host memory, one entry per rank, in elements.
+HCCL_FUNC_VISIBILITY HcclResult HcclAlltoAllV(const void *sendBuf, const void *sendCounts, const void *sdispls,
+                                              HcclDataType sendType, const void *recvBuf, const void *recvCounts,
+                                              const void *rdispls, HcclDataType recvType, HcclComm comm,
+                                              aclrtStream stream);
+HCCL_FUNC_VISIBILITY HcclResult HcclAlltoAllVC(const void *sendBuf, const void *sendCountMatrix,
+                                               HcclDataType sendType, const void *recvBuf, HcclDataType recvType,
+                                               HcclComm comm, aclrtStream stream);
+HCCL_FUNC_VISIBILITY HcclResult HcclAllGatherV(void *sendBuf, uint64_t sendCount, void *recvBuf,
+                                               const void *recvCounts, const void *recvDispls, HcclDataType dataType,
+                                               HcclComm comm, aclrtStream stream);
+HCCL_FUNC_VISIBILITY HcclResult HcclReduceScatterV(void *sendBuf, const void *sendCounts, const void *sendDispls,
+                                                   void *recvBuf, uint64_t recvCount, HcclDataType dataType,
+                                                   HcclReduceOp op, HcclComm comm, aclrtStream stream);
+
+// Memory that a communicator may use without copies, and the network cards that it uses.
+HCCL_FUNC_VISIBILITY HcclResult HcclCommSetMemoryRange(HcclComm comm, void *baseVirPtr, size_t size, size_t alignment,
+                                                       uint64_t flags);
+HCCL_FUNC_VISIBILITY HcclResult HcclCommUnsetMemoryRange(HcclComm comm, void *baseVirPtr);
+HCCL_FUNC_VISIBILITY HcclResult HcclCommActivateCommMemory(HcclComm comm, void *virPtr, size_t size, size_t offset,
+                                                           aclrtDrvMemHandle handle, uint64_t flags);
+HCCL_FUNC_VISIBILITY HcclResult HcclCommDeactivateCommMemory(HcclComm comm, void *virPtr);
+HCCL_FUNC_VISIBILITY HcclResult HcclCommWorkingDevNicSet(HcclComm comm, uint32_t *ranks, bool *useBackup,
+                                                         uint32_t nRanks);
 }
 
 // Fills in the header and the values that mean "not set". Not exported by any library: compiled into each caller.

@@ -15,6 +15,8 @@ constexpr uint64_t CONTROL_BYTES = 256ULL << 20;
 constexpr uint64_t CONTROL_ALIGNMENT = 4096;
 constexpr uint64_t MEMORY_ALIGNMENT = 512;
 constexpr uint64_t PAGE_BYTES = 4096;
+constexpr uint64_t RESERVATION_ALIGNMENT = 2ULL << 20;
+constexpr uint64_t RESERVABLE_TIMES = 3; // addresses that can be reserved, in device memories
 constexpr uint64_t LARGE_BYTES = 1ULL << 20; // an allocation from here on gives its pages back when it is freed
 
 struct Arenas {
@@ -29,6 +31,34 @@ Arenas &arenas() {
 }
 
 uint64_t round_up(uint64_t value, uint64_t unit) { return (value + unit - 1) / unit * unit; }
+
+uint64_t reservations_begin() { return round_up(CONTROL_BYTES + device_memory_bytes(), RESERVATION_ALIGNMENT); }
+
+// The file at an address that is a multiple of RESERVATION_ALIGNMENT: room for that is taken first.
+void *map_aligned(int file, uint64_t bytes) {
+    const uint64_t room = bytes + RESERVATION_ALIGNMENT;
+    void *taken = mmap(nullptr, room, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (taken == MAP_FAILED) {
+        return MAP_FAILED;
+    }
+    auto *begin = static_cast<char *>(taken);
+    const uint64_t skip = round_up(reinterpret_cast<uintptr_t>(begin), RESERVATION_ALIGNMENT) -
+                          reinterpret_cast<uintptr_t>(begin);
+    void *base =
+        mmap(begin + skip, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE | MAP_FIXED, file, 0);
+    if (base == MAP_FAILED) {
+        munmap(taken, room);
+        return MAP_FAILED;
+    }
+    if (skip > 0) {
+        munmap(begin, skip);
+    }
+    const uint64_t rest = RESERVATION_ALIGNMENT - skip;
+    if (rest > 0) {
+        munmap(begin + skip + round_up(bytes, PAGE_BYTES), rest);
+    }
+    return base;
+}
 
 } // namespace
 
@@ -95,22 +125,35 @@ bool FirstFit::find(uint64_t offset, uint64_t *begin, uint64_t *bytes) const {
     return true;
 }
 
+bool FirstFit::find_reserved(uint64_t offset, uint64_t *begin, uint64_t *bytes) const {
+    auto range = used_.upper_bound(offset);
+    if (range == used_.begin()) {
+        return false;
+    }
+    --range;
+    *begin = range->first;
+    *bytes = range->second.reserved;
+    return offset - range->first < range->second.reserved;
+}
+
 Arena::Arena(int device)
     : device_(device), control_(0, CONTROL_BYTES, CONTROL_ALIGNMENT),
-      memory_(CONTROL_BYTES, CONTROL_BYTES + device_memory_bytes(), MEMORY_ALIGNMENT) {
-    view_.bytes = CONTROL_BYTES + device_memory_bytes();
+      memory_(CONTROL_BYTES, CONTROL_BYTES + device_memory_bytes(), MEMORY_ALIGNMENT),
+      reserved_(reservations_begin(), reservations_begin() + RESERVABLE_TIMES * device_memory_bytes(),
+                RESERVATION_ALIGNMENT) {
+    view_.bytes = reservations_begin() + RESERVABLE_TIMES * device_memory_bytes();
     Descriptor file(memfd_create("ascend-mock-memory", MFD_CLOEXEC));
     if (!file || ftruncate(file.get(), static_cast<off_t>(view_.bytes)) != 0) {
         fail(ACL_ERROR_RT_MEMORY_ALLOCATION, "device %d: no memory file (%s)", device, std::strerror(errno));
     }
-    void *base = mmap(nullptr, view_.bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, file.get(), 0);
+    void *base = map_aligned(file.get(), view_.bytes);
     if (base == MAP_FAILED) {
         fail(ACL_ERROR_RT_MEMORY_ALLOCATION,
              "device %d: no address space for %llu MB (%s); ASCEND_MOCK_HBM_MB makes device memory smaller", device,
              static_cast<unsigned long long>(view_.bytes >> 20), std::strerror(errno));
     }
     madvise(base, view_.bytes, MADV_DONTDUMP);
-    madvise(static_cast<char *>(base) + CONTROL_BYTES, view_.bytes - CONTROL_BYTES, MADV_HUGEPAGE);
+    madvise(static_cast<char *>(base) + CONTROL_BYTES, device_memory_bytes(), MADV_HUGEPAGE);
     if (getrandom(view_.identity, sizeof(view_.identity), 0) != static_cast<ssize_t>(sizeof(view_.identity))) {
         fail(ACL_ERROR_RT_INTERNAL_ERROR, "%s", system_error("getrandom").c_str());
     }
@@ -154,7 +197,11 @@ bool Arena::find(const void *address, Region *region) const {
     uint64_t bytes = 0;
     std::lock_guard<std::mutex> lock(mutex_);
     if (!memory_.find(offset, &begin, &bytes)) {
-        return false;
+        if (!find_mapped(offset, &bytes)) {
+            return false;
+        }
+        *region = {device_, offset, bytes};
+        return true;
     }
     *region = {device_, offset, begin + bytes - offset};
     return true;
@@ -163,7 +210,7 @@ bool Arena::find(const void *address, Region *region) const {
 void Arena::memory_info(size_t *free, size_t *total) const {
     std::lock_guard<std::mutex> lock(mutex_);
     *free = memory_.free_bytes();
-    *total = view_.bytes - CONTROL_BYTES;
+    *total = device_memory_bytes();
 }
 
 uint64_t Arena::control_allocate(uint64_t bytes) {

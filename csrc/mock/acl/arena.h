@@ -1,12 +1,16 @@
 // Device memory: one memory file per device and process, which other ranks map.
 //
-// The file starts with a control area, where communicators keep what ranks tell each other; device memory follows.
+// The file starts with a control area, where communicators keep what ranks tell each other; device memory follows, and
+// then the addresses that a client may reserve and put physical memory behind. These lie in the file too, so that other
+// ranks reach memory there as they reach any other: physical memory that is mapped has its content there, and in a place
+// of its own in device memory while it is not.
 // It is sparse: only pages that were touched cost anything, and it vanishes with the last process that maps it.
 
 #ifndef ASCEND_MOCK_ACL_ARENA_H
 #define ASCEND_MOCK_ACL_ARENA_H
 
 #include <map>
+#include <memory>
 #include <mutex>
 
 #include "failure.h"
@@ -22,6 +26,8 @@ public:
     uint64_t release(uint64_t offset);
     // The range in use that holds `offset`; false if it is free.
     bool find(uint64_t offset, uint64_t *begin, uint64_t *bytes) const;
+    // The reservation as a whole, rounding included.
+    bool find_reserved(uint64_t offset, uint64_t *begin, uint64_t *bytes) const;
     uint64_t free_bytes() const { return free_bytes_; }
 
 private:
@@ -33,6 +39,16 @@ private:
     };
     std::map<uint64_t, uint64_t> free_; // begin -> length
     std::map<uint64_t, Used> used_;     // begin -> lengths
+};
+
+// Memory that has no address of its own.
+struct Physical {
+    int device = -1;
+    uint64_t bytes = 0;
+    uint64_t home = 0;    // where in device memory it is accounted for, and its content while it is not mapped
+    bool written = false; // it was mapped before: there is content at home
+    bool mapped = false;
+    bool freed = false;   // ends with its mapping
 };
 
 class Arena {
@@ -47,14 +63,29 @@ public:
     const ArenaView &view() const { return view_; }
     bool holds(const void *address) const;
 
+    // Addresses without memory; nullptr if there are not so many.
+    void *reserve(uint64_t bytes);
+    void unreserve(void *address);
+    bool in_reservation(const void *address, uint64_t bytes) const;
+    std::shared_ptr<Physical> allocate_physical(uint64_t bytes); // nullptr if memory is exhausted
+    void free_physical(Physical &memory);
+    void map(void *address, std::shared_ptr<Physical> memory);
+    void unmap(void *address);
+
 private:
     void give_pages_back(uint64_t offset, uint64_t bytes);
+    bool find_mapped(uint64_t offset, uint64_t *bytes) const;
+    uint64_t offset_of(const void *address) const {
+        return static_cast<uint64_t>(static_cast<const char *>(address) - view_.base);
+    }
 
     int device_;
     ArenaView view_;
     mutable std::mutex mutex_;
     FirstFit control_;
     FirstFit memory_;
+    FirstFit reserved_;
+    std::map<uint64_t, std::shared_ptr<Physical>> mapped_; // by offset
 };
 
 // The arena of a device, made at the first use.

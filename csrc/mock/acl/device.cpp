@@ -5,6 +5,7 @@
 #include <array>
 #include <atomic>
 #include <mutex>
+#include <set>
 #include <vector>
 
 #include <pthread.h>
@@ -32,6 +33,7 @@ struct Devices {
     std::array<Context, MAX_DEVICES> primary;
     std::array<int, MAX_DEVICES> users{}; // set minus reset
     std::vector<Context *> created;
+    std::set<std::pair<int, int>> peers; // (device, peer) with access enabled
 };
 
 Devices &devices() {
@@ -193,6 +195,87 @@ aclError aclrtResetDevice(int32_t deviceId) {
         if (users > 0 && --users == 0) {
             all.primary[static_cast<size_t>(deviceId)].alive = false;
         }
+    });
+}
+
+// Whatever the count says.
+aclError aclrtResetDeviceForce(int32_t deviceId) {
+    return guarded("aclrtResetDeviceForce", [&] {
+        check_device(deviceId);
+        Devices &all = devices();
+        std::lock_guard<std::mutex> lock(all.mutex);
+        all.users[static_cast<size_t>(deviceId)] = 0;
+        all.primary[static_cast<size_t>(deviceId)].alive = false;
+    });
+}
+
+aclError aclrtSetTsDevice(aclrtTsId tsId) {
+    return guarded("aclrtSetTsDevice", [&] {
+        if (tsId != ACL_TS_ID_AICORE && tsId != ACL_TS_ID_AIVECTOR) {
+            fail(ACL_ERROR_INVALID_PARAM, "no scheduler has number %d", static_cast<int>(tsId));
+        }
+    });
+}
+
+// `flags` is reserved and may be NULL.
+aclError aclrtGetPrimaryCtxState(int32_t deviceId, uint32_t *flags, int32_t *active) {
+    return guarded("aclrtGetPrimaryCtxState", [&] {
+        require(active, "active");
+        check_device(deviceId);
+        *active = devices().primary[static_cast<size_t>(deviceId)].alive ? 1 : 0;
+        if (flags != nullptr) {
+            *flags = 0;
+        }
+    });
+}
+
+aclError aclrtDeviceCanAccessPeer(int32_t *canAccessPeer, int32_t deviceId, int32_t peerDeviceId) {
+    return guarded("aclrtDeviceCanAccessPeer", [&] {
+        require(canAccessPeer, "canAccessPeer");
+        check_device(deviceId);
+        check_device(peerDeviceId);
+        *canAccessPeer = deviceId != peerDeviceId ? 1 : 0;
+    });
+}
+
+aclError aclrtDeviceEnablePeerAccess(int32_t peerDeviceId, uint32_t flags) {
+    return guarded("aclrtDeviceEnablePeerAccess", [&] {
+        const int device = require_device();
+        check_device(peerDeviceId);
+        if (flags != 0 || peerDeviceId == device) {
+            fail(ACL_ERROR_RT_PARAM_INVALID, "flags must be 0 and the peer another device than %d", device);
+        }
+        std::lock_guard<std::mutex> lock(devices().mutex);
+        devices().peers.insert({device, peerDeviceId});
+    });
+}
+
+aclError aclrtDeviceDisablePeerAccess(int32_t peerDeviceId) {
+    return guarded("aclrtDeviceDisablePeerAccess", [&] {
+        const int device = require_device();
+        check_device(peerDeviceId);
+        std::lock_guard<std::mutex> lock(devices().mutex);
+        if (devices().peers.erase({device, peerDeviceId}) == 0) {
+            fail(ACL_ERROR_RT_PARAM_INVALID, "device %d has no access to device %d", device, peerDeviceId);
+        }
+    });
+}
+
+aclError aclrtDevicePeerAccessStatus(int32_t deviceId, int32_t peerDeviceId, int32_t *status) {
+    return guarded("aclrtDevicePeerAccessStatus", [&] {
+        require(status, "status");
+        check_device(deviceId);
+        check_device(peerDeviceId);
+        std::lock_guard<std::mutex> lock(devices().mutex);
+        *status = static_cast<int32_t>(devices().peers.count({deviceId, peerDeviceId}));
+    });
+}
+
+// The process as the machine knows it, outside of any container's numbering.
+aclError aclrtDeviceGetBareTgid(int32_t *pid) {
+    return guarded("aclrtDeviceGetBareTgid", [&] {
+        require(pid, "pid");
+        *pid = static_cast<int32_t>(getpid());
     });
 }
 

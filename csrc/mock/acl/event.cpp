@@ -6,8 +6,10 @@
 #include <mutex>
 
 #include "device.h"
+#include "order.h"
 #include "registry.h"
 #include "stream.h"
+#include "system.h"
 
 namespace mock {
 namespace {
@@ -39,6 +41,7 @@ public:
         std::unique_lock<std::mutex> lock(mutex_);
         changed_.wait(lock, [this] { return done_; });
     }
+    Before before; // what whoever waits for it comes after; set before others see the mark
 
 private:
     mutable std::mutex mutex_;
@@ -104,10 +107,20 @@ void refuse_extended(const Event &event) {
     }
 }
 
-Outcome wait_for_mark(Mark &mark, const Cancelled &cancelled) {
-    while (!mark.wait(std::chrono::milliseconds(100))) {
+// `limit` counts from the moment that the wait is the stream's turn; 0 is none.
+Outcome wait_for_mark(Mark &mark, const Cancelled &cancelled, std::chrono::milliseconds limit) {
+    const auto start = Clock::now();
+    auto slice = std::chrono::milliseconds(100);
+    if (limit.count() > 0 && limit < slice) {
+        slice = limit;
+    }
+    while (!mark.wait(slice)) {
         if (cancelled) {
             return {ACL_ERROR_RT_STREAM_ABORT, "a wait for an event was aborted"};
+        }
+        if (limit.count() > 0 && Clock::now() - start >= limit) {
+            return {ACL_ERROR_RT_WAIT_TIMEOUT, format("a wait for an event: it did not complete in %lld ms",
+                                                      static_cast<long long>(limit.count()))};
         }
     }
     return {};
@@ -124,6 +137,26 @@ public:
 private:
     std::shared_ptr<Event> event_;
 };
+
+void queue_wait(aclrtStream stream, aclrtEvent event, std::chrono::milliseconds limit) {
+    const std::shared_ptr<Event> found = find_event(event);
+    const std::shared_ptr<Stream> queue = usable_stream(stream);
+    if (!found->waitable()) {
+        fail(ACL_ERROR_RT_FEATURE_NOT_SUPPORT, "the event was created without ACL_EVENT_SYNC");
+    }
+    std::shared_ptr<Mark> mark = found->latest();
+    if (mark == nullptr) {
+        return;
+    }
+    order_wait(queue->number(), mark->before);
+    if (mark->done()) {
+        return;
+    }
+    auto count = std::make_shared<WaitCount>(found);
+    queue->push({"a wait for an event",
+                 [mark, count, limit](const Cancelled &cancelled) { return wait_for_mark(*mark, cancelled, limit); },
+                 false});
+}
 
 } // namespace
 } // namespace mock
@@ -155,12 +188,14 @@ aclError aclrtRecordEvent(aclrtEvent event, aclrtStream stream) {
         const std::shared_ptr<Event> found = find_event(event);
         const std::shared_ptr<Stream> queue = usable_stream(stream);
         auto mark = std::make_shared<Mark>();
-        queue->push({"an event record",
-                     [mark](const Cancelled &) {
-                         mark->complete();
-                         return Outcome{};
-                     },
-                     true});
+        const uint64_t position =
+            queue->push({"an event record",
+                         [mark](const Cancelled &) {
+                             mark->complete();
+                             return Outcome{};
+                         },
+                         true});
+        mark->before = order_through(queue->number(), position);
         found->set_latest(std::move(mark));
     });
 }
@@ -175,19 +210,30 @@ aclError aclrtResetEvent(aclrtEvent event, aclrtStream stream) {
 }
 
 aclError aclrtStreamWaitEvent(aclrtStream stream, aclrtEvent event) {
-    return guarded("aclrtStreamWaitEvent", [&] {
+    return guarded("aclrtStreamWaitEvent", [&] { queue_wait(stream, event, operation_wait_limit()); });
+}
+
+// A timeout of 0 is none.
+aclError aclrtStreamWaitEventWithTimeout(aclrtStream stream, aclrtEvent event, int32_t timeout) {
+    return guarded("aclrtStreamWaitEventWithTimeout", [&] {
+        if (timeout < 0) {
+            fail(ACL_ERROR_RT_PARAM_INVALID, "timeout is %d ms: it must be 0 or more", timeout);
+        }
+        queue_wait(stream, event, std::chrono::milliseconds(timeout));
+    });
+}
+
+aclError aclrtQueryEvent(aclrtEvent event, aclrtEventStatus *status) {
+    return guarded("aclrtQueryEvent", [&] {
+        require(status, "status");
         const std::shared_ptr<Event> found = find_event(event);
-        const std::shared_ptr<Stream> queue = usable_stream(stream);
-        if (!found->waitable()) {
-            fail(ACL_ERROR_RT_FEATURE_NOT_SUPPORT, "the event was created without ACL_EVENT_SYNC");
+        refuse_extended(*found);
+        const std::shared_ptr<Mark> mark = found->latest();
+        const bool done = mark == nullptr || mark->done();
+        if (mark != nullptr && done) {
+            order_seen(mark->before);
         }
-        std::shared_ptr<Mark> mark = found->latest();
-        if (mark == nullptr || mark->done()) {
-            return;
-        }
-        auto count = std::make_shared<WaitCount>(found);
-        queue->push({"a wait for an event",
-                     [mark, count](const Cancelled &cancelled) { return wait_for_mark(*mark, cancelled); }, false});
+        *status = done ? ACL_EVENT_STATUS_COMPLETE : ACL_EVENT_STATUS_NOT_READY;
     });
 }
 
@@ -196,6 +242,9 @@ aclError aclrtQueryEventStatus(aclrtEvent event, aclrtEventRecordedStatus *statu
         require(status, "status");
         const std::shared_ptr<Mark> mark = find_event(event)->latest();
         const bool done = mark == nullptr || mark->done();
+        if (mark != nullptr && done) {
+            order_seen(mark->before);
+        }
         *status = done ? ACL_EVENT_RECORDED_STATUS_COMPLETE : ACL_EVENT_RECORDED_STATUS_NOT_READY;
     });
 }
@@ -214,6 +263,7 @@ aclError aclrtSynchronizeEvent(aclrtEvent event) {
         const std::shared_ptr<Mark> mark = find_event(event)->latest();
         if (mark != nullptr) {
             mark->wait();
+            order_seen(mark->before);
         }
     });
 }
@@ -232,6 +282,7 @@ aclError aclrtSynchronizeEventWithTimeout(aclrtEvent event, int32_t timeout) {
         } else if (!mark->wait(std::chrono::milliseconds(timeout))) {
             fail(ACL_ERROR_RT_EVENT_SYNC_TIMEOUT, "the event did not complete in %d ms", timeout);
         }
+        order_seen(mark->before);
     });
 }
 
@@ -241,7 +292,10 @@ aclError aclrtEventElapsedTime(float *ms, aclrtEvent startEvent, aclrtEvent endE
         const std::shared_ptr<Mark> start = find_event(startEvent)->latest();
         const std::shared_ptr<Mark> end = find_event(endEvent)->latest();
         if (start == nullptr || end == nullptr || !start->done() || !end->done()) {
-            fail(ACL_ERROR_RT_PARAM_INVALID, "both events must be recorded and complete");
+            fail(ACL_ERROR_RT_EVENT_TIMESTAMP_INVALID, "both events must be recorded and complete");
+        }
+        if (end->when() < start->when()) {
+            fail(ACL_ERROR_RT_EVENT_TIMESTAMP_REVERSAL, "the end was recorded before the start");
         }
         *ms = std::chrono::duration<float, std::milli>(end->when() - start->when()).count();
     });

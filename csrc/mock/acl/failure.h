@@ -38,6 +38,15 @@ template <class Pointer> void require(const Pointer *pointer, const char *name) 
     }
 }
 
+// What aclrtGetLastError returns on this thread.
+void set_last_error(aclError code);
+
+inline aclError failed(const char *function, aclError code, const char *text) {
+    set_last_error(code);
+    set_recent_message(format("[%s] %s (%d)", function, text, code));
+    return code;
+}
+
 // Runs the body of an exported function: nothing is thrown across the C border.
 template <class Body> aclError guarded(const char *function, Body body) noexcept {
     try {
@@ -45,14 +54,11 @@ template <class Body> aclError guarded(const char *function, Body body) noexcept
             body();
             return ACL_SUCCESS;
         } catch (const Failure &failure) {
-            set_recent_message(format("[%s] %s (%d)", function, failure.what(), failure.code()));
-            return failure.code();
+            return failed(function, failure.code(), failure.what());
         } catch (const std::bad_alloc &) {
-            set_recent_message(format("[%s] the host has no memory left", function));
-            return ACL_ERROR_RT_MEMORY_ALLOCATION;
+            return failed(function, ACL_ERROR_RT_MEMORY_ALLOCATION, "the host has no memory left");
         } catch (const std::exception &error) {
-            set_recent_message(format("[%s] %s", function, error.what()));
-            return ACL_ERROR_INTERNAL_ERROR;
+            return failed(function, ACL_ERROR_INTERNAL_ERROR, error.what());
         }
     } catch (...) {
         return ACL_ERROR_INTERNAL_ERROR; // there was not even memory for the message

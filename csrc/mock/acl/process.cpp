@@ -15,10 +15,12 @@ struct Messages {
     char returned[4096];
 };
 thread_local Messages messages;
+thread_local aclError last_error = ACL_SUCCESS;
 
 struct Process {
     std::mutex mutex;
-    bool initialized = false;
+    uint64_t users = 0;     // calls of aclInit since the last aclFinalize
+    bool finalized = false; // it was initialised and is no more
     std::set<std::string> warnings;
 };
 
@@ -50,7 +52,15 @@ Version cann() {
     return version;
 }
 
+void require_initialized() {
+    if (process().users == 0) {
+        fail(process().finalized ? ACL_ERROR_REPEAT_FINALIZE : ACL_ERROR_UNINITIALIZE, "ACL is not initialised");
+    }
+}
+
 } // namespace
+
+void set_last_error(aclError code) { last_error = code; }
 
 void set_recent_message(const std::string &text) { copy_text(messages.recent, sizeof(messages.recent), text); }
 
@@ -85,21 +95,45 @@ aclError aclInit(const char *) {
     return guarded("aclInit", [] {
         cann();
         std::lock_guard<std::mutex> lock(process().mutex);
-        if (process().initialized) {
+        process().finalized = false;
+        if (process().users++ > 0) {
             fail(ACL_ERROR_REPEAT_INITIALIZE, "ACL is initialised already; this does no harm");
         }
-        process().initialized = true;
     });
 }
 
+// Ends it for the whole process, however often it was initialised.
 aclError aclFinalize(void) {
     return guarded("aclFinalize", [] {
         std::lock_guard<std::mutex> lock(process().mutex);
-        if (!process().initialized) {
-            fail(ACL_ERROR_UNINITIALIZE, "ACL is not initialised");
-        }
-        process().initialized = false;
+        require_initialized();
+        process().users = 0;
+        process().finalized = true;
     });
+}
+
+// Takes one call of aclInit back; the last one ends it.
+aclError aclFinalizeReference(uint64_t *refCount) {
+    return guarded("aclFinalizeReference", [&] {
+        std::lock_guard<std::mutex> lock(process().mutex);
+        require_initialized();
+        process().users--;
+        process().finalized = process().users == 0;
+        if (refCount != nullptr) {
+            *refCount = process().users;
+        }
+    });
+}
+
+aclError aclrtGetLastError(aclrtLastErrLevel level) {
+    if (level != ACL_RT_THREAD_LEVEL) {
+        return ACL_ERROR_INVALID_PARAM;
+    }
+    return std::exchange(last_error, ACL_SUCCESS);
+}
+
+aclError aclrtPeekAtLastError(aclrtLastErrLevel level) {
+    return level == ACL_RT_THREAD_LEVEL ? last_error : ACL_ERROR_INVALID_PARAM;
 }
 
 // Hands the message over and forgets it, as the vendor's does; NULL if there is none.

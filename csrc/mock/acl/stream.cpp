@@ -7,6 +7,7 @@
 #include <signal.h>
 
 #include "device.h"
+#include "order.h"
 #include "registry.h"
 
 namespace mock {
@@ -24,7 +25,7 @@ Streams &streams() {
     return object;
 }
 
-thread_local const Stream *own_stream = nullptr; // set on worker threads
+thread_local Stream *own_stream = nullptr; // set on worker threads
 
 // The client's signal handlers must not run on threads that it knows nothing of.
 class SignalsBlocked {
@@ -53,10 +54,17 @@ std::shared_ptr<Stream> default_stream(int device) {
     return stream;
 }
 
-void create_stream(aclrtStream *handle) {
+void create_stream(aclrtStream *handle, uint32_t priority, uint32_t flags) {
+    constexpr uint32_t LOWEST_PRIORITY = 7; // 0 is the highest
+    constexpr uint32_t ALL = ACL_STREAM_FAST_LAUNCH | ACL_STREAM_FAST_SYNC | ACL_STREAM_PERSISTENT | ACL_STREAM_HUGE |
+                             ACL_STREAM_CPU_SCHEDULE | ACL_STREAM_DEVICE_USE_ONLY;
     require(handle, "stream");
+    if (priority > LOWEST_PRIORITY || (flags & ~ALL) != 0) {
+        fail(ACL_ERROR_RT_PARAM_INVALID, "priority %u and flag 0x%x: from 0 to %u and within 0x%x are possible",
+             priority, flags, LOWEST_PRIORITY, ALL);
+    }
     const int device = require_device();
-    *handle = streams().registry.add(std::make_shared<Stream>(device, streams().count++));
+    *handle = streams().registry.add(std::make_shared<Stream>(device, streams().count++, priority, flags));
 }
 
 // The stream for its destruction: closed, and nobody finds it any more.
@@ -94,7 +102,8 @@ void check_timeout(int32_t timeout) {
 
 } // namespace
 
-void Stream::push(Task task) {
+uint64_t Stream::push(Task task) {
+    uint64_t position = 0;
     {
         std::lock_guard<std::mutex> lock(mutex_);
         if (closed_) {
@@ -104,9 +113,10 @@ void Stream::push(Task task) {
             start_worker();
         }
         queue_.push_back(std::move(task));
-        submitted_++;
+        position = ++submitted_;
     }
     wake_.notify_one();
+    return position;
 }
 
 void Stream::start_worker() {
@@ -128,7 +138,8 @@ void Stream::work() {
             return;
         }
         Outcome outcome;
-        const bool skipped = error_.code != ACL_SUCCESS && !queue_.front().always;
+        const bool stopped = error_.code != ACL_SUCCESS && !goes_on_;
+        const bool skipped = stopped && !queue_.front().always;
         busy_ = true;
         {
             Task task = std::move(queue_.front());
@@ -183,10 +194,16 @@ void Stream::synchronize(int timeout_ms) {
              number_, device_, timeout_ms, static_cast<unsigned long long>(position.submitted - completed_),
              running_.c_str());
     }
+    order_seen(order_through(number_, position.submitted));
     if (aborts_ != position.aborts) {
-        fail(ACL_ERROR_RT_STREAM_ABORT, "stream %d was aborted", number_);
+        fail(abort_code_, "stream %d was aborted", number_);
     }
     throw_error();
+}
+
+uint64_t Stream::completed() {
+    std::lock_guard<std::mutex> lock(mutex_);
+    return completed_;
 }
 
 bool Stream::idle() {
@@ -194,16 +211,18 @@ bool Stream::idle() {
     if (completed_ < submitted_) {
         return false;
     }
+    order_seen(order_through(number_, submitted_));
     throw_error();
     return true;
 }
 
-void Stream::abort() {
+void Stream::abort(aclError code) {
     refuse_own_worker();
     std::deque<Task> dropped;
     std::unique_lock<std::mutex> lock(mutex_);
     dropped.swap(queue_);
     aborts_++;
+    abort_code_ = code;
     error_ = {};
     cancelled_ = busy_;
     const uint64_t runs = runs_ended_ + (busy_ ? 1 : 0);
@@ -219,6 +238,7 @@ void Stream::abort() {
     lock.lock();
     done_.wait(lock, [&] { return runs_ended_ >= runs; });
     completed_ += count;
+    order_seen(order_through(number_, completed_));
     done_.notify_all();
 }
 
@@ -234,6 +254,8 @@ void Stream::finish() {
         worker_.join();
     }
 }
+
+void host_learns() { order_seen(order_through(own_stream->number(), own_stream->completed())); }
 
 std::shared_ptr<Stream> find_stream(aclrtStream handle) {
     if (handle == nullptr) {
@@ -261,9 +283,13 @@ int stream_device(aclrtStream handle) {
     return stream == nullptr ? -1 : stream->device();
 }
 
-aclError enqueue(aclrtStream handle, std::string name, Work work) {
+aclError enqueue(aclrtStream handle, std::string name, Work work, Place *place) {
     try {
-        find_stream(handle)->push({std::move(name), std::move(work), false});
+        const std::shared_ptr<Stream> stream = find_stream(handle);
+        const uint64_t position = stream->push({std::move(name), std::move(work), false});
+        if (place != nullptr) {
+            *place = {stream->number(), position};
+        }
         return ACL_SUCCESS;
     } catch (const Failure &failure) {
         set_recent_message(failure.what());
@@ -279,18 +305,22 @@ aclError enqueue(aclrtStream handle, std::string name, Work work) {
 using namespace mock;
 
 aclError aclrtCreateStream(aclrtStream *stream) {
-    return guarded("aclrtCreateStream", [&] { create_stream(stream); });
+    return guarded("aclrtCreateStream", [&] { create_stream(stream, 0, 0); });
 }
 
-// Priority and flags change the speed of a stream only, so they have no effect here.
-aclError aclrtCreateStreamWithConfig(aclrtStream *stream, uint32_t, uint32_t) {
-    return guarded("aclrtCreateStreamWithConfig", [&] { create_stream(stream); });
+// Priority and flags change the speed of a stream only: they are kept and have no effect here.
+aclError aclrtCreateStreamWithConfig(aclrtStream *stream, uint32_t priority, uint32_t flag) {
+    return guarded("aclrtCreateStreamWithConfig", [&] { create_stream(stream, priority, flag); });
 }
 
 // Waits for what is queued: memory that tasks use may be freed afterwards. An error of the stream was for those who
 // synchronise; destroying a failed stream is no failure.
 aclError aclrtDestroyStream(aclrtStream stream) {
-    return guarded("aclrtDestroyStream", [&] { take_stream(stream)->finish(); });
+    return guarded("aclrtDestroyStream", [&] {
+        const std::shared_ptr<Stream> taken = take_stream(stream);
+        taken->finish();
+        order_end(taken->number());
+    });
 }
 
 aclError aclrtDestroyStreamForce(aclrtStream stream) {
@@ -298,6 +328,7 @@ aclError aclrtDestroyStreamForce(aclrtStream stream) {
         const std::shared_ptr<Stream> taken = take_stream(stream);
         taken->abort();
         taken->finish();
+        order_end(taken->number());
     });
 }
 
@@ -334,29 +365,52 @@ aclError aclrtSynchronizeDeviceWithTimeout(int32_t timeout) {
     });
 }
 
-aclError aclrtLaunchCallback(aclrtCallback fn, void *userData, aclrtCallbackBlockType blockType, aclrtStream stream) {
-    return guarded("aclrtLaunchCallback", [&] {
-        require(reinterpret_cast<void *>(fn), "fn");
-        if (blockType != ACL_CALLBACK_NO_BLOCK && blockType != ACL_CALLBACK_BLOCK) {
-            fail(ACL_ERROR_INVALID_PARAM, "no block type has number %d", static_cast<int>(blockType));
+// Aborts all streams of the device; whoever waits for one of them learns why.
+aclError aclrtDeviceTaskAbort(int32_t deviceId, uint32_t) {
+    return guarded("aclrtDeviceTaskAbort", [&] {
+        check_device(deviceId);
+        for (const auto &stream : streams().registry.all()) {
+            if (stream->device() == deviceId) {
+                stream->abort(ACL_ERROR_RT_DEVICE_TASK_ABORT);
+            }
         }
-        usable_stream(stream)->push({"a callback",
-                                     [fn, userData](const Cancelled &) {
-                                         fn(userData);
-                                         return Outcome{};
-                                     },
-                                     false});
     });
 }
 
-aclError aclrtLaunchHostFunc(aclrtStream stream, aclrtHostFunc fn, void *args) {
-    return guarded("aclrtLaunchHostFunc", [&] {
-        require(reinterpret_cast<void *>(fn), "fn");
-        usable_stream(stream)->push({"a host function",
-                                     [fn, args](const Cancelled &) {
-                                         fn(args);
-                                         return Outcome{};
-                                     },
-                                     false});
+aclError aclrtCtxGetCurrentDefaultStream(aclrtStream *stream) {
+    return guarded("aclrtCtxGetCurrentDefaultStream", [&] {
+        require(stream, "stream");
+        *stream = find_stream(nullptr).get();
+    });
+}
+
+aclError aclrtStreamGetId(aclrtStream stream, int32_t *streamId) {
+    return guarded("aclrtStreamGetId", [&] {
+        require(streamId, "streamId");
+        *streamId = find_stream(stream)->number();
+    });
+}
+
+aclError aclrtStreamGetPriority(aclrtStream stream, uint32_t *priority) {
+    return guarded("aclrtStreamGetPriority", [&] {
+        require(priority, "priority");
+        *priority = find_stream(stream)->priority();
+    });
+}
+
+aclError aclrtStreamGetFlags(aclrtStream stream, uint32_t *flags) {
+    return guarded("aclrtStreamGetFlags", [&] {
+        require(flags, "flags");
+        *flags = find_stream(stream)->flags();
+    });
+}
+
+aclError aclrtSetStreamFailureMode(aclrtStream stream, uint64_t mode) {
+    return guarded("aclrtSetStreamFailureMode", [&] {
+        require(static_cast<char *>(stream), "stream");
+        if (mode != ACL_CONTINUE_ON_FAILURE && mode != ACL_STOP_ON_FAILURE) {
+            fail(ACL_ERROR_INVALID_PARAM, "no failure mode has number %llu", static_cast<unsigned long long>(mode));
+        }
+        usable_stream(stream)->set_goes_on(mode == ACL_CONTINUE_ON_FAILURE);
     });
 }

@@ -3,6 +3,7 @@
 #ifndef ASCEND_MOCK_ACL_STREAM_H
 #define ASCEND_MOCK_ACL_STREAM_H
 
+#include <atomic>
 #include <condition_variable>
 #include <deque>
 #include <memory>
@@ -21,16 +22,25 @@ struct Task {
 
 class Stream : public std::enable_shared_from_this<Stream> {
 public:
-    Stream(int device, int number) : device_(device), number_(number) {}
+    Stream(int device, int number, uint32_t priority = 0, uint32_t flags = 0)
+        : device_(device), number_(number), priority_(priority), flags_(flags) {}
 
     int device() const { return device_; }
-    void push(Task task);
+    int number() const { return number_; }
+    uint32_t priority() const { return priority_; }
+    uint32_t flags() const { return flags_; }
+    // Whether tasks run after another one has failed (aclrtSetStreamFailureMode).
+    void set_goes_on(bool goes_on) { goes_on_ = goes_on; }
+    // Returns the task's position in the queue, from 1.
+    uint64_t push(Task task);
     // Waits until what is queued now has ended. -1 waits for ever, 0 only looks. Throws the stream's error.
     void synchronize(int timeout_ms);
+    // Number of tasks that have ended.
+    uint64_t completed();
     // Whether everything queued has ended.
     bool idle();
-    // Drops what is queued, ends what waits, and makes the stream usable again.
-    void abort();
+    // Drops what is queued, ends what waits, and makes the stream usable again. Who synchronises gets the code.
+    void abort(aclError code = ACL_ERROR_RT_STREAM_ABORT);
     // No more tasks from now on.
     void close();
     // After close: waits for what is queued, and for the end of the worker.
@@ -49,6 +59,9 @@ private:
 
     const int device_;
     const int number_;
+    const uint32_t priority_;
+    const uint32_t flags_;
+    std::atomic<bool> goes_on_{false};
     std::mutex mutex_;
     std::condition_variable wake_;
     std::condition_variable done_;
@@ -57,6 +70,7 @@ private:
     uint64_t completed_ = 0;
     uint64_t runs_ended_ = 0; // as completed_, without the tasks that an abort dropped
     uint64_t aborts_ = 0;
+    aclError abort_code_ = ACL_ERROR_RT_STREAM_ABORT;
     std::thread worker_;
     std::string running_;
     Outcome error_; // the first failure; stays
@@ -69,6 +83,9 @@ private:
 std::shared_ptr<Stream> find_stream(aclrtStream handle);
 // The same, for a call that works on the stream: the thread needs a device, and it must be the stream's.
 std::shared_ptr<Stream> usable_stream(aclrtStream handle);
+
+// For a task that runs work of the host, which may tell the host's threads that all before it has ended.
+void host_learns();
 
 } // namespace mock
 

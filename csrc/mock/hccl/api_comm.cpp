@@ -1,5 +1,8 @@
 // The exported calls about communicators.
 
+#include <set>
+
+#include "counters.h"
 #include "creation.h"
 
 using namespace mock;
@@ -15,6 +18,17 @@ __attribute__((constructor)) void stay_loaded() { keep_library_of(reinterpret_ca
 
 // One text for both libraries: it is how a client tells the mock from the vendor's.
 extern "C" ASCEND_MOCK_SHARED const char *adasum_mock_version(void) { return ASCEND_MOCK_VERSION; }
+
+// For tests; what the names mean is in README.md. 0 for a name that is none.
+extern "C" ASCEND_MOCK_SHARED uint64_t adasum_mock_counter(const char *name) {
+    static const char *const NAMES[] = {"transferred_bytes", "copied_bytes", "network_bytes", "refused_calls"};
+    for (size_t i = 0; i < sizeof(NAMES) / sizeof(NAMES[0]) && name != nullptr; i++) {
+        if (std::strcmp(name, NAMES[i]) == 0) {
+            return counters[i].load();
+        }
+    }
+    return 0;
+}
 
 HcclResult HcclGetRootInfo(HcclRootInfo *rootInfo) {
     return guarded("HcclGetRootInfo", [&] {
@@ -117,6 +131,58 @@ HcclResult HcclGetRankId(HcclComm comm, uint32_t *rank) {
         const std::shared_ptr<Comm> found = find_comm(comm);
         require(rank, "rank");
         *rank = found->rank();
+    });
+}
+
+HcclResult HcclCommInitAll(uint32_t ndev, int32_t *devices, HcclComm *comms) {
+    return guarded("HcclCommInitAll", [&] {
+        if (ndev == 0) {
+            fault(HCCL_E_PARA, "EI0003: ndev is 0");
+        }
+        require(comms, "comms");
+        require(devices, "devices");
+        const std::vector<int32_t> list(devices, devices + ndev);
+        const std::set<int32_t> different(list.begin(), list.end());
+        if (different.size() != list.size()) {
+            fault(HCCL_E_PARA, "EI0003: Duplicate device id exist in the device list.");
+        }
+        if (*different.begin() < 0 || *different.rbegin() >= static_cast<int32_t>(device_count())) {
+            fault(HCCL_E_PARA, "EI0003: devices holds one that does not exist");
+        }
+        create_for_devices(list, comms);
+    });
+}
+
+// A suspended communicator takes no operations. What is queued goes on, as that of the vendor's host does.
+HcclResult HcclCommSuspend(HcclComm comm) {
+    return guarded("HcclCommSuspend", [&] { find_comm(comm)->suspended = true; });
+}
+
+// Does not mend a communicator that has failed: its ranks are no longer in step.
+HcclResult HcclCommResume(HcclComm comm) {
+    return guarded("HcclCommResume", [&] {
+        const std::shared_ptr<Comm> found = find_comm(comm);
+        found->check_failed();
+        found->suspended = false;
+    });
+}
+
+HcclResult HcclSetConfig(HcclConfig config, HcclConfigValue configValue) {
+    return guarded("HcclSetConfig", [&] {
+        if (config != HCCL_DETERMINISTIC) {
+            fault(HCCL_E_PARA, "EI0003: no setting has number %d", static_cast<int>(config));
+        }
+        set_process_determinism(configValue.value);
+    });
+}
+
+HcclResult HcclGetConfig(HcclConfig config, HcclConfigValue *configValue) {
+    return guarded("HcclGetConfig", [&] {
+        require(configValue, "configValue");
+        if (config != HCCL_DETERMINISTIC) {
+            fault(HCCL_E_PARA, "EI0003: no setting has number %d", static_cast<int>(config));
+        }
+        configValue->value = process_determinism();
     });
 }
 

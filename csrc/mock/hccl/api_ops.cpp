@@ -2,77 +2,12 @@
 
 #include <set>
 
-#include "creation.h"
-#include "comm.h"
+#include "checks.h"
+#include "group.h"
 
 using namespace mock;
 
 namespace {
-
-constexpr uint64_t MOST_ELEMENTS = 0x7FFFFFFFFULL;
-
-// Nothing to do is said before anything else is looked at.
-bool nothing_to_do(uint64_t count, const char *function) {
-    if (count == 0) {
-        warn_once(std::string(function) + " with count 0 does nothing");
-    }
-    return count == 0;
-}
-
-void check_count(uint64_t count) {
-    if (count > MOST_ELEMENTS) {
-        fault(HCCL_E_PARA, "EI0003: count %llu is larger than %llu", static_cast<unsigned long long>(count),
-              static_cast<unsigned long long>(MOST_ELEMENTS));
-    }
-}
-
-void check_rank(const Comm &comm, uint32_t rank, const char *name) {
-    if (rank >= comm.size()) {
-        fault(HCCL_E_PARA, "EI0003: %s %u: the communicator %s has %u ranks", name, rank, comm.plan().name.c_str(),
-              comm.size());
-    }
-}
-
-// The thread works on the communicator's device, and so does the stream.
-void check_place(const Comm &comm, aclrtStream stream) {
-    const int device = require_device();
-    if (device != comm.device()) {
-        fault(HCCL_E_PARA, "EI0003: %s belongs to device %d, this thread works on device %d", comm.self().c_str(),
-              comm.device(), device);
-    }
-    const int owner = stream_device(stream);
-    if (owner != device) {
-        fault(HCCL_E_PARA, owner < 0 ? "EI0003: the handle is not a live stream"
-                                     : "EI0003: the stream belongs to another device than the communicator");
-    }
-}
-
-// Offset in the arena of a buffer, which has to lie in one allocation of this device.
-uint64_t check_buffer(const Comm &comm, const void *buffer, uint64_t bytes, uint32_t dtype, const char *name) {
-    Region region;
-    if (!find_memory(buffer, &region) || region.device != comm.device()) {
-        fault(HCCL_E_PARA, "EI0003: %s %p is not memory of device %d", name, buffer, comm.device());
-    }
-    if (bytes > region.bytes) {
-        fault(HCCL_E_PARA, "EI0003: %s: %llu bytes from %p on, but its allocation ends after %llu", name,
-              static_cast<unsigned long long>(bytes), buffer, static_cast<unsigned long long>(region.bytes));
-    }
-    if (reinterpret_cast<uintptr_t>(buffer) % type_bytes(dtype) != 0) {
-        fault(HCCL_E_PARA, "EI0003: %s %p is not aligned to its elements of %u bytes", name, buffer,
-              type_bytes(dtype));
-    }
-    return region.offset;
-}
-
-std::vector<uint32_t> all_but(const Comm &comm) {
-    std::vector<uint32_t> peers;
-    for (uint32_t rank = 0; rank < comm.size(); rank++) {
-        if (rank != comm.rank()) {
-            peers.push_back(rank);
-        }
-    }
-    return peers;
-}
 
 struct Collective {
     Op op;
@@ -95,7 +30,7 @@ void refuse_overlap(const Collective &call, uint64_t bytes) {
 }
 
 void collective(const Collective &call, HcclComm handle, aclrtStream stream) {
-    const std::shared_ptr<Comm> comm = find_comm(handle);
+    const std::shared_ptr<Comm> comm = find_ready(handle);
     require(static_cast<char *>(call.send), "sendBuf");
     require(static_cast<char *>(stream), "stream");
     check_count(call.count);
@@ -124,20 +59,9 @@ void collective(const Collective &call, HcclComm handle, aclrtStream stream) {
     comm->submit(std::move(operation), all_but(*comm), stream);
 }
 
-Transfer make_transfer(const Comm &comm, bool send, void *buffer, uint64_t count, uint32_t dtype, uint32_t peer) {
-    Transfer transfer;
-    transfer.send = send;
-    transfer.peer = peer;
-    transfer.dtype = dtype;
-    transfer.bytes = count * type_bytes(dtype);
-    transfer.address = static_cast<char *>(buffer);
-    transfer.offset = check_buffer(comm, buffer, transfer.bytes, dtype, send ? "sendBuf" : "recvBuf");
-    return transfer;
-}
-
 void transfer(Op op, void *buffer, uint64_t count, uint32_t dtype, uint32_t peer, HcclComm handle,
               aclrtStream stream) {
-    const std::shared_ptr<Comm> comm = find_comm(handle);
+    const std::shared_ptr<Comm> comm = find_ready(handle);
     require(static_cast<char *>(buffer), op == Op::Send ? "sendBuf" : "recvBuf");
     require(static_cast<char *>(stream), "stream");
     check_count(count);
@@ -154,6 +78,10 @@ void transfer(Op op, void *buffer, uint64_t count, uint32_t dtype, uint32_t peer
     operation.signature.dtype = dtype;
     operation.signature.bytes = operation.transfers[0].bytes;
     operation.count = count;
+    if (in_group()) {
+        add_to_group(comm, stream, operation.transfers[0]);
+        return;
+    }
     comm->submit(std::move(operation), {peer}, stream);
 }
 
@@ -192,7 +120,7 @@ void check_pairs(const Comm &comm, const std::vector<Transfer> &transfers) {
 }
 
 void batch(const HcclSendRecvItem *items, uint32_t count, HcclComm handle, aclrtStream stream) {
-    const std::shared_ptr<Comm> comm = find_comm(handle);
+    const std::shared_ptr<Comm> comm = find_ready(handle);
     require(items, "sendRecvInfo");
     require(static_cast<char *>(stream), "stream");
     if (count == 0 || count > 2 * comm->size()) {
@@ -304,7 +232,7 @@ HcclResult HcclReduce(void *sendBuf, void *recvBuf, uint64_t count, HcclDataType
 
 HcclResult HcclBarrier(HcclComm comm, aclrtStream stream) {
     return guarded("HcclBarrier", [&] {
-        const std::shared_ptr<Comm> found = find_comm(comm);
+        const std::shared_ptr<Comm> found = find_ready(comm);
         require(static_cast<char *>(stream), "stream");
         if (family() == Family::Ascend310P) {
             fault(HCCL_E_NOT_SUPPORT, "EI0003: HcclBarrier is not supported by this processor");

@@ -29,6 +29,7 @@ std::vector<uint64_t> meet(Execution &run, uint64_t offset) {
 
 // A phase of all ranks ends: everybody is done with everybody's data.
 void settle(Execution &run) {
+    run.finish();
     for (const uint32_t peer : run.others()) {
         run.acknowledge(peer);
     }
@@ -55,8 +56,9 @@ std::vector<const char *> everybody(Execution &run, const std::vector<uint64_t> 
     std::vector<const char *> sources(run.size());
     for (uint32_t rank = 0; rank < run.size(); rank++) {
         sources[rank] =
-            rank == run.rank() ? run.operation().send + skip : run.reach(rank, offsets[rank] + skip, bytes);
+            rank == run.rank() ? run.operation().send + skip : run.read(rank, offsets[rank] + skip, bytes);
     }
+    run.finish();
     return sources;
 }
 
@@ -91,8 +93,7 @@ void all_reduce(Execution &run) {
         const uint32_t peer = (run.rank() + step) % run.size();
         const uint64_t offset = run.take(peer, op.signature).offset;
         const Part part = part_of(op.count, run.size(), peer);
-        std::memcpy(op.recv + part.begin * width, run.reach(peer, offset + part.begin * width, part.count * width),
-                    part.count * width);
+        run.fetch(peer, offset + part.begin * width, op.recv + part.begin * width, part.count * width);
     }
     settle(run);
 }
@@ -105,7 +106,7 @@ void all_gather(Execution &run) {
     const std::vector<uint64_t> offsets = meet(run, op.recv_offset + run.rank() * bytes);
     for (uint32_t step = 1; step < run.size(); step++) {
         const uint32_t peer = (run.rank() + step) % run.size();
-        std::memcpy(op.recv + peer * bytes, run.reach(peer, offsets[peer], bytes), bytes);
+        run.fetch(peer, offsets[peer], op.recv + peer * bytes, bytes);
     }
     settle(run);
 }
@@ -135,7 +136,8 @@ void broadcast(Execution &run) {
         run.await_acknowledgements(run.others());
         return;
     }
-    std::memcpy(op.recv, run.reach(root, offsets[root], op.signature.bytes), op.signature.bytes);
+    run.fetch(root, offsets[root], op.recv, op.signature.bytes);
+    run.finish();
     run.acknowledge(root);
 }
 

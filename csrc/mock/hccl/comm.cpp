@@ -3,6 +3,7 @@
 #include <list>
 #include <set>
 
+#include "calls.h"
 #include "socket.h"
 
 namespace mock {
@@ -62,6 +63,9 @@ void free_retired(Comms &all) {
         }
     }
 }
+
+// Codes from here on are those of the runtime, not of HCCL.
+constexpr int FIRST_RUNTIME_CODE = 100000;
 
 // The code that a synchronisation of the stream returns.
 aclError stream_code(HcclResult code) {
@@ -162,21 +166,42 @@ std::string Comm::members_digest() const {
 
 void Comm::submit(Operation operation, const std::vector<uint32_t> &peers, aclrtStream stream) {
     check_failed();
+    operation.injection = Injected::take();
+    if (operation.injection.kind == Injection::Kind::Error && operation.injection.code < FIRST_RUNTIME_CODE) {
+        const auto code = static_cast<HcclResult>(operation.injection.code);
+        const Outcome outcome = strike(operation.injection, describe(operation.signature) + " of " + self(), closing_);
+        fail(code, outcome.text);
+        throw Fault(code, outcome.text);
+    }
     if (!peers.empty()) {
         std::lock_guard<std::mutex> lock(host_);
         build_links(*this, operation.signature.op, peers);
     }
     const std::string name = describe(operation.signature) + " of " + self();
-    {
-        std::lock_guard<std::mutex> lock(state_);
-        operation.serial = serial_++;
-    }
+    std::lock_guard<std::mutex> submitting(submitting_);
+    check_order(operation, stream);
+    operation.serial = serial_++;
+    last_signature_ = operation.signature;
     auto pending = std::make_shared<Pending>(shared_from_this(), std::move(operation));
     const aclError code =
-        enqueue(stream, name, [pending](const Cancelled &cancelled) { return pending->run(cancelled); });
+        enqueue(stream, name, [pending](const Cancelled &cancelled) { return pending->run(cancelled); }, &last_);
     if (code != ACL_SUCCESS) {
         fault(HCCL_E_RUNTIME, "EI9999: %s: the stream takes no task (%d)", self().c_str(), code);
     }
+}
+
+// The client has to order the operations of a communicator; the vendor's library does not look, and data gets corrupted.
+void Comm::check_order(const Operation &operation, aclrtStream stream) {
+    if (ordered_after(stream, last_)) {
+        return;
+    }
+    const std::string text =
+        format("EI0003: %s: operation %llu, %s, is on another stream than operation %llu, %s, and nothing orders the two: no "
+               "wait for an event, no synchronisation of the host", self().c_str(),
+               static_cast<unsigned long long>(serial_), describe(operation.signature).c_str(),
+               static_cast<unsigned long long>(serial_ - 1), describe(last_signature_).c_str());
+    fail(HCCL_E_PARA, text);
+    throw Fault(HCCL_E_PARA, text);
 }
 
 Outcome Comm::execute(const Operation &operation, const Cancelled &cancelled) {
@@ -185,7 +210,17 @@ Outcome Comm::execute(const Operation &operation, const Cancelled &cancelled) {
         check_failed();
         block_->header.serial = operation.serial;
         block_->header.executing = static_cast<uint32_t>(operation.signature.op);
+        const auto start = Clock::now();
+        if (operation.injection) {
+            const std::string what = describe(operation.signature) + " of " + self();
+            const Outcome struck = strike(operation.injection, what, cancelled);
+            if (struck.code != ACL_SUCCESS) {
+                fail(HCCL_E_INTERNAL, struck.text);
+                return struck;
+            }
+        }
         run_operation(*this, operation, cancelled);
+        slow_down(operation.injection, start, cancelled);
         block_->header.executing = static_cast<uint32_t>(Op::None);
         return {};
     } catch (const Fault &failure) {
@@ -238,9 +273,13 @@ void Comm::alarm_everybody() {
     alarm(block_->header.links);
     alarm(block_->header.operations);
     for (uint32_t peer = 0; peer < size(); peer++) {
-        if (links_[peer].connected.load(std::memory_order_acquire)) {
-            alarm(links_[peer].block->header.links);
-            alarm(links_[peer].block->header.operations);
+        const Link &link = links_[peer];
+        if (link.connected.load(std::memory_order_acquire)) {
+            if (link.wire != nullptr && block_->header.state != State::Alive) {
+                link.wire->tell_state(block_->header);
+            }
+            alarm(link.header->links);
+            alarm(link.header->operations);
         }
     }
 }
@@ -251,13 +290,65 @@ void Comm::attach(uint32_t peer, char *base, uint64_t arena_bytes, uint64_t bloc
     link.process = std::move(process);
     link.base = base;
     link.arena_bytes = arena_bytes;
-    link.block = reinterpret_cast<Block *>(base + block_offset);
-    link.there = &link.block->slots[rank()];
+    auto *block = reinterpret_cast<Block *>(base + block_offset);
+    link.header = &block->header;
+    link.there = &block->slots[rank()];
     link.there->attachment = Attachment::Attached;
     link.connected.store(true, std::memory_order_release);
 }
 
+void Link::post(const Post &post) {
+    const uint32_t count = ++posted;
+    if (wire != nullptr) {
+        wire->post(post, count);
+        return;
+    }
+    there->posts[(count - 1) % POSTS] = post;
+    there->posted.store(count);
+    ring(header->operations);
+}
+
+void Link::acknowledge() {
+    const uint32_t count = ++acknowledgements_sent;
+    if (wire != nullptr) {
+        wire->acknowledge(count);
+        return;
+    }
+    there->acknowledged.store(count);
+    ring(header->operations);
+}
+
+void Link::offer(uint64_t kind, Op building) {
+    if (wire != nullptr) {
+        wire->offer(kind, static_cast<uint32_t>(building));
+        return;
+    }
+    there->kinds.fetch_or(kind);
+    ring(header->links);
+}
+
+bool Comm::by_tcp(uint32_t peer) const {
+    return plan_.network != nullptr && peer != rank() && plan_.network->by_tcp[plan_.members[peer].server];
+}
+
+void Comm::attach_wire(uint32_t peer, Descriptor socket) {
+    std::lock_guard<std::mutex> lock(state_);
+    if (destroyed_) {
+        return;
+    }
+    Link &link = links_[peer];
+    const Member &member = plan_.members[peer];
+    link.wire = std::make_shared<Wire>(std::move(socket), plan_.network->address(member.server, member.device), block_,
+                                       link.here, arena_);
+    link.header = &link.wire->mirror;
+    watch(link.wire);
+    link.connected.store(true, std::memory_order_release);
+}
+
 bool Comm::attach_local(uint32_t peer) {
+    if (by_tcp(peer)) {
+        return false;
+    }
     Comms &all = comms();
     std::lock_guard<std::mutex> lock(all.mutex); // the peer cannot give its block back meanwhile
     const auto found = all.members.find({plan_.id, peer});
@@ -273,7 +364,7 @@ void Comm::check_peer(uint32_t peer, bool late, const std::function<bool()> &sti
     if (!link.connected.load(std::memory_order_acquire)) {
         return;
     }
-    const Header &header = link.block->header;
+    const Header &header = *link.header;
     const State state = header.state.load();
     const bool ended = state == State::Alive && late && !link.alive();
     if ((state == State::Alive && !ended) || !still_missing()) {
@@ -286,6 +377,11 @@ void Comm::check_peer(uint32_t peer, bool late, const std::function<bool()> &sti
     if (state == State::Left) {
         fault(HCCL_E_REMOTE, "EI9999: %s destroyed the communicator, but %s still waits for it", name.c_str(),
               self().c_str());
+    }
+    if (link.wire != nullptr) {
+        fault(HCCL_E_REMOTE, "EI9999: the connection to %s (%s) was lost (%s), so its process has ended or the network is "
+                             "gone, but %s still waits for it", name.c_str(), link.wire->name().c_str(),
+              link.wire->problem().c_str(), self().c_str());
     }
     fault(HCCL_E_REMOTE, "EI9999: the process of %s (pid %d) has ended, but %s still waits for it", name.c_str(),
           static_cast<int>(link.process->pid()), self().c_str());
@@ -313,6 +409,7 @@ void Comm::destroy() {
         text_ = "EI0003: the communicator was destroyed";
     }
     alarm_everybody();
+    hide_from_calls(*this);
     Comms &all = comms();
     std::lock_guard<std::mutex> lock(all.mutex);
     all.members.erase({plan_.id, rank()});
@@ -321,6 +418,13 @@ void Comm::destroy() {
     for (uint32_t peer = 0; peer < size(); peer++) {
         Link &link = links_[peer];
         const bool connected = link.connected.load(std::memory_order_acquire);
+        if (by_tcp(peer)) {
+            if (connected) {
+                link.wire->close();
+                link.connected = false;
+            }
+            continue;
+        }
         retired.watchers.push_back({link.here, connected || link.offered, link.process});
         if (connected) {
             link.there->attachment = Attachment::Detached;
@@ -330,10 +434,14 @@ void Comm::destroy() {
     all.retired.push_back(std::move(retired));
     listener_.reset();
     plan_.claim.reset();
+    plan_.network.reset();
     free_retired(all);
 }
 
 HcclComm publish(std::shared_ptr<Comm> comm) {
+    if (comm->plan().network != nullptr) {
+        answer_calls(comm);
+    }
     Comms &all = comms();
     std::lock_guard<std::mutex> lock(all.mutex);
     HcclComm handle = comm.get();

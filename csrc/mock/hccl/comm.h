@@ -12,15 +12,18 @@
 #include <vector>
 
 #include "block.h"
+#include "network.h"
 #include "operation.h"
 #include "peers.h"
 #include "settings.h"
+#include "wire.h"
 
 namespace mock {
 
 struct Member {
     uint32_t world_rank = 0;
     int device = 0;
+    uint32_t server = 0; // its place in the rank table
 };
 
 // What the way of creation (rank table, root info, parent) has to supply.
@@ -32,17 +35,20 @@ struct CommPlan {
     Settings settings;
     bool global = true; // may be split
     Descriptor claim;   // holds (job, rank) for a world made from a rank table
+    std::shared_ptr<Network> network; // empty if every peer is reached by shared memory
 };
 
-// The way to one peer: its memory, and the slots by which the two tell each other where they are.
+// The way to one peer: its memory, and the slots by which the two tell each other where they are; or a connection.
 struct Link {
     std::atomic<bool> connected{false}; // set last: the rest is valid from then on
     std::shared_ptr<PeerArena> process; // empty for a rank of this process
     char *base = nullptr;               // the peer's arena
     uint64_t arena_bytes = 0;
-    Block *block = nullptr; // the peer's
-    Slot *there = nullptr;  // ours in the peer's block
-    Slot *here = nullptr;   // the peer's in ours
+    std::shared_ptr<Wire> wire;         // instead of all these for a peer that is reached by TCP
+    Header *header = nullptr; // the peer's, or what it said of it
+    Slot *there = nullptr;    // ours in the peer's block
+    Slot *here = nullptr;     // the peer's in ours
+    std::string problem;      // why it is not connected, as far as that is known
     uint64_t kinds = 0;     // built; host calls only, as the next
     bool offered = false;   // the peer was told where our block lies
 
@@ -51,8 +57,13 @@ struct Link {
     uint32_t taken = 0;
     uint32_t acknowledgements_sent = 0;
     uint32_t acknowledgements_seen = 0;
+    uint32_t fetches = 0; // asked for over the wire
 
-    bool alive() const { return process == nullptr || process->alive(); }
+    bool alive() const { return wire != nullptr ? wire->open() : process == nullptr || process->alive(); }
+    // Say to the peer what was posted, that a phase was finished with, which links are wanted.
+    void post(const Post &post);
+    void acknowledge();
+    void offer(uint64_t kind, Op building);
 };
 
 class Comm : public std::enable_shared_from_this<Comm> {
@@ -72,6 +83,7 @@ public:
     const ArenaView &arena_view() const { return arena_; }
     Link &link(uint32_t peer) { return links_[peer]; }
     bool closing() const { return closing_; }
+    std::atomic<bool> suspended{false}; // takes no operations
     // "communicator X, rank 3 of 16" and "rank 5 (world rank 13)", for messages.
     std::string self() const;
     std::string peer_name(uint32_t peer) const;
@@ -93,6 +105,8 @@ public:
     void attach(uint32_t peer, char *base, uint64_t arena_bytes, uint64_t block_offset,
                 std::shared_ptr<PeerArena> process);
     bool attach_local(uint32_t peer);
+    void attach_wire(uint32_t peer, Descriptor socket);
+    bool by_tcp(uint32_t peer) const;
     // Throws if the peer cannot answer any more (it failed, left, or its process ended) and its answer is still missing.
     void check_peer(uint32_t peer, bool late, const std::function<bool()> &still_missing);
     Descriptor &listener() { return listener_; }
@@ -104,6 +118,7 @@ private:
     Outcome execute(const Operation &operation, const Cancelled &cancelled);
     Outcome failed_outcome();
     void alarm_everybody();
+    void check_order(const Operation &operation, aclrtStream stream);
 
     CommPlan plan_;
     ArenaView arena_;
@@ -114,11 +129,14 @@ private:
 
     std::mutex host_;    // one host call at a time builds links
     std::mutex running_; // one operation at a time runs
+    std::mutex submitting_; // guards the next three
+    uint64_t serial_ = 0;
+    Place last_;            // of the operation that was submitted last
+    Signature last_signature_;
     std::mutex state_;   // guards the fields below
     HcclResult code_ = HCCL_SUCCESS;
     std::string text_;
     std::map<std::string, uint32_t> generations_;
-    uint64_t serial_ = 0;
     std::atomic<int> pending_{0}; // operations queued or running
     std::atomic<bool> closing_{false};
     bool destroyed_ = false;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <set>
+#include <thread>
 
 #include <sys/types.h>
 
@@ -82,10 +83,51 @@ std::shared_ptr<Comm> create_from_table(const char *path, uint32_t rank, Setting
     plan.name = settings.name.empty() ? WORLD_NAME : settings.name;
     plan.rank = rank;
     for (const TableRank &entry : table.ranks) {
-        plan.members.push_back({entry.rank, entry.device});
+        plan.members.push_back({entry.rank, entry.device, entry.server});
     }
+    plan.network = make_network(table, rank, job);
     plan.settings = std::move(settings);
+    set_world_rank(device, rank, true);
     return std::make_shared<Comm>(std::move(plan));
+}
+
+void create_for_devices(const std::vector<int32_t> &devices, HcclComm *comms) {
+    HcclRootInfo info;
+    std::mutex mutex;
+    std::string trouble;
+    const auto on_device = [&](size_t rank, const std::function<void()> &work) {
+        try {
+            if (aclrtSetDevice(devices[rank]) != ACL_SUCCESS) {
+                fault(HCCL_E_INTERNAL, "device %d cannot be set", devices[rank]);
+            }
+            work();
+        } catch (const std::exception &error) {
+            std::lock_guard<std::mutex> lock(mutex);
+            trouble = format("rank %zu: %s", rank, error.what());
+        }
+        aclrtResetDevice(devices[rank]);
+    };
+    // Threads of their own, because the caller's device must stay as it is.
+    std::thread([&] { on_device(0, [&] { make_root_info(&info); }); }).join();
+    std::vector<std::shared_ptr<Comm>> made(devices.size());
+    std::vector<std::thread> threads;
+    for (size_t rank = 0; trouble.empty() && rank < devices.size(); rank++) {
+        threads.emplace_back([&, rank] {
+            on_device(rank, [&] {
+                made[rank] = create_from_root_info(info, static_cast<uint32_t>(devices.size()),
+                                                   static_cast<uint32_t>(rank), environment_settings());
+            });
+        });
+    }
+    for (std::thread &thread : threads) {
+        thread.join();
+    }
+    if (!trouble.empty()) {
+        fault(HCCL_E_INTERNAL, "EI9999: %s", trouble.c_str());
+    }
+    for (size_t rank = 0; rank < devices.size(); rank++) {
+        comms[rank] = publish(std::move(made[rank]));
+    }
 }
 
 std::shared_ptr<Comm> create_sub_comm(Comm &parent, const std::vector<uint32_t> &ranks, uint64_t id, uint32_t rank,
@@ -118,10 +160,13 @@ std::shared_ptr<Comm> create_sub_comm(Comm &parent, const std::vector<uint32_t> 
         plan.name = format("%s_sub_%llu", parent.plan().name.c_str(), static_cast<unsigned long long>(id));
     }
     plan.members[rank].device = parent.device(); // whoever made the call
-    plan.id = digest(format("sub %s %s %u", parent.plan().id.c_str(), plan.name.c_str(),
+    // Communicators without a common member may have one name. Their smallest ranks tell them apart; the rest of the list
+    // is no part of the id, so that members that disagree about it still meet, and learn of it.
+    plan.id = digest(format("sub %s %s %u %u", parent.plan().id.c_str(), plan.name.c_str(), *seen.begin(),
                             parent.next_generation(plan.name)));
     plan.rank = rank;
     plan.global = false;
+    plan.network = parent.plan().network;
     plan.settings = std::move(settings);
     return std::make_shared<Comm>(std::move(plan));
 }

@@ -17,6 +17,9 @@ std::shared_ptr<Comm> create_from_table(const char *path, uint32_t rank, Setting
 void make_root_info(HcclRootInfo *info);
 std::shared_ptr<Comm> create_from_root_info(const HcclRootInfo &info, uint32_t size, uint32_t rank, Settings settings);
 
+// One communicator per device of this process; a thread for each. Entry i of `comms` is rank i's.
+void create_for_devices(const std::vector<int32_t> &devices, HcclComm *comms);
+
 // Part of a global communicator. `ranks` are its ranks in the parent.
 std::shared_ptr<Comm> create_sub_comm(Comm &parent, const std::vector<uint32_t> &ranks, uint64_t id, uint32_t rank,
                                       Settings settings);

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "counters.h"
+
 namespace mock {
 
 Execution::Execution(Comm &comm, const Operation &operation, const Cancelled &cancelled)
@@ -13,15 +15,16 @@ Execution::Execution(Comm &comm, const Operation &operation, const Cancelled &ca
     }
 }
 
+// After a failure nobody waits any more for what was asked for, and its place may be gone.
+Execution::~Execution() {
+    for (const uint32_t peer : fetching_) {
+        comm_.link(peer).wire->forget();
+    }
+}
+
 void Execution::post(uint32_t peer, const Signature &signature, uint64_t offset) {
     Link &link = comm_.link(peer);
-    Post &post = link.there->posts[link.posted % POSTS];
-    post.signature = signature;
-    post.serial = operation_.serial;
-    post.offset = offset;
-    link.posted++;
-    link.there->posted.store(link.posted);
-    ring(link.block->header.operations);
+    link.post({signature, operation_.serial, offset});
 }
 
 bool Execution::has_post(uint32_t peer) const {
@@ -44,19 +47,51 @@ const Post &Execution::take(uint32_t peer, const Signature &expected) {
     return post;
 }
 
-const char *Execution::reach(uint32_t peer, uint64_t offset, uint64_t bytes) const {
+bool Execution::fetch(uint32_t peer, uint64_t offset, char *target, uint64_t bytes) {
+    Link &link = comm_.link(peer);
+    if (link.wire == nullptr) {
+        std::memcpy(target, read(peer, offset, bytes), bytes);
+        count(Counter::CopiedBytes, bytes);
+        return true;
+    }
+    link.fetches++;
+    fetching_.insert(peer);
+    link.wire->fetch(offset, bytes, target);
+    return false;
+}
+
+const char *Execution::read(uint32_t peer, uint64_t offset, uint64_t bytes) {
     const Link &link = comm_.link(peer);
+    if (link.wire != nullptr) {
+        copies_.emplace_back(new char[bytes]);
+        fetch(peer, offset, copies_.back().get(), bytes);
+        return copies_.back().get();
+    }
+    count(Counter::TransferredBytes, bytes);
     if (offset > link.arena_bytes || bytes > link.arena_bytes - offset) {
         fault(HCCL_E_INTERNAL, "EI9999: %s names a place outside its memory", comm_.peer_name(peer).c_str());
     }
     return link.base + offset;
 }
 
-void Execution::acknowledge(uint32_t peer) {
-    Link &link = comm_.link(peer);
-    link.there->acknowledged.store(++link.acknowledgements_sent);
-    ring(link.block->header.operations);
+void Execution::finish() {
+    if (fetching_.empty()) {
+        return;
+    }
+    wait({fetching_.begin(), fetching_.end()}, false, "to send its data", [&](uint32_t peer) {
+        const Link &link = comm_.link(peer);
+        return link.wire->fetched() != link.fetches;
+    });
+    fetching_.clear();
 }
+
+const char *Execution::reach(uint32_t peer, uint64_t offset, uint64_t bytes) {
+    const char *data = read(peer, offset, bytes);
+    finish();
+    return data;
+}
+
+void Execution::acknowledge(uint32_t peer) { comm_.link(peer).acknowledge(); }
 
 void Execution::await_posts(const std::vector<uint32_t> &peers, bool any) {
     wait(peers, any, "to start it", [&](uint32_t peer) { return !has_post(peer); });
@@ -113,7 +148,7 @@ void Execution::check(const std::vector<uint32_t> &missing, const char *what) co
 }
 
 std::string Execution::activity(uint32_t peer) const {
-    const Header &header = comm_.link(peer).block->header;
+    const Header &header = *comm_.link(peer).header;
     const auto executing = static_cast<Op>(header.executing.load());
     const auto serial = static_cast<unsigned long long>(header.serial.load());
     if (executing == Op::None) {
@@ -122,15 +157,60 @@ std::string Execution::activity(uint32_t peer) const {
     return format("; rank %u is in its operation %llu, %s", peer, serial, op_name(executing));
 }
 
+namespace {
+
+// HCCL_MOCK_FAULT with corrupt: the result of a rank that gets one is wrong; what a rank only gives is wrong for the
+// time of the operation.
+class Corruption {
+public:
+    explicit Corruption(const Operation &operation) {
+        if (operation.injection.kind != Injection::Kind::Corrupt) {
+            return;
+        }
+        if (operation.scratch != nullptr) { // the transfers bring parts, the result is made of them
+            set(operation.recv, operation.count * type_bytes(operation.signature.dtype), false);
+            return;
+        }
+        const Transfer *given = nullptr;
+        for (const Transfer &transfer : operation.transfers) {
+            if (transfer.bytes > 0 && !transfer.send) {
+                set(transfer.address, transfer.bytes, false);
+                return;
+            }
+            given = &transfer;
+        }
+        if (given != nullptr) {
+            set(given->address, given->bytes, true);
+        } else if (operation.recv != nullptr) {
+            set(operation.recv, operation.signature.bytes, false);
+        } else if (operation.send != nullptr) {
+            set(const_cast<char *>(operation.send), operation.signature.bytes, true);
+        }
+    }
+    ~Corruption() { corrupt(data_, bytes_); }
+    Corruption(const Corruption &) = delete;
+    Corruption &operator=(const Corruption &) = delete;
+
+private:
+    void set(char *data, uint64_t bytes, bool given) {
+        data_ = data;
+        bytes_ = bytes;
+        if (given) {
+            corrupt(data_, bytes_); // the destructor makes it right again
+        }
+    }
+    char *data_ = nullptr;
+    uint64_t bytes_ = 0;
+};
+
+} // namespace
+
 void run_operation(Comm &comm, const Operation &operation, const Cancelled &cancelled) {
+    const Corruption corruption(operation);
     Execution execution(comm, operation, cancelled);
-    switch (operation.signature.op) {
-    case Op::Send:
-    case Op::Recv:
-    case Op::Batch:
+    if (made_of_transfers(operation.signature.op)) {
         run_transfers(execution);
-        return;
-    default:
+    } else {
         run_collective(execution);
     }
 }

@@ -3,6 +3,8 @@
 #ifndef ASCEND_MOCK_HCCL_EXECUTION_H
 #define ASCEND_MOCK_HCCL_EXECUTION_H
 
+#include <memory>
+#include <set>
 #include <vector>
 
 #include "comm.h"
@@ -12,6 +14,9 @@ namespace mock {
 class Execution {
 public:
     Execution(Comm &comm, const Operation &operation, const Cancelled &cancelled);
+    ~Execution();
+    Execution(const Execution &) = delete;
+    Execution &operator=(const Execution &) = delete;
 
     const Operation &operation() const { return operation_; }
     uint32_t rank() const { return comm_.rank(); }
@@ -26,8 +31,14 @@ public:
     bool has_post(uint32_t peer) const;
     // The peer's post, which must be what this rank expects; once per post.
     const Post &take(uint32_t peer, const Signature &expected);
-    // The peer's memory.
-    const char *reach(uint32_t peer, uint64_t offset, uint64_t bytes) const;
+    // Brings bytes of the peer's memory to `target`: at once (true) where that memory is mapped, else they are there after
+    // `finish`.
+    bool fetch(uint32_t peer, uint64_t offset, char *target, uint64_t bytes);
+    // Where the peer's bytes can be read: in its memory if that is mapped, else in a copy, which is there after `finish`.
+    const char *read(uint32_t peer, uint64_t offset, uint64_t bytes);
+    void finish();
+    // Both of them.
+    const char *reach(uint32_t peer, uint64_t offset, uint64_t bytes);
     // Tells a peer that this rank is done with a phase that the peer waits for.
     void acknowledge(uint32_t peer);
     void await_acknowledgements(const std::vector<uint32_t> &peers);
@@ -42,6 +53,8 @@ private:
     const Cancelled &cancelled_;
     const Clock::time_point start_ = Clock::now();
     std::vector<uint32_t> others_;
+    std::set<uint32_t> fetching_;                 // peers that owe data
+    std::vector<std::unique_ptr<char[]>> copies_; // of remote memory that is read
 };
 
 // Collectives and point-to-point operations, each for one rank.

@@ -39,11 +39,30 @@ template <class Pointer> void require(const Pointer *pointer, const char *name) 
     }
 }
 
+// The fault that HCCL_MOCK_FAULT asks for at an exported call, around whatever the call does. An operation takes the fault
+// over and has it when it runs on its stream; any other call has it at once.
+class Injected {
+public:
+    explicit Injected(const char *function);
+    ~Injected();
+    Injected(const Injected &) = delete;
+    Injected &operator=(const Injected &) = delete;
+    // For the operation that this thread's call queues.
+    static Injection take();
+    void after() const;
+
+private:
+    Injection injection_;
+    const Clock::time_point start_ = Clock::now();
+};
+
 // Runs the body of an exported function: nothing is thrown across the C border.
 template <class Body> HcclResult guarded(const char *function, Body body) noexcept {
     try {
         try {
+            const Injected injected(function);
             body();
+            injected.after();
             return HCCL_SUCCESS;
         } catch (const Fault &failure) {
             set_recent_message(format("[%s] %s (HcclResult %d)", function, failure.what(),

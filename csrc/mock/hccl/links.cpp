@@ -5,6 +5,7 @@
 
 #include <poll.h>
 
+#include "calls.h"
 #include "comm.h"
 #include "socket.h"
 
@@ -98,7 +99,12 @@ void Builder::connect() {
     for (;;) {
         for (const uint32_t peer : missing_) {
             Link &link = comm_.link(peer);
-            if (!link.connected && !comm_.attach_local(peer) && peer < comm_.rank()) {
+            if (link.connected || comm_.attach_local(peer) || peer > comm_.rank()) {
+                continue;
+            }
+            if (comm_.by_tcp(peer)) {
+                call_peer(comm_, peer, &link.problem);
+            } else {
                 call(peer);
             }
         }
@@ -127,7 +133,7 @@ void Builder::connect() {
 // Only higher ranks call here.
 void Builder::stop_listening_if_done() {
     for (uint32_t peer = comm_.rank() + 1; peer < comm_.size(); peer++) {
-        if (!comm_.link(peer).connected) {
+        if (!comm_.link(peer).connected && !comm_.by_tcp(peer)) {
             return;
         }
     }
@@ -219,9 +225,7 @@ void Builder::meet(const Hello &hello, const Descriptor &file, pid_t pid) {
 // Tells each peer that this kind of link is wanted, and waits until each has said the same.
 void Builder::agree() {
     for (const uint32_t peer : missing_) {
-        Link &link = comm_.link(peer);
-        link.there->kinds.fetch_or(kind_bit(op_, comm_.rank(), peer));
-        ring(link.block->header.links);
+        comm_.link(peer).offer(kind_bit(op_, comm_.rank(), peer), op_);
     }
     const std::vector<uint32_t> wanted = missing_;
     wait_for(
@@ -261,10 +265,16 @@ void Builder::check(bool late) {
 
 std::string Builder::activity(uint32_t peer) {
     const Link &link = comm_.link(peer);
+    if (!link.connected && comm_.by_tcp(peer)) {
+        const Member &member = comm_.plan().members[peer];
+        const std::string where = comm_.plan().network->address(member.server, member.device);
+        return peer > comm_.rank() ? format("; rank %u (%s) has made no call of this communicator", peer, where.c_str())
+                                   : format("; rank %u (%s): %s", peer, where.c_str(), link.problem.c_str());
+    }
     if (!link.connected) {
         return format("; rank %u has made no call of this communicator", peer);
     }
-    const auto building = static_cast<Op>(link.block->header.building.load());
+    const auto building = static_cast<Op>(link.header->building.load());
     if (building == Op::None) {
         return format("; rank %u is in no call of this communicator", peer);
     }

@@ -79,8 +79,27 @@ const char *op_name(Op op) {
     case Op::Broadcast: return "HcclBroadcast";
     case Op::Reduce: return "HcclReduce";
     case Op::Barrier: return "HcclBarrier";
+    case Op::Scatter: return "HcclScatter";
+    case Op::AlltoAll: return "HcclAlltoAll";
+    case Op::AlltoAllV: return "HcclAlltoAllV";
+    case Op::AllGatherV: return "HcclAllGatherV";
+    case Op::ReduceScatterV: return "HcclReduceScatterV";
     }
     return "an unknown operation";
+}
+
+bool made_of_transfers(Op op) {
+    switch (op) {
+    case Op::Send:
+    case Op::Recv:
+    case Op::Batch:
+    case Op::Scatter:
+    case Op::AlltoAll:
+    case Op::AlltoAllV:
+    case Op::AllGatherV:
+    case Op::ReduceScatterV: return true;
+    default: return false;
+    }
 }
 
 uint32_t type_bytes(uint32_t dtype) {

@@ -3,6 +3,7 @@
 #ifndef ASCEND_MOCK_HCCL_OPERATION_H
 #define ASCEND_MOCK_HCCL_OPERATION_H
 
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -10,7 +11,23 @@
 
 namespace mock {
 
-enum class Op : uint32_t { None, Send, Recv, Batch, AllReduce, AllGather, ReduceScatter, Broadcast, Reduce, Barrier };
+enum class Op : uint32_t {
+    None,
+    Send,
+    Recv,
+    Batch,
+    AllReduce,
+    AllGather,
+    ReduceScatter,
+    Broadcast,
+    Reduce,
+    Barrier,
+    Scatter,
+    AlltoAll,
+    AlltoAllV,
+    AllGatherV,
+    ReduceScatterV
+};
 
 constexpr uint32_t NO_VALUE = 0xffffffff; // a field that the operation does not have
 
@@ -48,7 +65,12 @@ struct Operation {
     uint64_t recv_offset = 0;
     uint64_t count = 0; // elements, as the caller gave them
     std::vector<Transfer> transfers;
+    std::shared_ptr<std::vector<char>> scratch; // where parts arrive that are reduced afterwards
+    Injection injection{}; // a fault that was asked for
 };
+
+// Whether the operation consists of transfers between pairs of ranks.
+bool made_of_transfers(Op op);
 
 const char *op_name(Op op);
 // Bytes of an element; 0 for a number that is no type.

@@ -341,7 +341,7 @@ void make_root_info(HcclRootInfo *info) {
 
 std::shared_ptr<Comm> create_from_root_info(const HcclRootInfo &info, uint32_t size, uint32_t rank,
                                             Settings settings) {
-    require_device();
+    set_world_rank(require_device(), rank, false);
     const Content content = content_of(info);
     if (size == 0 || size > MOST_RANKS || rank >= size) {
         fault(HCCL_E_PARA, "EI0003: rank %u and nRanks %u: nRanks must be from 1 to %u, rank below it", rank, size,

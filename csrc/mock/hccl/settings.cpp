@@ -1,10 +1,14 @@
 #include "settings.h"
 
+#include <atomic>
+
 namespace mock {
 namespace {
 
 constexpr uint32_t NOT_SET = 0xffffffff;
 constexpr uint32_t NEWEST_VERSION = 10;
+
+std::atomic<int> determinism{0}; // by HcclSetConfig
 
 struct Header {
     size_t size;
@@ -58,6 +62,27 @@ void apply_name(const HcclCommConfig &config, Settings *settings) {
 
 } // namespace
 
+int process_determinism() {
+    const char *deterministic = environment("HCCL_DETERMINISTIC");
+    if (deterministic == nullptr) {
+        return determinism;
+    }
+    const std::string text = deterministic;
+    return text == "strict" || text == "STRICT" ? 2 : text == "true" || text == "TRUE" ? 1 : 0;
+}
+
+void set_process_determinism(int32_t value) {
+    if (environment("HCCL_DETERMINISTIC") != nullptr) {
+        warn_once("HCCL_DETERMINISTIC is set in the environment, so HcclSetConfig has no effect");
+        return;
+    }
+    const bool strict = family() == Family::Ascend910B || family() == Family::Ascend910C;
+    if (value < 0 || value > (strict ? 2 : 1)) {
+        fault(HCCL_E_PARA, "EI0003: HCCL_DETERMINISTIC is %d: it must be 0 or 1%s", value, strict ? " or 2" : "");
+    }
+    determinism = value;
+}
+
 Settings environment_settings() {
     Settings settings;
     const long long connect = environment_number("HCCL_CONNECT_TIMEOUT", 120, 1, 7200);
@@ -71,11 +96,7 @@ Settings environment_settings() {
     settings.connect_timeout = std::chrono::seconds(connect);
     settings.execution_timeout = std::chrono::seconds(execution);
     settings.buffer_mb = static_cast<uint32_t>(environment_number("HCCL_BUFFSIZE", 200, 1, 1 << 20));
-    const char *deterministic = environment("HCCL_DETERMINISTIC");
-    if (deterministic != nullptr) {
-        const std::string text = deterministic;
-        settings.deterministic = text == "strict" ? 2 : text == "true" || text == "TRUE" ? 1 : 0;
-    }
+    settings.deterministic = process_determinism();
     return settings;
 }
 

@@ -18,6 +18,10 @@ struct Settings {
     std::chrono::seconds execution_timeout{1836}; // 0: never
 };
 
+// Determinism of the process: 0 off, 1 on, 2 strict. The environment overrules HcclSetConfig.
+int process_determinism();
+void set_process_determinism(int32_t value);
+
 // Settings from the environment alone.
 Settings environment_settings();
 // The same, overruled by a client's structure of any size and version.

@@ -1,4 +1,4 @@
-// Rank tables as HCCL reads them (version 1.0).
+// Rank tables as HCCL reads them: versions 1.0 and 1.2 and the oldest form.
 
 #ifndef ASCEND_MOCK_HCCL_TABLE_H
 #define ASCEND_MOCK_HCCL_TABLE_H
@@ -20,6 +20,7 @@ struct TableRank {
 struct RankTable {
     std::string content;                // of the file
     std::vector<std::string> server_ids;
+    std::vector<std::string> addresses; // of the servers: host_ip, or a server_id that is one; empty without
     std::vector<TableRank> ranks;       // sorted: entry i is rank i
 };
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "execution.h"
+#include "reduce.h"
 
 namespace mock {
 namespace {
@@ -11,18 +12,23 @@ namespace {
 // From this size on a receive is served as soon as it can be; below, one sleep for all receives costs less.
 constexpr uint64_t LARGE_BYTES = 1 << 20;
 
-Signature signature_of(Op op, const Transfer &transfer) {
-    Signature signature;
+// What both sides of one transfer have to say alike. A receive expects what the sender of `op` posts.
+Signature signature_of(const Execution &run, Op op, const Transfer &transfer) {
+    Signature signature = run.operation().signature;
     signature.op = op;
     signature.dtype = transfer.dtype;
     signature.bytes = transfer.bytes;
     return signature;
 }
 
-void serve(Execution &run, Op expected, const Transfer &receive) {
-    const Post &post = run.take(receive.peer, signature_of(expected, receive));
-    std::memcpy(receive.address, run.reach(receive.peer, post.offset, receive.bytes), receive.bytes);
-    run.acknowledge(receive.peer);
+// False if the data is still under way, so that the acknowledgement is due later.
+bool serve(Execution &run, Op expected, const Transfer &receive) {
+    const Post &post = run.take(receive.peer, signature_of(run, expected, receive));
+    const bool here = receive.bytes == 0 || run.fetch(receive.peer, post.offset, receive.address, receive.bytes);
+    if (here) {
+        run.acknowledge(receive.peer);
+    }
+    return here;
 }
 
 void copy_to_self(const std::vector<Transfer> &transfers, uint32_t self) {
@@ -39,6 +45,7 @@ void copy_to_self(const std::vector<Transfer> &transfers, uint32_t self) {
 }
 
 void run_batch(Execution &run) {
+    const Op op = run.operation().signature.op;
     std::vector<uint32_t> receivers;
     std::vector<const Transfer *> receives;
     uint64_t largest = 0;
@@ -47,7 +54,7 @@ void run_batch(Execution &run) {
             continue;
         }
         if (transfer.send) {
-            run.post(transfer.peer, signature_of(Op::Batch, transfer), transfer.offset);
+            run.post(transfer.peer, signature_of(run, op, transfer), transfer.offset);
             receivers.push_back(transfer.peer);
         } else {
             receives.push_back(&transfer);
@@ -55,6 +62,7 @@ void run_batch(Execution &run) {
         }
     }
     copy_to_self(run.operation().transfers, run.rank());
+    std::vector<uint32_t> under_way;
     while (!receives.empty()) {
         std::vector<uint32_t> senders;
         for (const Transfer *receive : receives) {
@@ -66,29 +74,55 @@ void run_batch(Execution &run) {
                                           if (!run.has_post(receive->peer)) {
                                               return false;
                                           }
-                                          serve(run, Op::Batch, *receive);
+                                          if (!serve(run, op, *receive)) {
+                                              under_way.push_back(receive->peer);
+                                          }
                                           return true;
                                       }),
                        receives.end());
     }
+    run.finish();
+    for (const uint32_t peer : under_way) {
+        run.acknowledge(peer);
+    }
     run.await_acknowledgements(receivers);
+}
+
+// The parts of all ranks in their order: they have arrived in the scratch memory, the own one lies where it was.
+void reduce_parts(Execution &run) {
+    const Operation &op = run.operation();
+    std::vector<const char *> sources;
+    for (const Transfer &transfer : op.transfers) {
+        if (!transfer.send) {
+            sources.push_back(transfer.address);
+        }
+    }
+    if (op.count > 0) {
+        reduce(op.signature.dtype, op.signature.reduce, op.recv, sources, op.count);
+    }
 }
 
 } // namespace
 
 void run_transfers(Execution &run) {
     const Op op = run.operation().signature.op;
-    if (op == Op::Batch) {
+    if (op != Op::Send && op != Op::Recv) {
         run_batch(run);
+        if (op == Op::ReduceScatterV) {
+            reduce_parts(run);
+        }
         return;
     }
     const Transfer &transfer = run.operation().transfers.front();
     if (op == Op::Send) {
-        run.post(transfer.peer, signature_of(Op::Send, transfer), transfer.offset);
+        run.post(transfer.peer, signature_of(run, Op::Send, transfer), transfer.offset);
         run.await_acknowledgements({transfer.peer});
     } else {
         run.await_posts({transfer.peer});
-        serve(run, Op::Send, transfer);
+        if (!serve(run, Op::Send, transfer)) {
+            run.finish();
+            run.acknowledge(transfer.peer);
+        }
     }
 }
 

@@ -1,0 +1,240 @@
+// Ranks on several servers: who is reached how, that strangers are refused, and what the loss of a connection says.
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+#include "harness.h"
+
+using namespace harness;
+
+extern "C" uint64_t adasum_mock_counter(const char *name);
+
+namespace {
+
+constexpr HcclDataType FP32 = HCCL_DATA_TYPE_FP32;
+constexpr int EXCEPTION = ACL_ERROR_RT_FFTS_PLUS_EXCEPTION;
+
+HcclResult all_reduce(const World &world, const Vector<float> &data) {
+    return HcclAllReduce(data.at(), data.at(), 8, FP32, HCCL_REDUCE_SUM, world.comm, world.stream);
+}
+
+HcclResult transfer(const Rank &me, const World &world, const Vector<float> &data, uint64_t count) {
+    return me.rank == 0 ? HcclSend(data.at(), count, FP32, 1, world.comm, world.stream)
+                        : HcclRecv(data.at(), count, FP32, 0, world.comm, world.stream);
+}
+
+int base_port() { return std::atoi(std::getenv("HCCL_IF_BASE_PORT")); }
+
+// On one machine every byte is copied once, straight from the sender's memory to the receiver's.
+void one_copy(const Rank &me) {
+    const World world(me);
+    const uint64_t count = 4 << 20;
+    const Vector<float> data(count);
+    OK(transfer(me, world, data, 8));
+    world.synchronize();
+    const uint64_t copied = adasum_mock_counter("copied_bytes");
+    const uint64_t transferred = adasum_mock_counter("transferred_bytes");
+    OK(transfer(me, world, data, count));
+    world.synchronize();
+    const uint64_t expected = me.rank == 0 ? 0 : data.bytes(); // the receiver copies
+    CHECK(adasum_mock_counter("copied_bytes") - copied == expected);
+    CHECK(adasum_mock_counter("transferred_bytes") - transferred == expected);
+    CHECK(adasum_mock_counter("network_bytes") == 0);
+    CHECK(adasum_mock_counter("no such counter") == 0);
+}
+
+// Over TCP data goes from the owner's memory into the socket and from the socket to its place.
+void no_copy_beside_the_socket(const Rank &me) {
+    const World world(me);
+    const uint64_t count = 4 << 20;
+    const Vector<float> data(count, [&](size_t i) { return me.rank == 0 ? static_cast<float>(i) : 0.0F; });
+    OK(transfer(me, world, data, count));
+    world.synchronize();
+    data.expect([](size_t i) { return static_cast<float>(i); }, "transfer");
+    CHECK(adasum_mock_counter("copied_bytes") == 0);
+    CHECK(adasum_mock_counter("network_bytes") == (me.rank == 0 ? 0 : data.bytes()));
+}
+
+std::string table_with(const std::string &first, const std::string &second) {
+    return "{\"status\":\"completed\",\"version\":\"1.0\",\"server_count\":\"2\",\"server_list\":[{" + first +
+           ",\"device\":[{\"device_id\":\"0\",\"device_ip\":\"10.0.0.1\",\"rank_id\":\"0\"}]},{" + second +
+           ",\"device\":[{\"device_id\":\"1\",\"device_ip\":\"10.0.0.2\",\"rank_id\":\"1\"}]}]}";
+}
+
+// A world of two servers over this table; returns the bytes that came over the network.
+uint64_t network_bytes(const Rank &me, const std::string &table) {
+    const std::string path = folder() + "/own" + std::to_string(me.rank) + ".json";
+    write_file(path, table);
+    OK(aclrtSetDevice(static_cast<int>(me.rank)));
+    aclrtStream stream = nullptr;
+    OK(aclrtCreateStream(&stream));
+    HcclComm comm = nullptr;
+    OK(HcclCommInitClusterInfo(path.c_str(), me.rank, &comm));
+    const Vector<float> data(8, [](size_t) { return 1.0F; });
+    OK(HcclAllReduce(data.at(), data.at(), 8, FP32, HCCL_REDUCE_SUM, comm, stream));
+    OK(aclrtSynchronizeStream(stream));
+    data.expect([](size_t) { return 2.0F; }, "all-reduce");
+    OK(HcclCommDestroy(comm));
+    OK(aclrtDestroyStream(stream));
+    return adasum_mock_counter("network_bytes");
+}
+
+// No address of the table belongs to this machine: a simulated cluster, over shared memory.
+void simulated_cluster(const Rank &me) {
+    CHECK(network_bytes(me, table_with("\"server_id\":\"203.0.113.1\"", "\"server_id\":\"203.0.113.2\"")) == 0);
+    CHECK(network_bytes(me, table_with("\"server_id\":\"one\"", "\"server_id\":\"two\"")) == 0);
+}
+
+// Both servers have an address of this machine: shared memory.
+void servers_on_one_machine(const Rank &me) {
+    CHECK(network_bytes(me, table_with("\"server_id\":\"one\",\"host_ip\":\"127.0.0.1\"",
+                                       "\"server_id\":\"two\",\"host_ip\":\"127.0.0.1\"")) == 0);
+}
+
+// The same with tcp forced: at the addresses of the table, since they are there.
+void forced_at_real_addresses(const Rank &me) {
+    CHECK(network_bytes(me, table_with("\"server_id\":\"one\",\"host_ip\":\"127.0.0.1\"",
+                                       "\"server_id\":\"two\",\"host_ip\":\"127.0.0.1\"")) > 0);
+}
+
+int call_port(int port) {
+    const int file = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_port = htons(static_cast<uint16_t>(port));
+    inet_pton(AF_INET, "127.0.0.1", &address.sin_addr);
+    CHECK(connect(file, reinterpret_cast<sockaddr *>(&address), sizeof(address)) == 0);
+    return file;
+}
+
+// Sends bytes as a stranger and reads until the other side closes; returns how many bytes came.
+size_t stray(const std::string &words, bool end) {
+    const int file = call_port(base_port());
+    const ssize_t sent = send(file, words.data(), words.size(), MSG_NOSIGNAL);
+    CHECK(sent == static_cast<ssize_t>(words.size()));
+    if (end) {
+        shutdown(file, SHUT_WR);
+    }
+    size_t total = 0;
+    char buffer[4096];
+    for (ssize_t count; (count = recv(file, buffer, sizeof(buffer), 0)) > 0;) {
+        total += static_cast<size_t>(count);
+    }
+    close(file);
+    return total;
+}
+
+// Whoever does not prove that it belongs to the job gets a random number and nothing else.
+void strangers(const Rank &me) {
+    const World world(me);
+    const Vector<float> data(8);
+    if (me.rank == 1) {
+        constexpr size_t CHALLENGE = 24;
+        CHECK(stray("GET / HTTP/1.1\r\n\r\n", false) == CHALLENGE);
+        CHECK(stray(std::string(1 << 16, '\xff'), false) <= CHALLENGE);
+        std::string wrong("\x43\x48\x4b\x4d", 4); // the right start, but no proof
+        CHECK(stray(wrong + std::string(140, '\0'), false) == CHALLENGE);
+        CHECK(stray(wrong + std::string(7, '\0'), true) == CHALLENGE);
+        CHECK(stray("", true) == CHALLENGE);
+    }
+    const int silent = me.rank == 1 ? call_port(base_port()) : -1;
+    for (int i = 0; i < 3; i++) {
+        OK(all_reduce(world, data));
+        world.synchronize();
+    }
+    if (me.rank == 0) {
+        CHECK(adasum_mock_counter("refused_calls") >= 4);
+    } else {
+        close(silent);
+    }
+}
+
+// A peer with another job id has another key: it is refused, and both say who does not answer.
+void other_job(const Rank &me) {
+    if (me.rank == 1) {
+        setenv("HCCL_MOCK_JOB", "another", 1);
+    }
+    const World world(me);
+    const Vector<float> data(8);
+    FAILS(HCCL_E_TIMEOUT, me.rank == 0 ? "rank 1 (127.0.0." : "does not answer as a rank of this job does",
+          all_reduce(world, data));
+    if (me.rank == 1) {
+        write_file(folder() + "/seen", "");
+    }
+    read_file(folder() + "/seen"); // before that, rank 0 listens
+}
+
+void killed(const Rank &me) {
+    const World world(me);
+    const Vector<float> data(8);
+    OK(all_reduce(world, data));
+    world.synchronize();
+    if (me.rank == 2) {
+        raise(SIGKILL);
+    }
+    const double begin = now();
+    if (all_reduce(world, data) == HCCL_SUCCESS) {
+        FAILS(EXCEPTION, text("the connection to rank 2 (127.0.0.2:%d) was lost", base_port()),
+              aclrtSynchronizeStream(world.stream));
+    }
+    CHECK(now() - begin < 10);
+    RETURNS(HCCL_E_REMOTE, all_reduce(world, data));
+}
+
+void port_in_use(const Rank &me) {
+    OK(aclrtSetDevice(0));
+    const int file = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_port = htons(static_cast<uint16_t>(base_port()));
+    inet_pton(AF_INET, "127.0.0.1", &address.sin_addr);
+    CHECK(bind(file, reinterpret_cast<sockaddr *>(&address), sizeof(address)) == 0 && listen(file, 1) == 0);
+    HcclComm comm = nullptr;
+    FAILS(HCCL_E_TCP_CONNECT, "EI0019", HcclCommInitClusterInfo(table_path().c_str(), me.rank, &comm));
+    close(file);
+    OK(HcclCommInitClusterInfo(table_path().c_str(), me.rank, &comm));
+    OK(HcclCommDestroy(comm));
+}
+
+void bad_value(const Rank &me) {
+    OK(aclrtSetDevice(0));
+    HcclComm comm = nullptr;
+    FAILS(HCCL_E_PARA, std::getenv("HARNESS_NEEDLE"), HcclCommInitClusterInfo(table_path().c_str(), me.rank, &comm));
+}
+
+// The same world over and over: ports are taken and given back.
+void again(const Rank &me) {
+    for (int round = 0; round < 20; round++) {
+        const World world(me);
+        const Vector<float> data(8, [](size_t) { return 1.0F; });
+        OK(all_reduce(world, data));
+        world.synchronize();
+        data.expect([&](size_t) { return static_cast<float>(me.size); }, "all-reduce");
+    }
+}
+
+} // namespace
+
+int main(int argc, char **argv) {
+    const std::pair<std::string, std::string> tcp{"HCCL_MOCK_NET", "tcp"};
+    const std::pair<std::string, std::string> shm{"HCCL_MOCK_NET", "shm"};
+    const std::pair<std::string, std::string> two{"HARNESS_PER_SERVER", "2"};
+    setenv("HARNESS_PER_SERVER", "2", 0);
+    return run(argc, argv,
+               {
+                   {"one-copy-p", Ranks::Processes, 2, one_copy, {shm}},
+                   {"no-copy-beside-the-socket", Ranks::Processes, 2, no_copy_beside_the_socket, {tcp}},
+                   {"simulated-cluster", Ranks::Processes, 2, simulated_cluster, {}},
+                   {"servers-on-one-machine", Ranks::Processes, 2, servers_on_one_machine, {}},
+                   {"forced-at-real-addresses", Ranks::Processes, 2, forced_at_real_addresses, {tcp}},
+                   {"strangers", Ranks::Processes, 2, strangers, {tcp}},
+                   {"other-job", Ranks::Processes, 2, other_job, {tcp, {"HCCL_CONNECT_TIMEOUT", "1"}}},
+                   {"killed-over-tcp", Ranks::Processes, 4, killed, {tcp, two}, 2},
+                   {"port-in-use", Ranks::Processes, 1, port_in_use, {tcp}},
+                   {"bad-net", Ranks::Processes, 1, bad_value,
+                    {{"HCCL_MOCK_NET", "udp"}, {"HARNESS_NEEDLE", "[udp] is not auto, shm or tcp"}}},
+                   {"again-p", Ranks::Processes, 4, again, {tcp}},
+                   {"again-t", Ranks::Threads, 3, again, {tcp}},
+               });
+}
