@@ -1,5 +1,6 @@
 // Every operation of the mock with its data checked, for ranks as threads and as processes.
 
+#include <atomic>
 #include <cmath>
 
 #include "harness.h"
@@ -247,6 +248,14 @@ void random_program(const Rank &me) {
     aclrtEvent event = nullptr;
     OK(aclrtCreateStream(&second));
     OK(aclrtCreateEventExWithFlag(&event, ACL_EVENT_SYNC));
+    HcclCommConfig config;
+    HcclCommConfigInit(&config);
+    std::vector<uint32_t> ranks;
+    for (uint32_t rank = 0; rank < me.size; rank++) {
+        ranks.push_back(rank);
+    }
+    HcclComm sub = nullptr;
+    OK(HcclCreateSubCommConfig(const_cast<HcclComm *>(&world.comm), me.size, ranks.data(), 1, me.rank, &config, &sub));
     uint64_t state = 88172645463325252ULL;
     const auto draw = [&](uint64_t below) {
         state ^= state << 13;
@@ -261,8 +270,29 @@ void random_program(const Rank &me) {
         Vector<float> data(count, [&](size_t i) { return value(me.rank, i); });
         Vector<float> copy(count * me.size);
         aclrtStream stream = streams[draw(2)];
-        const uint64_t kind = draw(5);
-        if (kind == 0) {
+        const uint64_t kind = draw(9);
+        const uint32_t next = (me.rank + 1) % me.size;
+        const uint32_t before = (me.rank + me.size - 1) % me.size;
+        if (kind == 5) {
+            HcclSendRecvItem items[] = {
+                {HCCL_SEND, data.at(), count, HCCL_DATA_TYPE_FP32, next},
+                {HCCL_RECV, copy.at(), count, HCCL_DATA_TYPE_FP32, before},
+            };
+            OK(HcclBatchSendRecv(items, 2, world.comm, stream));
+        } else if (kind == 6) {
+            OK(HcclAllReduce(data.at(), data.at(), count, HCCL_DATA_TYPE_FP32, HCCL_REDUCE_SUM, sub, stream));
+        } else if (kind == 7) {
+            // Two communicators at once on two streams.
+            OK(HcclAllReduce(data.at(), data.at(), count, HCCL_DATA_TYPE_FP32, HCCL_REDUCE_SUM, sub, streams[0]));
+            OK(HcclAllGather(data.at(), copy.at(), count, HCCL_DATA_TYPE_FP32, world.comm, streams[1]));
+            OK(aclrtSynchronizeDevice());
+        } else if (kind == 8) {
+            std::atomic<int> called{0};
+            OK(HcclReduceScatter(copy.at(), data.at(), count, HCCL_DATA_TYPE_FP32, HCCL_REDUCE_MAX, world.comm, stream));
+            OK(aclrtLaunchHostFunc(stream, [](void *flag) { ++*static_cast<std::atomic<int> *>(flag); }, &called));
+            OK(aclrtSynchronizeStream(stream));
+            CHECK(called == 1);
+        } else if (kind == 0) {
             OK(HcclBarrier(world.comm, stream));
         } else if (kind == 1) {
             OK(HcclAllGather(data.at(), copy.at(), count, HCCL_DATA_TYPE_FP32, world.comm, stream));
@@ -282,7 +312,7 @@ void random_program(const Rank &me) {
             OK(aclrtRecordEvent(event, other));
             OK(aclrtSynchronizeEvent(event));
         }
-        if (kind > 2) {
+        if (kind == 3 || kind == 4 || kind == 6) {
             const std::vector<float> host = copy.get();
             for (size_t i = 0; i < count; i++) {
                 CHECK(host[i] == total(me.size, i));
@@ -292,6 +322,7 @@ void random_program(const Rank &me) {
         OK(aclrtStreamWaitEvent(streams[1], event));
     }
     OK(aclrtSynchronizeDevice());
+    OK(HcclCommDestroy(sub));
     OK(aclrtDestroyEvent(event));
     OK(aclrtDestroyStream(second));
 }

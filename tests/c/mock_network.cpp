@@ -1,6 +1,7 @@
 // Ranks on several servers: who is reached how, that strangers are refused, and what the loss of a connection says.
 
 #include <arpa/inet.h>
+#include <dirent.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
 
@@ -203,14 +204,49 @@ void bad_value(const Rank &me) {
     FAILS(HCCL_E_PARA, std::getenv("HARNESS_NEEDLE"), HcclCommInitClusterInfo(table_path().c_str(), me.rank, &comm));
 }
 
-// The same world over and over: ports are taken and given back.
+size_t entries(const char *path) {
+    size_t count = 0;
+    DIR *folder = opendir(path);
+    CHECK(folder != nullptr);
+    while (readdir(folder) != nullptr) {
+        count++;
+    }
+    closedir(folder);
+    return count;
+}
+
+// No more descriptors or threads than before, but for those of the last world: they go when the next is made.
+void expect_no_more(const char *path, size_t before) {
+    constexpr size_t LAST_WORLD = 8; // a leak would show up in each of the rounds
+    size_t after = entries(path);
+    for (int i = 0; i < 500 && after > before + LAST_WORLD; i++) {
+        pause_ms(10);
+        after = entries(path);
+    }
+    if (after > before + LAST_WORLD) {
+        failed(__FILE__, __LINE__, text("%s has %zu entries, %zu before", path, after, before));
+    }
+}
+
+// The same world over and over: what it takes of ports, descriptors and threads is given back.
 void again(const Rank &me) {
+    size_t files = 0;
+    size_t threads = 0;
     for (int round = 0; round < 20; round++) {
+        if (round == 3 && me.processes) {
+            pause_ms(100); // the ends of the first worlds
+            files = entries("/proc/self/fd");
+            threads = entries("/proc/self/task");
+        }
         const World world(me);
         const Vector<float> data(8, [](size_t) { return 1.0F; });
         OK(all_reduce(world, data));
         world.synchronize();
         data.expect([&](size_t) { return static_cast<float>(me.size); }, "all-reduce");
+    }
+    if (me.processes) {
+        expect_no_more("/proc/self/fd", files);
+        expect_no_more("/proc/self/task", threads);
     }
 }
 
@@ -234,6 +270,7 @@ int main(int argc, char **argv) {
                    {"port-in-use", Ranks::Processes, 1, port_in_use, {tcp}},
                    {"bad-net", Ranks::Processes, 1, bad_value,
                     {{"HCCL_MOCK_NET", "udp"}, {"HARNESS_NEEDLE", "[udp] is not auto, shm or tcp"}}},
+                   {"again-shm", Ranks::Processes, 4, again, {shm}},
                    {"again-p", Ranks::Processes, 4, again, {tcp}},
                    {"again-t", Ranks::Threads, 3, again, {tcp}},
                });

@@ -64,6 +64,23 @@ fn both_trainings_end_in_one_line_of_json() {
     assert_eq!(csv.lines().count(), 3);
 }
 
+/// Both servers over TCP on addresses of the loopback interface: not a bit of the training changes.
+#[test]
+fn over_tcp_the_training_is_the_same() {
+    let folder = Folder::new("demo-tcp");
+    let line = |net: &str| {
+        let port = 31_000 + std::process::id() % 200 * 8;
+        let output = demo(&folder, &["--epochs", "1", "--json"])
+            .env("HCCL_MOCK_NET", net)
+            .env("HCCL_IF_BASE_PORT", port.to_string())
+            .output()
+            .unwrap();
+        assert_eq!(output.status.code(), Some(0), "{}", err(&output));
+        out(&output)
+    };
+    assert_eq!(line("tcp"), line("shm"));
+}
+
 #[test]
 fn one_reduction_alone_has_no_other_beside_it() {
     let folder = Folder::new("demo-mean");

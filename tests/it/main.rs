@@ -20,6 +20,7 @@ mod golden;
 mod kernels;
 mod launch;
 mod layers;
+mod leaks;
 mod oracle;
 mod plan;
 mod processes;

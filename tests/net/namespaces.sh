@@ -1,0 +1,100 @@
+#!/usr/bin/env bash
+# The tutorial's two machines on one: two network namespaces with a cable between them, a launcher in each, 16 ranks.
+# namespaces.sh ADASUM_RUN FOLDER: needs root and iproute2; ends with 77 where namespaces cannot be made.
+set -euo pipefail
+program=$(realpath "$1")
+work=$2/namespaces
+mkdir -p "$work"
+a=adasum-a-$$
+b=adasum-b-$$
+
+make() {
+    ip netns add "$a" && ip netns add "$b" &&
+        ip -n "$a" link add cable type veth peer name cable netns "$b" &&
+        ip -n "$a" address add 10.77.0.1/24 dev cable && ip -n "$b" address add 10.77.0.2/24 dev cable &&
+        ip -n "$a" link set lo up && ip -n "$b" link set lo up &&
+        ip -n "$a" link set cable up && ip -n "$b" link set cable up
+}
+
+clean() {
+    # Only what this script started: the launchers end their ranks.
+    [ -z "${first:-}" ] || kill "$first" 2> /dev/null || true
+    [ -z "${second:-}" ] || kill "$second" 2> /dev/null || true
+    wait || true
+    ip netns del "$a" 2> /dev/null || true
+    ip netns del "$b" 2> /dev/null || true
+}
+trap clean EXIT
+
+if ! make 2> "$work/make.txt"; then
+    cat "$work/make.txt" >&2
+    exit 77
+fi
+
+table() {
+    local server device rank
+    printf '{"version": "1.0", "server_count": "2", "server_list": ['
+    for server in 0 1; do
+        printf '{"server_id": "10.77.0.%d", "device": [' $((server + 1))
+        for device in 0 1 2 3 4 5 6 7; do
+            rank=$((server * 8 + device))
+            printf '{"device_id": "%d", "device_ip": "192.%d.27.%d", "rank_id": "%d"}' $device $((device + 1)) $((server + 6)) $rank
+            [ $device = 7 ] || printf ', '
+        done
+        printf ']}'
+        [ $server = 1 ] || printf ', '
+    done
+    printf '], "status": "completed"}\n'
+}
+table > "$work/table.json"
+
+# server NAMESPACE INDEX EPOCHS REDUCTION...: one launcher.
+server() {
+    local namespace=$1 index=$2 epochs=$3 reduction options=()
+    shift 3
+    for reduction in "$@"; do
+        options+=(--reduction "$reduction")
+    done
+    env -u HCCL_MOCK_NET ADASUM_BACKEND=mock HCCL_CONNECT_TIMEOUT=120 ip netns exec "$namespace" "$program" launch \
+        --rank-table "$work/table.json" --server-id "$index" --job "namespaces-$$" -- \
+        "$program" demo-rank --epochs "$epochs" "${options[@]}"
+}
+
+start=$(date +%s.%N)
+server "$a" 0 10 adasum mean > "$work/first.txt" 2> "$work/first.err" &
+first=$!
+server "$b" 1 10 adasum mean > "$work/second.txt" 2> "$work/second.err" &
+second=$!
+if ! wait $first || ! wait $second; then
+    tail -n 20 "$work"/*.err >&2
+    exit 1
+fi
+first= second=
+end=$(date +%s.%N)
+grep '"event":"done"' "$work/first.txt"
+sent=$(ip -n "$a" -s link show cable | awk 'take { print $1; exit } /TX:/ { take = 1 }')
+printf 'trained over the cable in %.1f s, %d MB left the first server\n' "$(echo "$end $start" | awk '{ print $1 - $2 }')" $((sent >> 20))
+[ "$sent" -gt 1000000 ] || { echo "nothing went over the cable" >&2; exit 1; }
+
+# The cable is pulled in the middle: both sides end, and say which peer is gone.
+server "$a" 0 1000 adasum > "$work/first.txt" 2> "$work/first.err" &
+first=$!
+server "$b" 1 1000 adasum > "$work/second.txt" 2> "$work/second.err" &
+second=$!
+for _ in $(seq 600); do
+    ! grep -q '"event":"epoch"' "$work/first.txt" || break
+    sleep 0.1
+done
+ip -n "$a" link set cable down
+start=$SECONDS
+wait $first && { echo "the first launcher did not fail" >&2; exit 1; }
+wait $second && { echo "the second launcher did not fail" >&2; exit 1; }
+first= second=
+for side in first second; do
+    if ! grep -m 1 -o 'the connection to rank [0-9]* ([0-9.:]*) was lost ([A-Za-z ]*)' "$work/$side.err"; then
+        echo "the $side server's ranks do not name a lost peer:" >&2
+        tail -n 20 "$work/$side.err" >&2
+        exit 1
+    fi
+done
+printf 'the cable was missed after %d s\n' $((SECONDS - start))
