@@ -22,6 +22,22 @@ fn main() {
         &[&search, "-Wl,-rpath,$ORIGIN", "-lascendcl"],
     );
 
+    // Clients of the vendor's other libraries look for ACL's functions in them, or only want to find them.
+    let none = Objects {
+        files: Vec::new(),
+        compiler: hccl.compiler.clone(),
+    };
+    for name in COMPANIONS {
+        let flags = [
+            &search,
+            "-Wl,-rpath,$ORIGIN",
+            "-Wl,--no-as-needed",
+            "-lascendcl",
+        ];
+        link(&none, &out.join(name), name, &flags);
+    }
+    list_headers(&out);
+
     // A fused multiply-add would make results depend on the compiler and the processor.
     let twin = library(
         "csrc/kernels",
@@ -36,6 +52,50 @@ fn main() {
     );
 }
 
+/// Libraries of the vendor that are empty here and lead to `libascendcl.so`.
+const COMPANIONS: [&str; 4] = [
+    "libacl_op_compiler.so",
+    "libacl_tdt_channel.so",
+    "libge_runner.so",
+    "libgraph.so",
+];
+
+/// Writes the list of all headers of `csrc/cann` that the crate embeds: name below that folder and content.
+fn list_headers(out: &Path) {
+    let root = PathBuf::from(env("CARGO_MANIFEST_DIR")).join("csrc/cann");
+    let mut headers = Vec::new();
+    let mut folders = vec![root.clone()];
+    while let Some(folder) = folders.pop() {
+        for path in entries(&folder) {
+            if path.is_dir() {
+                folders.push(path);
+            } else {
+                headers.push(path);
+            }
+        }
+    }
+    headers.sort();
+    let rows: String = headers
+        .iter()
+        .map(|path| {
+            let name = path.strip_prefix(&root).unwrap_or(path);
+            format!("({name:?}, include_bytes!({path:?})),\n")
+        })
+        .collect();
+    let file = out.join("headers.rs");
+    std::fs::write(&file, format!("&[\n{rows}]\n"))
+        .unwrap_or_else(|error| panic!("{}: {error}", file.display()));
+}
+
+fn entries(folder: &Path) -> Vec<PathBuf> {
+    let read = std::fs::read_dir(folder).and_then(|entries| {
+        entries
+            .map(|entry| entry.map(|entry| entry.path()))
+            .collect()
+    });
+    read.unwrap_or_else(|error| panic!("{}: {error}", folder.display()))
+}
+
 /// Object files of all C++ sources in `folder`, with the compiler that made them.
 struct Objects {
     compiler: cc::Tool,
@@ -43,15 +103,8 @@ struct Objects {
 }
 
 fn library(folder: &str, includes: &[&str], flags: &[&str]) -> Objects {
-    let mut sources: Vec<PathBuf> = std::fs::read_dir(folder)
-        .unwrap_or_else(|error| panic!("{folder}: {error}"))
-        .map(|entry| {
-            entry
-                .unwrap_or_else(|error| panic!("{folder}: {error}"))
-                .path()
-        })
-        .filter(|path| path.extension().is_some_and(|extension| extension == "cpp"))
-        .collect();
+    let mut sources = entries(Path::new(folder));
+    sources.retain(|path| path.extension().is_some_and(|extension| extension == "cpp"));
     // The order of a folder listing is not fixed; the library must be.
     sources.sort();
 

@@ -15,14 +15,14 @@ use sha1::{Digest, Sha1};
 
 use crate::error::{Error, ErrorKind, Result};
 
-/// Unpacks `files` (name and content) and returns the folder that holds them.
+/// Unpacks `files` (name, possibly in a subfolder, and content) and returns the folder that holds them.
 ///
 /// The folder is `${ADASUM_CACHE_DIR:-${XDG_CACHE_HOME:-$HOME/.cache}/adasum}/<hash>`, private to the user. Files in
 /// it that are not what they should be are replaced. Where it cannot be used (read only, not ours, open to others), a
 /// private folder below the system's temporary folder takes its place.
 ///
 /// # Errors
-/// [`ErrorKind::InvalidArgument`] for a name that is not a plain file name, [`ErrorKind::Io`] if no folder can be used.
+/// [`ErrorKind::InvalidArgument`] for a name that leads out of the folder or is hidden, [`ErrorKind::Io`] if no folder can be used.
 pub fn unpack(files: &[(&str, &[u8])]) -> Result<PathBuf> {
     let owner = owner_of_this_process();
     let folders = candidates(&hash(files)?, owner, |name| env::var_os(name));
@@ -84,8 +84,13 @@ fn unpack_to_first(
 fn hash(files: &[(&str, &[u8])]) -> Result<String> {
     let mut hasher = Sha1::new();
     for (name, content) in files {
-        if name.is_empty() || name.contains('/') || name.starts_with('.') {
-            return Err(Error::invalid(format!("{name:?} is not a plain file name")));
+        if name
+            .split('/')
+            .any(|part| part.is_empty() || part.starts_with('.'))
+        {
+            return Err(Error::invalid(format!(
+                "{name:?} is not a name inside a folder"
+            )));
         }
         for part in [name.as_bytes(), content] {
             hasher.update((part.len() as u64).to_le_bytes());
@@ -109,9 +114,10 @@ fn unpack_to(target: &Path, owner: Option<u32>, files: &[(&str, &[u8])]) -> io::
         let path = target.join(name);
         if !holds(&path, content) {
             // Renamed over the old one: a process that looks sees one or the other, never a part.
-            let fresh = target.join(unique(".new"));
-            write(&fresh, content)?;
-            fs::rename(&fresh, &path)?;
+            let fresh = unique(".new");
+            write(target, &fresh, content)?;
+            make_folder_of(target, name)?;
+            fs::rename(target.join(fresh), &path)?;
         }
     }
     Ok(())
@@ -127,7 +133,7 @@ fn create(target: &Path, files: &[(&str, &[u8])]) -> io::Result<bool> {
     private.recursive(false).create(&fresh)?;
     let renamed = files
         .iter()
-        .try_for_each(|(name, content)| write(&fresh.join(name), content))
+        .try_for_each(|(name, content)| write(&fresh, name, content))
         .and_then(|()| fs::rename(&fresh, target));
     let Err(error) = renamed else {
         return Ok(true);
@@ -141,13 +147,25 @@ fn create(target: &Path, files: &[(&str, &[u8])]) -> io::Result<bool> {
     }
 }
 
-fn write(path: &Path, content: &[u8]) -> io::Result<()> {
+fn write(folder: &Path, name: &str, content: &[u8]) -> io::Result<()> {
+    make_folder_of(folder, name)?;
     let mut file = File::options()
         .write(true)
         .create_new(true)
         .mode(0o600)
-        .open(path)?;
+        .open(folder.join(name))?;
     file.write_all(content)
+}
+
+/// Makes the subfolder of `folder` that `name` stands in, if it stands in one.
+fn make_folder_of(folder: &Path, name: &str) -> io::Result<()> {
+    match name.rsplit_once('/') {
+        Some((inside, _)) => DirBuilder::new()
+            .mode(0o700)
+            .recursive(true)
+            .create(folder.join(inside)),
+        None => Ok(()),
+    }
 }
 
 /// Refuses a folder whose files somebody else could exchange: what is unpacked here is loaded as code.
@@ -326,8 +344,40 @@ mod tests {
     }
 
     #[test]
-    fn names_must_be_plain() {
-        for name in ["", "a/b", "..", ".hidden"] {
+    fn files_may_stand_in_subfolders() {
+        let scratch = Scratch::new();
+        let folder = scratch.join("cache");
+        let files: &[(&str, &[u8])] = &[("a/b/one.h", b"1"), ("a/two.h", b"2")];
+        let unpack = || {
+            unpack_to_first(
+                std::slice::from_ref(&folder),
+                owner_of_this_process(),
+                files,
+            )
+        };
+        unpack().unwrap();
+        assert_eq!(fs::read(folder.join("a/b/one.h")).unwrap(), b"1");
+        fs::remove_dir_all(folder.join("a/b")).unwrap();
+        unpack().unwrap();
+        assert_eq!(fs::read(folder.join("a/b/one.h")).unwrap(), b"1");
+        assert_eq!(
+            fs::metadata(folder.join("a")).unwrap().mode() & 0o777,
+            0o700
+        );
+    }
+
+    #[test]
+    fn names_must_stay_inside() {
+        for name in [
+            "",
+            "/a",
+            "a/",
+            "a//b",
+            "a/../b",
+            "..",
+            ".hidden",
+            "a/.hidden",
+        ] {
             let error = unpack(&[(name, b"")]).unwrap_err();
             assert_eq!(error.kind(), ErrorKind::InvalidArgument);
         }

@@ -2,6 +2,7 @@
 //!
 //! Standard output carries data (the lines of ranks, results), standard error everything else.
 
+mod config;
 mod demo;
 mod engine;
 mod failure;
@@ -29,6 +30,8 @@ enum Command {
     Launch(launch::Args),
     /// Train a small network on handwritten digits with 16 ranks, AdaSum beside the mean
     Demo(demo::Args),
+    /// Print what a C or C++ program needs to be built for ACL and HCCL and run on the mock
+    Config(config::Args),
     /// One rank of the demo
     #[command(hide = true)]
     DemoRank(demo::rank::Args),
@@ -53,6 +56,7 @@ fn execute(command: Command) -> Result<u8> {
     match command {
         Command::Launch(args) => launch::run(args).map(engine::End::exit_code),
         Command::Demo(args) => demo::run(&args).map(engine::End::exit_code),
+        Command::Config(args) => config::run(&args).map(|()| 0),
         Command::DemoRank(args) => demo::rank::run(&args).map(|()| 0),
         Command::Guard => {
             guard::run();

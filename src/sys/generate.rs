@@ -2,7 +2,7 @@
 //!
 //! The output is committed as `acl.rs` and `hccl.rs`, so that a build needs neither; a test compares the two.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use bindgen::{Builder, EnumVariation, RustEdition, RustTarget};
 
@@ -26,38 +26,52 @@ pub struct Generated {
 
 /// Generates both tables from the headers below `root`, the root of the crate.
 pub fn generate(root: &Path) -> Result<[Generated; 2]> {
-    let acl = builder(root, "acl/acl.h")
+    let folder = root.join("csrc/cann");
+    let [acl, hccl] = from_headers(
+        &[folder.join("acl/acl.h")],
+        &[folder.join("hccl/hccl.h")],
+        std::slice::from_ref(&folder),
+    )?;
+    Ok([
+        Generated {
+            path: "src/sys/acl.rs",
+            text: acl,
+        },
+        Generated {
+            path: "src/sys/hccl.rs",
+            text: hccl,
+        },
+    ])
+}
+
+/// The text of both tables for any headers of ACL and HCCL, which include what they need from `folders`.
+pub fn from_headers(acl: &[PathBuf], hccl: &[PathBuf], folders: &[PathBuf]) -> Result<[String; 2]> {
+    let acl = builder(acl, folders)
         .dynamic_library_name("Acl")
         .allowlist_function("acl.*")
         .allowlist_type("acl.*")
         .allowlist_var("ACL_.*");
     // The types of ACL come from the other file, so that both tables share them.
-    let hccl = builder(root, "hccl/hccl.h")
+    let hccl = builder(hccl, folders)
         .dynamic_library_name("Hccl")
         .allowlist_function("Hccl.*")
         .allowlist_type("Hccl.*")
         .allowlist_var("HCCL_.*|COMM_NAME_MAX_LENGTH|UDI_MAX_LENGTH|BUFFER_NAME_MAX_LENGTH")
         .blocklist_type("acl.*")
         .raw_line("use super::acl::*;");
-    Ok([
-        Generated {
-            path: "src/sys/acl.rs",
-            text: text(acl)?,
-        },
-        Generated {
-            path: "src/sys/hccl.rs",
-            text: text(hccl)?,
-        },
-    ])
+    Ok([text(acl)?, text(hccl)?])
 }
 
-fn builder(root: &Path, header: &str) -> Builder {
-    let headers = root.join("csrc/cann");
+fn builder(headers: &[PathBuf], folders: &[PathBuf]) -> Builder {
     bindgen::builder()
-        .header(headers.join(header).display().to_string())
+        .headers(headers.iter().map(|header| header.display().to_string()))
         .raw_line(HEADER)
         .clang_args(["-x", "c++", "-std=c++17"])
-        .clang_arg(format!("-I{}", headers.display()))
+        .clang_args(
+            folders
+                .iter()
+                .map(|folder| format!("-I{}", folder.display())),
+        )
         .dynamic_link_require_all(false)
         .default_enum_style(EnumVariation::NewType {
             is_bitfield: false,

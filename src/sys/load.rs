@@ -14,10 +14,10 @@ use libloading::os::unix::{Library, RTLD_LAZY, RTLD_LOCAL};
 use super::acl::Acl;
 pub use super::choose::Kind;
 use super::choose::{Choice, Facts, Source, choose};
+use super::embedded;
 use super::hccl::Hccl;
 use super::origin::{Origin, file_of, symbol};
 use super::symbols::{Missing, OLDEST_CANN, complete_hccl, missing_in_acl, missing_in_hccl};
-use crate::cache;
 use crate::error::{Error, ErrorKind, Result};
 
 const ACL_NAME: &str = "libascendcl.so";
@@ -28,17 +28,6 @@ const HCOMM_NAME: &str = "libhcomm.so";
 /// A function that only this library can define, by which the file of a library is found.
 const ACL_ANCHOR: &CStr = c"aclInit";
 const HCCL_ANCHOR: &CStr = c"HcclAllReduce";
-
-static MOCK_LIBRARIES: [(&str, &[u8]); 2] = [
-    (
-        ACL_NAME,
-        include_bytes!(concat!(env!("OUT_DIR"), "/libascendcl.so")),
-    ),
-    (
-        HCCL_NAME,
-        include_bytes!(concat!(env!("OUT_DIR"), "/libhccl.so")),
-    ),
-];
 
 /// The loaded libraries.
 pub struct Backend {
@@ -200,7 +189,7 @@ fn open(source: &Source) -> Result<std::result::Result<Pair, String>> {
                 open_pair(home)
             }
         }
-        Source::EmbeddedMock => open_pair(&cache::unpack(&MOCK_LIBRARIES)?),
+        Source::EmbeddedMock => open_pair(&embedded::libraries()?),
     };
     Ok(pair)
 }

@@ -4,6 +4,7 @@
 //! `ascend` and `kernel` may use them. This module must not know what the functions are called for.
 
 mod choose;
+pub mod embedded;
 pub mod load;
 mod origin;
 pub mod process;

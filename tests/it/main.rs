@@ -13,6 +13,8 @@ mod backend;
 #[cfg(feature = "bindgen")]
 mod bindings;
 mod c_programs;
+#[cfg(feature = "cli")]
+mod config;
 mod demo;
 mod golden;
 mod kernels;
@@ -24,3 +26,5 @@ mod processes;
 mod rank_table;
 mod reduction;
 mod support;
+#[cfg(feature = "bindgen")]
+mod vendor;

@@ -1,0 +1,36 @@
+//! The mock's libraries and the headers of ACL and HCCL, which the crate carries and unpacks where they are needed.
+
+use std::path::PathBuf;
+
+use crate::cache;
+use crate::error::Result;
+
+macro_rules! libraries {
+    ($($name:literal)*) => {
+        [$(($name, include_bytes!(concat!(env!("OUT_DIR"), "/", $name)))),*]
+    };
+}
+
+/// The two libraries of the mock, and four that are empty: programs for the vendor's want to load them.
+static LIBRARIES: [(&str, &[u8]); 6] = libraries!(
+    "libascendcl.so" "libhccl.so" "libacl_op_compiler.so" "libacl_tdt_channel.so" "libge_runner.so" "libgraph.so"
+);
+
+/// All of `csrc/cann`, by the names that programs include.
+static HEADERS: &[(&str, &[u8])] = include!(concat!(env!("OUT_DIR"), "/headers.rs"));
+
+/// The folder with the mock's libraries, which as `LD_LIBRARY_PATH` alone serves any program for ACL and HCCL.
+///
+/// # Errors
+/// If no folder can be written.
+pub fn libraries() -> Result<PathBuf> {
+    cache::unpack(&LIBRARIES)
+}
+
+/// The folder to include `acl/acl.h` and `hccl/hccl.h` from.
+///
+/// # Errors
+/// If no folder can be written.
+pub fn headers() -> Result<PathBuf> {
+    cache::unpack(HEADERS)
+}
