@@ -435,9 +435,10 @@ pub type aclrtHostFunc = ::core::option::Option<
 >;
 #[repr(C)]
 #[derive(Debug)]
-pub struct aclrtExceptionInfo {
+pub struct rtExceptionInfo {
     _unused: [u8; 0],
 }
+pub type aclrtExceptionInfo = rtExceptionInfo;
 pub type aclrtExceptionInfoCallback = ::core::option::Option<
     unsafe extern "C" fn(exceptionInfo: *mut aclrtExceptionInfo),
 >;

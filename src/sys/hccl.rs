@@ -114,7 +114,8 @@ const _: () = {
 pub type HcclSendRecvItem = HcclSendRecvItemDef;
 impl HcclConfig {
     pub const HCCL_DETERMINISTIC: HcclConfig = HcclConfig(0);
-    pub const HCCL_CONFIG_RESERVED: HcclConfig = HcclConfig(1);
+    pub const HCCL_ACCELERATOR: HcclConfig = HcclConfig(1);
+    pub const HCCL_CONFIG_RESERVED: HcclConfig = HcclConfig(2);
 }
 #[repr(transparent)]
 #[derive(Debug, Copy, Clone, Hash, PartialEq, Eq)]

@@ -334,7 +334,7 @@ typedef enum aclrtCallbackBlockType {
 
 typedef void (*aclrtCallback)(void *userData);
 typedef void (*aclrtHostFunc)(void *args);
-typedef struct aclrtExceptionInfo aclrtExceptionInfo;
+typedef struct rtExceptionInfo aclrtExceptionInfo;
 typedef void (*aclrtExceptionInfoCallback)(aclrtExceptionInfo *exceptionInfo);
 
 // Device properties: the older and the newer way to ask. "aclGetDeviceCapability", "aclrtGetDeviceInfo".

@@ -104,6 +104,7 @@ typedef struct HcclSendRecvItemDef {
 // Settings of the process. "HcclSetConfig"; the value is passed itself, not its address.
 typedef enum {
     HCCL_DETERMINISTIC = 0,
+    HCCL_ACCELERATOR = 1,
     HCCL_CONFIG_RESERVED
 } HcclConfig;
 

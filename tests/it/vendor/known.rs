@@ -149,21 +149,10 @@ const ABSENT: [Lacks; 7] = [
 ];
 
 const LAST: &str = "one more than the last of that release; nothing may be compared with it";
-const ACCELERATOR: &str = "HCCL_ACCELERATOR stands before it, except in open builds of HCCL";
 const PLAYED: &str = "ours declares 8.5.0";
 
-const TAG: &str = "the vendor's name for the same structure, which nobody looks into";
-const CALLBACK: &str =
-    "(::core::option::Option< unsafe extern \"C\" fn(*mut rtExceptionInfo), >) -> aclError";
-
 /// Different by wheel, name and what the wheel has.
-const DIFFERENT: [(&str, &str, &str, &str); 16] = [
-    (OLD, "HCCL_CONFIG_RESERVED", "HcclConfig(2)", ACCELERATOR),
-    (MIDDLE, "HCCL_CONFIG_RESERVED", "HcclConfig(2)", ACCELERATOR),
-    (NEW, "HCCL_CONFIG_RESERVED", "HcclConfig(2)", ACCELERATOR),
-    (OLD, "aclrtSetExceptionInfoCallback", CALLBACK, TAG),
-    (MIDDLE, "aclrtSetExceptionInfoCallback", CALLBACK, TAG),
-    (NEW, "aclrtSetExceptionInfoCallback", CALLBACK, TAG),
+const DIFFERENT: [(&str, &str, &str, &str); 10] = [
     (OLD, "ACL_MINOR_VERSION", "15", PLAYED),
     (MIDDLE, "ACL_MINOR_VERSION", "17", PLAYED),
     (NEW, "ACL_MINOR_VERSION", "17", PLAYED),

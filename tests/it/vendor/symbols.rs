@@ -7,9 +7,6 @@ use std::process::Command;
 use super::known::{WHEELS, Wheel};
 use super::{folder, theirs};
 
-/// Names that the mock does not export yet although a client needs them. Shrinks only.
-const KNOWN_MISSING: &str = include_str!("missing_symbols.txt");
-
 /// Libraries of the vendor that the mock does not play. What needs one cannot be loaded, and no client loads it unasked.
 const NOT_PLAYED: [&str; 2] = ["libatb.so", "libfmk_parser.so"];
 
@@ -52,10 +49,6 @@ const LOOKED_UP: [&str; 19] = [
 
 pub(super) fn check() {
     let exported = exported();
-    let known: BTreeSet<&str> = KNOWN_MISSING
-        .lines()
-        .filter(|line| !line.is_empty() && !line.starts_with('#'))
-        .collect();
     let mut missing = BTreeSet::new();
     let mut wrong = Vec::new();
     let mut mentioned = BTreeSet::new();
@@ -97,15 +90,7 @@ pub(super) fn check() {
         listed(optional.difference(&exported))
     );
 
-    wrong.extend(
-        missing
-            .iter()
-            .filter(|name| !known.contains(name.as_str()))
-            .cloned(),
-    );
-    for name in known.iter().filter(|name| !missing.contains(**name)) {
-        println!("{name} is no longer missing: take it out of tests/it/vendor/missing_symbols.txt");
-    }
+    wrong.extend(missing);
     assert!(wrong.is_empty(), "the mock lacks {}", wrong.join(", "));
 }
 
