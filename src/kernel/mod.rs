@@ -16,6 +16,7 @@
 
 mod elements;
 pub mod layout;
+mod twin;
 
 pub use elements::{FiniteCheck, Move, Subtract, Tensors};
 
@@ -25,9 +26,6 @@ use crate::ascend::{Argument, Buffer, DataType, Device, Function, Module, Span, 
 use crate::cache;
 use crate::error::{Context, Error, Result};
 use crate::sys::{self, Kind};
-
-/// The CPU twin of the kernels: a kernel binary of the mock.
-const TWIN: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/adasum_kernels.o"));
 
 /// Names the kernel binary to load instead of the embedded twin.
 const KERNELS_VARIABLE: &str = "ADASUM_KERNELS";
@@ -369,7 +367,10 @@ fn binary(kind: Kind, named: Option<std::ffi::OsString>) -> Result<PathBuf> {
         return Ok(path);
     }
     match kind {
-        Kind::Mock => Ok(cache::unpack(&[("adasum_kernels.o", TWIN)])?.join("adasum_kernels.o")),
+        Kind::Mock => {
+            const FILE: &str = "adasum_kernels.o";
+            Ok(cache::unpack(&[(FILE, twin::binary())])?.join(FILE))
+        }
         Kind::Cann => Err(Error::unsupported(format!(
             "no kernel binary for this device: build csrc/kernels with the CANN toolkit and set {KERNELS_VARIABLE} \
              to the absolute path of the result"
