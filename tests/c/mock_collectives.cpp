@@ -269,6 +269,7 @@ void random_program(const Rank &me) {
         const uint64_t count = 1 + draw(draw(4) == 0 ? 20000 : 300);
         Vector<float> data(count, [&](size_t i) { return value(me.rank, i); });
         Vector<float> copy(count * me.size);
+        Vector<float> apart(count);
         aclrtStream stream = streams[draw(2)];
         const uint64_t kind = draw(9);
         const uint32_t next = (me.rank + 1) % me.size;
@@ -283,7 +284,7 @@ void random_program(const Rank &me) {
             OK(HcclAllReduce(data.at(), data.at(), count, HCCL_DATA_TYPE_FP32, HCCL_REDUCE_SUM, sub, stream));
         } else if (kind == 7) {
             // Two communicators at once on two streams.
-            OK(HcclAllReduce(data.at(), data.at(), count, HCCL_DATA_TYPE_FP32, HCCL_REDUCE_SUM, sub, streams[0]));
+            OK(HcclAllReduce(apart.at(), apart.at(), count, HCCL_DATA_TYPE_FP32, HCCL_REDUCE_SUM, sub, streams[0]));
             OK(HcclAllGather(data.at(), copy.at(), count, HCCL_DATA_TYPE_FP32, world.comm, streams[1]));
             OK(aclrtSynchronizeDevice());
         } else if (kind == 8) {

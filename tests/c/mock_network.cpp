@@ -130,6 +130,7 @@ size_t stray(const std::string &words, bool end) {
 void strangers(const Rank &me) {
     const World world(me);
     const Vector<float> data(8);
+    OK(all_reduce(world, data)); // now rank 0 listens
     if (me.rank == 1) {
         constexpr size_t CHALLENGE = 24;
         CHECK(stray("GET / HTTP/1.1\r\n\r\n", false) == CHALLENGE);
@@ -139,6 +140,7 @@ void strangers(const Rank &me) {
         CHECK(stray(wrong + std::string(7, '\0'), true) == CHALLENGE);
         CHECK(stray("", true) == CHALLENGE);
     }
+    world.synchronize();
     const int silent = me.rank == 1 ? call_port(base_port()) : -1;
     for (int i = 0; i < 3; i++) {
         OK(all_reduce(world, data));

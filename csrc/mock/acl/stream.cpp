@@ -253,6 +253,7 @@ void Stream::finish() {
     if (worker_.joinable()) { // nobody starts one any more
         worker_.join();
     }
+    order_end(number_);
 }
 
 void host_learns() { order_seen(order_through(own_stream->number(), own_stream->completed())); }
@@ -316,11 +317,7 @@ aclError aclrtCreateStreamWithConfig(aclrtStream *stream, uint32_t priority, uin
 // Waits for what is queued: memory that tasks use may be freed afterwards. An error of the stream was for those who
 // synchronise; destroying a failed stream is no failure.
 aclError aclrtDestroyStream(aclrtStream stream) {
-    return guarded("aclrtDestroyStream", [&] {
-        const std::shared_ptr<Stream> taken = take_stream(stream);
-        taken->finish();
-        order_end(taken->number());
-    });
+    return guarded("aclrtDestroyStream", [&] { take_stream(stream)->finish(); });
 }
 
 aclError aclrtDestroyStreamForce(aclrtStream stream) {
@@ -328,7 +325,6 @@ aclError aclrtDestroyStreamForce(aclrtStream stream) {
         const std::shared_ptr<Stream> taken = take_stream(stream);
         taken->abort();
         taken->finish();
-        order_end(taken->number());
     });
 }
 
