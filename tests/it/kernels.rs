@@ -1,7 +1,9 @@
 //! The kernels, launched through ACL on the mock, against plain loops in double precision.
 
 mod machine;
+mod mutants;
 mod reference;
+mod strict;
 
 use adasum::ErrorKind;
 use adasum::ascend::Span;

@@ -1,9 +1,11 @@
 //! A mock device with the kernels, and what the tests do with it.
 
+use adasum::Result;
 use adasum::ascend::{Buffer, Device, Pod, Span, Stream};
 use adasum::kernel::layout::{COEFFICIENT_WORDS, Segment, record_words};
 use adasum::kernel::{Coefficients, Fold, Gram, Kernels, Vectors, WeightedSum};
 
+use super::strict;
 use crate::support::mock_environment;
 
 /// Apart from the devices of the ranks in other tests.
@@ -13,11 +15,12 @@ pub(super) const WORDS: usize = record_words(2);
 /// What no kernel writes: fills buffers so that a write outside of its place shows.
 pub(super) const UNTOUCHED: f32 = -7.0;
 
-/// A device with kernels and a stream.
+/// A device with kernels and a stream. What it runs, it runs on both twins.
 pub(super) struct Machine {
     pub(super) device: Device,
     pub(super) stream: Stream,
     pub(super) kernels: Kernels,
+    strict: Kernels,
 }
 
 /// Everything that a reduction of two vectors leaves behind.
@@ -37,15 +40,33 @@ impl Machine {
     pub(super) fn with_blocks(blocks: Option<u32>) -> Self {
         mock_environment();
         let device = Device::open(DEVICE).unwrap();
-        let kernels = Kernels::load(&device).unwrap();
+        let limited = |kernels: Kernels| match blocks {
+            Some(blocks) => kernels.with_blocks(blocks),
+            None => kernels,
+        };
         Machine {
             stream: Stream::new(&device).unwrap(),
-            kernels: match blocks {
-                Some(blocks) => kernels.with_blocks(blocks),
-                None => kernels,
-            },
+            kernels: limited(Kernels::load(&device).unwrap()),
+            strict: limited(Kernels::load_file(&device, strict::binary()).unwrap()),
             device,
         }
+    }
+
+    /// Launches on the strict twin, then on the fast one, which must leave the same bytes in `out`.
+    fn on_both(&self, out: &Span, launch: impl Fn(&Kernels) -> Result<()>) {
+        let bytes = || {
+            self.stream.synchronize().unwrap();
+            let mut bytes = vec![0_u8; out.len()];
+            out.read(&mut bytes).unwrap();
+            bytes
+        };
+        let before = bytes();
+        launch(&self.strict).unwrap();
+        let expected = bytes();
+        // What is computed in place starts from the same again.
+        out.write(&before).unwrap();
+        launch(&self.kernels).unwrap();
+        assert!(bytes() == expected, "the twins differ");
     }
 
     /// `values` on the device, `shift` bytes off the start of an allocation.
@@ -114,9 +135,8 @@ impl Machine {
             radix: 2,
             segment_count: segments.len() as u64,
         };
-        self.kernels.gram(&self.stream, &gram).unwrap();
-        self.kernels.fold(&self.stream, &fold).unwrap();
-        self.stream.synchronize().unwrap();
+        self.on_both(&partials, |kernels| kernels.gram(&self.stream, &gram));
+        self.on_both(&records, |kernels| kernels.fold(&self.stream, &fold));
         (partials, records)
     }
 
@@ -137,8 +157,7 @@ impl Machine {
             radix: 2,
             tensor_count: lists.len() as u64,
         };
-        self.kernels.coefficients(&self.stream, &launch).unwrap();
-        self.stream.synchronize().unwrap();
+        self.on_both(&out, |kernels| kernels.coefficients(&self.stream, &launch));
         out
     }
 
@@ -157,8 +176,7 @@ impl Machine {
             segment_count: segments.len() as u64,
             unit_count: segments.iter().map(Segment::units).sum(),
         };
-        self.kernels.weighted_sum(&self.stream, &launch).unwrap();
-        self.stream.synchronize().unwrap();
+        self.on_both(out, |kernels| kernels.weighted_sum(&self.stream, &launch));
     }
 
     /// The AdaSum of two vectors, one tensor a segment.
