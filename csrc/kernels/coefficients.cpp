@@ -1,12 +1,12 @@
-// coefficients: sums the records of each tensor and solves the AdaSum pair for the weights of its two vectors.
+// coefficients: sums the records of each tensor and solves the AdaSum tree for the weights of its r vectors.
 //
-//   weight(a) = 1 - ab / (2 aa),  weight(b) = 1 - ab / (2 bb);  next to a zero vector both are 1.
-//
-// Blocks share the tensors. Everything is two-float with separate exponents, so no finite input leaves the range.
+// Blocks share the tensors. Everything is two-float with separate exponents, so no finite input leaves the range. The
+// tree is in tree.h, what is written for a tensor in layout.h.
 #include "adasum_ascendc.h"
 #include "device.h"
 #include "layout.h"
 #include "records.h"
+#include "tree.h"
 #include "two_float.h"
 
 namespace adasum {
@@ -17,32 +17,11 @@ using namespace AscendC;
 constexpr int32_t SCALE_LOG2 = 100;
 constexpr int32_t MAX_SCALE_LOG2 = 120;
 // Squared norms from which on a weighted vector may overflow although the sum does not, or up to which products lose
-// bits to subnormals. There the weights take 2^-POST_LOG2 or 2^POST_LOG2 along and the sum is scaled back.
+// bits to subnormals. There the weights take 2^-post or 2^post along and the sum is scaled back.
 constexpr int32_t HUGE_NORM_LOG2 = 248;
 constexpr int32_t TINY_NORM_LOG2 = -180;
 constexpr int32_t POST_LOG2 = 24;
-
-// The true weight is value * scale * scale.
-struct Weight {
-  float value;
-  float scale;
-};
-
-// 1 - ab / (2 norm), with one rounding to fp32.
-__aicore__ inline Weight pair_weight(const Scaled &ab, const Scaled &norm) {
-  if (ab.m.hi == 0.0f) {
-    return Weight{1.0f, 1.0f};
-  }
-  TwoFloat quotient = divide(ab.m, norm.m);
-  int32_t exponent = ab.exponent - norm.exponent - 1;
-  if (exponent < SCALE_LOG2) {
-    TwoFloat half = shift(quotient, exponent);
-    return Weight{add(TwoFloat{1.0f, 0.0f}, negate(half)).hi, 1.0f};
-  }
-  // The 1 is far below the last bit.
-  int32_t scale = static_cast<int32_t>(smaller(static_cast<uint64_t>(exponent / 2), MAX_SCALE_LOG2));
-  return Weight{-shift(quotient, exponent - 2 * scale).hi, power_of_two(scale)};
-}
+constexpr int32_t MAX_POST_LOG2 = 120;
 
 class Coefficients {
  public:
@@ -122,41 +101,74 @@ class Coefficients {
     }
     result.SetValue(COEFFICIENT_POST, 1.0f);
     if (sum_.nonfinite()) {
-      set_weights(result, Weight{quiet_nan(), 1.0f}, Weight{quiet_nan(), 1.0f});
-      result.SetValue(COEFFICIENT_FLAGS, 1.0f);
-    } else if (sum_.is_zero(0) || sum_.is_zero(1)) {
-      set_weights(result, Weight{1.0f, 1.0f}, Weight{1.0f, 1.0f});
-    } else {
-      solve_pair(result);
+      give_up(result);
+      return;
     }
-  }
-
-  __aicore__ inline void solve_pair(const LocalTensor<float> &result) {
-    Scaled aa = sum_.entry(0, 0);
-    Scaled ab = sum_.entry(0, 1);
-    Scaled bb = sum_.entry(1, 1);
-    Weight a = pair_weight(ab, aa);
-    Weight b = pair_weight(ab, bb);
-    int32_t post = post_log2(aa.exponent, bb.exponent);
-    a.value *= power_of_two(-post);
-    b.value *= power_of_two(-post);
+    tree_.solve(sum_, radix_);
+    int32_t post = post_log2();
     result.SetValue(COEFFICIENT_POST, power_of_two(post));
-    set_weights(result, a, b);
-  }
-
-  static __aicore__ inline int32_t post_log2(int32_t aa, int32_t bb) {
-    int32_t larger = aa > bb ? aa : bb;
-    if (larger >= HUGE_NORM_LOG2) {
-      return POST_LOG2;
+    for (uint32_t i = 0; i < radix_; ++i) {
+      set_weight(result, i, shift(tree_.weight(i), -post));
+      result.SetValue(COEFFICIENT_LEAF_NORM + i, to_float(square_root(tree_.square(i))));
     }
-    return larger < TINY_NORM_LOG2 ? -POST_LOG2 : 0;
+    set_statistics(result);
   }
 
-  static __aicore__ inline void set_weights(const LocalTensor<float> &result, Weight a, Weight b) {
-    result.SetValue(COEFFICIENT_WEIGHT, a.value);
-    result.SetValue(COEFFICIENT_WEIGHT + 1, b.value);
-    result.SetValue(COEFFICIENT_SCALE, a.scale);
-    result.SetValue(COEFFICIENT_SCALE + 1, b.scale);
+  __aicore__ inline void give_up(const LocalTensor<float> &result) {
+    result.SetValue(COEFFICIENT_FLAGS, 1.0f);
+    for (uint32_t i = 0; i < radix_; ++i) {
+      result.SetValue(COEFFICIENT_WEIGHT + i, quiet_nan());
+      result.SetValue(COEFFICIENT_LEAF_NORM + i, quiet_nan());
+    }
+    for (uint32_t word = COEFFICIENT_KAPPA; word <= COEFFICIENT_RESULT_NORM; ++word) {
+      result.SetValue(word, quiet_nan());
+    }
+  }
+
+  // The power of two that the weights leave to the end of the sum.
+  __aicore__ inline int32_t post_log2() const {
+    int32_t largest = TINY_NORM_LOG2;
+    bool any = false;
+    for (uint32_t i = 0; i < radix_; ++i) {
+      Scaled square = tree_.square(i);
+      if (is_zero(square)) {
+        continue;
+      }
+      int32_t weighted = square.exponent + 2 * tree_.weight(i).exponent;
+      int32_t exponent = weighted > square.exponent ? weighted : square.exponent;
+      largest = any && largest > exponent ? largest : exponent;
+      any = true;
+    }
+    if (largest >= HUGE_NORM_LOG2) {
+      int32_t post = (largest - HUGE_NORM_LOG2) / 2 + 2;
+      post = post > POST_LOG2 ? post : POST_LOG2;
+      return post < MAX_POST_LOG2 ? post : MAX_POST_LOG2;
+    }
+    return largest < TINY_NORM_LOG2 ? -POST_LOG2 : 0;
+  }
+
+  // A weight with one rounding to fp32, as value * scale * scale.
+  static __aicore__ inline void set_weight(const LocalTensor<float> &result, uint32_t i, const Scaled &weight) {
+    int32_t scale = 0;
+    if (weight.exponent >= SCALE_LOG2) {
+      scale = static_cast<int32_t>(smaller(static_cast<uint64_t>(weight.exponent / 2), MAX_SCALE_LOG2));
+    }
+    result.SetValue(COEFFICIENT_WEIGHT + i, to_float(shift(weight, -2 * scale)));
+    result.SetValue(COEFFICIENT_SCALE + i, power_of_two(scale));
+  }
+
+  __aicore__ inline void set_statistics(const LocalTensor<float> &result) const {
+    Scaled norm = square_root(tree_.result_square());
+    Scaled sum = square_root(tree_.sum_square());
+    float gain = 0.0f;
+    if (!is_zero(norm)) {
+      Scaled scaled = multiply(norm, normalise(TwoFloat{to_float(static_cast<int32_t>(radix_)), 0.0f}, 0));
+      gain = is_zero(sum) ? float_of(0x7f7fffffU) : to_float(divide(scaled, sum));
+    }
+    result.SetValue(COEFFICIENT_KAPPA, to_float(tree_.kappa()));
+    result.SetValue(COEFFICIENT_GAIN, gain);
+    result.SetValue(COEFFICIENT_COSINE, to_float(tree_.cosine()));
+    result.SetValue(COEFFICIENT_RESULT_NORM, to_float(norm));
   }
 
   References references_;
@@ -168,6 +180,7 @@ class Coefficients {
   LocalTensor<float> window_;
   LocalTensor<float> results_;
   RecordSum sum_;
+  Tree tree_;
   uint64_t tensor_count_ = 0;
   uint32_t radix_ = 0;
   uint32_t words_ = 0;
@@ -175,13 +188,9 @@ class Coefficients {
 
 }  // namespace adasum
 
-// The host passes only radix 2 so far.
 extern "C" __global__ __aicore__ void coefficients(GM_ADDR records, GM_ADDR references, GM_ADDR indices, GM_ADDR out,
                                                    uint64_t radix, uint64_t tensor_count) {
   KERNEL_TASK_TYPE_DEFAULT(KERNEL_TYPE_AIV_ONLY);
-  if (radix != 2) {
-    return;
-  }
   AscendC::TPipe pipe;
   adasum::Coefficients kernel;
   kernel.init(pipe, records, references, indices, out, static_cast<uint32_t>(radix), tensor_count);

@@ -20,7 +20,8 @@ template <typename T>
 __aicore__ inline void copy_in(const AscendC::LocalTensor<T> &dst, const AscendC::GlobalTensor<T> &src,
                                uint32_t count) {
   AscendC::DataCopyExtParams shape{1, static_cast<uint32_t>(count * sizeof(T)), 0, 0, 0};
-  AscendC::DataCopyPadExtParams<T> pad{false, 0, 0, 0};
+  AscendC::DataCopyPadExtParams<T> pad;
+  pad.isPad = false;
   AscendC::DataCopyPad(dst, src, shape, pad);
 }
 
@@ -166,23 +167,45 @@ class UnitCursor {
   uint64_t done_ = 0;
 };
 
-// Elements of a vector in one tile: 16 KiB where r of them fit twice, for the full bandwidth of a copy.
+// Bytes of a vector in one tile: 16 KiB where r of them fit twice, for the full bandwidth of a copy.
+__aicore__ inline constexpr uint32_t tile_bytes(uint32_t radix) {
+  return radix <= 2 ? 16384 : (radix <= 4 ? 8192 : 4096);
+}
+
+// Elements of a vector in one tile.
+template <typename T>
 __aicore__ inline constexpr uint32_t tile_of(uint32_t radix) {
-  return radix <= 2 ? 4096 : (radix <= 4 ? 2048 : 1024);
+  return tile_bytes(radix) / sizeof(T) < UNIT ? static_cast<uint32_t>(tile_bytes(radix) / sizeof(T)) : UNIT;
 }
 
 // From the tile of a vector to that of the next, which so lies in other memory banks.
+template <typename T>
 __aicore__ inline constexpr uint32_t tile_stride(uint32_t radix) {
-  return tile_of(radix) + 64;
+  return tile_of<T>(radix) + 256 / static_cast<uint32_t>(sizeof(T));
 }
 
 // Sets up the r vectors that a table of device addresses names.
-__aicore__ inline void open_vectors(AscendC::GlobalTensor<float> *vectors, GM_ADDR addresses, uint32_t radix) {
+template <typename T>
+__aicore__ inline void open_vectors(AscendC::GlobalTensor<T> *vectors, GM_ADDR addresses, uint32_t radix) {
   AscendC::GlobalTensor<uint64_t> table;
   table.SetGlobalBuffer(reinterpret_cast<__gm__ uint64_t *>(addresses));
   for (uint32_t i = 0; i < radix; ++i) {
-    vectors[i].SetGlobalBuffer(reinterpret_cast<__gm__ float *>(table.GetValue(i)));
+    vectors[i].SetGlobalBuffer(reinterpret_cast<__gm__ T *>(table.GetValue(i)));
   }
+}
+
+// The fp32 values of `count` elements: of a 16-bit type they are cast into `buffer`, else they stay where they are.
+// A barrier must follow before they are used.
+__aicore__ inline AscendC::LocalTensor<float> widen(const AscendC::LocalTensor<float> &,
+                                                    const AscendC::LocalTensor<float> &values, uint32_t) {
+  return values;
+}
+
+template <typename T>
+__aicore__ inline AscendC::LocalTensor<float> widen(const AscendC::LocalTensor<float> &buffer,
+                                                    const AscendC::LocalTensor<T> &values, uint32_t count) {
+  AscendC::Cast(buffer, values, AscendC::RoundMode::CAST_NONE, count);
+  return buffer;
 }
 
 }  // namespace adasum

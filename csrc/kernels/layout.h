@@ -29,11 +29,19 @@ constexpr uint32_t REFERENCE_WORDS = 2;
 
 // Coefficients of a tensor, fp32 words: the sum over i of weight[i] * scale[i] * scale[i] * x[i], times post.
 // A scale is 1 or a power of two, post is a power of two, 1 or 0 (which means 1).
-constexpr uint32_t COEFFICIENT_WORDS = 24;
+// The words from KAPPA on are statistics (tree.h): NaN where the flag is set, and at most the largest fp32 number.
+// GAIN is |result| / |mean|, 0 for a result of zero; COSINE is that of the two subtrees merged last, for r = 2 of the
+// two vectors; RESULT_NORM and LEAF_NORM are Euclidean norms.
+constexpr uint32_t COEFFICIENT_WORDS = 32;
 constexpr uint32_t COEFFICIENT_WEIGHT = 0;
 constexpr uint32_t COEFFICIENT_SCALE = 8;
 constexpr uint32_t COEFFICIENT_FLAGS = 16;
 constexpr uint32_t COEFFICIENT_POST = 17;
+constexpr uint32_t COEFFICIENT_KAPPA = 18;
+constexpr uint32_t COEFFICIENT_GAIN = 19;
+constexpr uint32_t COEFFICIENT_COSINE = 20;
+constexpr uint32_t COEFFICIENT_RESULT_NORM = 21;
+constexpr uint32_t COEFFICIENT_LEAF_NORM = 24;
 
 // The exponent of a vector that is zero everywhere.
 constexpr int32_t ZERO_EXPONENT = -1024;

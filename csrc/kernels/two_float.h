@@ -100,6 +100,11 @@ __aicore__ inline TwoFloat multiply(TwoFloat a, float b) {
   return quick_two_sum(high.hi, high.lo + a.lo * b);
 }
 
+__aicore__ inline TwoFloat multiply(TwoFloat a, TwoFloat b) {
+  TwoFloat high = two_product(a.hi, b.hi);
+  return quick_two_sum(high.hi, high.lo + (a.hi * b.lo + a.lo * b.hi));
+}
+
 // a / b by long division, for operands whose exponents are moderate.
 __aicore__ inline TwoFloat divide(TwoFloat a, TwoFloat b) {
   float first = a.hi / b.hi;
@@ -145,6 +150,84 @@ __aicore__ inline Scaled normalise(TwoFloat value, int32_t exponent) {
   }
   int32_t power = field - 127;
   return Scaled{shift(value, -power), exponent + power};
+}
+
+__aicore__ inline bool is_zero(const Scaled &a) {
+  return a.m.hi == 0.0f;
+}
+
+__aicore__ inline Scaled scaled_one() {
+  return Scaled{TwoFloat{1.0f, 0.0f}, 0};
+}
+
+__aicore__ inline Scaled negate(const Scaled &a) {
+  return Scaled{negate(a.m), a.exponent};
+}
+
+// a * 2^exponent.
+__aicore__ inline Scaled shift(const Scaled &a, int32_t exponent) {
+  return Scaled{a.m, is_zero(a) ? 0 : a.exponent + exponent};
+}
+
+__aicore__ inline Scaled add(const Scaled &a, const Scaled &b) {
+  // Further apart the smaller one is below the last bit.
+  constexpr int32_t FAR = 60;
+  if (is_zero(a) || (!is_zero(b) && b.exponent - a.exponent > FAR)) {
+    return b;
+  }
+  if (is_zero(b) || a.exponent - b.exponent > FAR) {
+    return a;
+  }
+  if (a.exponent < b.exponent) {
+    return normalise(add(b.m, shift(a.m, a.exponent - b.exponent)), b.exponent);
+  }
+  return normalise(add(a.m, shift(b.m, b.exponent - a.exponent)), a.exponent);
+}
+
+__aicore__ inline Scaled multiply(const Scaled &a, const Scaled &b) {
+  if (is_zero(a) || is_zero(b)) {
+    return Scaled{TwoFloat{0.0f, 0.0f}, 0};
+  }
+  return normalise(multiply(a.m, b.m), a.exponent + b.exponent);
+}
+
+// a / b, for b other than zero.
+__aicore__ inline Scaled divide(const Scaled &a, const Scaled &b) {
+  return normalise(divide(a.m, b.m), a.exponent - b.exponent);
+}
+
+// Whether a < b, for numbers that are not negative.
+__aicore__ inline bool is_less(const Scaled &a, const Scaled &b) {
+  if (is_zero(a) || is_zero(b)) {
+    return !is_zero(b);
+  }
+  if (a.exponent != b.exponent) {
+    return a.exponent < b.exponent;
+  }
+  return a.m.hi < b.m.hi || (a.m.hi == b.m.hi && a.m.lo < b.m.lo);
+}
+
+// The square root of a number that is not negative, to fp32 precision.
+__aicore__ inline Scaled square_root(const Scaled &a) {
+  if (is_zero(a)) {
+    return a;
+  }
+  int32_t half = (a.exponent - (a.exponent & 1)) / 2;
+  float square = (a.exponent & 1) != 0 ? 2.0f * a.m.hi : a.m.hi;
+  // Newton's steps for a number from 1 to 4.
+  float root = 0.5f + 0.5f * square;
+  for (int32_t step = 0; step < 5; ++step) {
+    root = 0.5f * (root + square / root);
+  }
+  return normalise(TwoFloat{root, 0.0f}, half);
+}
+
+// The nearest fp32 number; one that is too large becomes the largest.
+__aicore__ inline float to_float(const Scaled &a) {
+  if (a.exponent > 127) {
+    return a.m.hi < 0.0f ? -float_of(0x7f7fffffU) : float_of(0x7f7fffffU);
+  }
+  return shift(a.m, a.exponent).hi;
 }
 
 }  // namespace adasum

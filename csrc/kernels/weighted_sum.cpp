@@ -1,6 +1,6 @@
 // weighted_sum: out = ((w0 x0 + w1 x1) + w2 x2) + ..., each product and each sum rounded to fp32.
 //
-// The weights are those of the tensor that a unit belongs to. out may be any of the inputs: a tile is read before
+// A result of a 16-bit type is rounded to it once at the end, to nearest, ties to even. The weights are those of the tensor that a unit belongs to. out may be any of the inputs: a tile is read before
 // it is written. A NaN weight, and 0 times an infinity, give NaN.
 #include "adasum_ascendc.h"
 #include "device.h"
@@ -14,15 +14,44 @@ using namespace AscendC;
 constexpr uint32_t PART = 512;
 constexpr uint32_t COEFFICIENT_BYTES = COEFFICIENT_WORDS * 4;
 
-__aicore__ inline constexpr uint32_t sum_ub_bytes(uint32_t radix) {
-  uint32_t tiles = 2 * radix * tile_stride(radix) * 4;
-  return tiles + 2 * tile_of(radix) * 4 + PART * 4 + COEFFICIENT_BYTES + UnitCursor::UB_BYTES;
+// Elements of fp32 between the arithmetic and a result of a 16-bit type.
+template <typename T>
+__aicore__ inline constexpr uint32_t wide_bytes(uint32_t radix) {
+  return sizeof(T) == sizeof(float) ? 0 : (radix + 1) * PART * 4;
 }
 
-static_assert(sum_ub_bytes(2) <= UB_BUDGET, "weighted_sum: too much UB for r <= 2");
-static_assert(sum_ub_bytes(4) <= UB_BUDGET, "weighted_sum: too much UB for r <= 4");
-static_assert(sum_ub_bytes(8) <= UB_BUDGET, "weighted_sum: too much UB for r <= 8");
+template <typename T>
+__aicore__ inline constexpr uint32_t sum_ub_bytes(uint32_t radix) {
+  uint32_t tiles = 2 * (radix * tile_stride<T>(radix) + tile_of<T>(radix)) * static_cast<uint32_t>(sizeof(T));
+  return tiles + wide_bytes<T>(radix) + PART * 4 + COEFFICIENT_BYTES + UnitCursor::UB_BYTES;
+}
 
+static_assert(sum_ub_bytes<float>(2) <= UB_BUDGET, "weighted_sum: too much UB for r <= 2");
+static_assert(sum_ub_bytes<float>(4) <= UB_BUDGET, "weighted_sum: too much UB for r <= 4");
+static_assert(sum_ub_bytes<float>(8) <= UB_BUDGET, "weighted_sum: too much UB for r <= 8");
+static_assert(sum_ub_bytes<half>(2) <= UB_BUDGET, "weighted_sum: too much UB for 16 bits, r <= 2");
+static_assert(sum_ub_bytes<half>(4) <= UB_BUDGET, "weighted_sum: too much UB for 16 bits, r <= 4");
+static_assert(sum_ub_bytes<half>(8) <= UB_BUDGET, "weighted_sum: too much UB for 16 bits, r <= 8");
+
+// The fp32 sum of a part goes straight into an fp32 result, or is rounded into a 16-bit one.
+__aicore__ inline LocalTensor<float> sum_place(const LocalTensor<float> &result, const LocalTensor<float> &) {
+  return result;
+}
+
+template <typename T>
+__aicore__ inline LocalTensor<float> sum_place(const LocalTensor<T> &, const LocalTensor<float> &wide) {
+  return wide;
+}
+
+__aicore__ inline void narrow(const LocalTensor<float> &, const LocalTensor<float> &, uint32_t) {}
+
+template <typename T>
+__aicore__ inline void narrow(const LocalTensor<T> &result, const LocalTensor<float> &sum, uint32_t count) {
+  Cast(result, sum, RoundMode::CAST_RINT, count);
+  PipeBarrier<PIPE_V>();
+}
+
+template <typename T>
 class WeightedSum {
  public:
   __aicore__ inline WeightedSum() {}
@@ -30,13 +59,17 @@ class WeightedSum {
   __aicore__ inline void init(TPipe &pipe, GM_ADDR vectors, GM_ADDR segments, GM_ADDR coefficients, GM_ADDR out,
                               uint32_t radix, uint64_t segment_count) {
     radix_ = radix;
-    tile_ = tile_of(radix);
-    stride_ = tile_stride(radix);
+    tile_ = tile_of<T>(radix);
+    stride_ = tile_stride<T>(radix);
     open_vectors(vectors_, vectors, radix);
     coefficients_.SetGlobalBuffer(reinterpret_cast<__gm__ float *>(coefficients));
-    out_.SetGlobalBuffer(reinterpret_cast<__gm__ float *>(out));
-    pipe.InitBuffer(tiles_, 2, radix * stride_ * sizeof(float));
-    pipe.InitBuffer(sums_, 2, tile_ * sizeof(float));
+    out_.SetGlobalBuffer(reinterpret_cast<__gm__ T *>(out));
+    pipe.InitBuffer(tiles_, 2, radix * stride_ * static_cast<uint32_t>(sizeof(T)));
+    pipe.InitBuffer(sums_, 2, tile_ * static_cast<uint32_t>(sizeof(T)));
+    if (sizeof(T) != sizeof(float)) {
+      pipe.InitBuffer(wide_buffer_, wide_bytes<T>(radix));
+      wide_ = wide_buffer_.Get<float>();
+    }
     pipe.InitBuffer(product_buffer_, PART * sizeof(float));
     pipe.InitBuffer(coefficient_buffer_, COEFFICIENT_BYTES);
     product_ = product_buffer_.Get<float>();
@@ -76,27 +109,36 @@ class WeightedSum {
   }
 
   __aicore__ inline void sum_tile(uint64_t offset, uint32_t count) {
-    LocalTensor<float> tiles = tiles_.AllocTensor<float>();
+    LocalTensor<T> tiles = tiles_.template AllocTensor<T>();
     for (uint32_t i = 0; i < radix_; ++i) {
       copy_in(tiles[i * stride_], vectors_[i][offset], count);
     }
     tiles_.EnQue(tiles);
-    tiles = tiles_.DeQue<float>();
-    LocalTensor<float> sum = sums_.AllocTensor<float>();
+    tiles = tiles_.template DeQue<T>();
+    LocalTensor<T> result = sums_.template AllocTensor<T>();
     for (uint32_t done = 0; done < count; done += PART) {
-      sum_part(sum[done], tiles[done], static_cast<int32_t>(smaller(PART, count - done)));
+      sum_part(result[done], tiles[done], static_cast<uint32_t>(smaller(PART, count - done)));
     }
     tiles_.FreeTensor(tiles);
-    sums_.EnQue(sum);
-    sum = sums_.DeQue<float>();
-    copy_out(out_[offset], sum, count);
-    sums_.FreeTensor(sum);
+    sums_.EnQue(result);
+    result = sums_.template DeQue<T>();
+    copy_out(out_[offset], result, count);
+    sums_.FreeTensor(result);
   }
 
-  __aicore__ inline void sum_part(const LocalTensor<float> &sum, const LocalTensor<float> &tiles, int32_t count) {
-    scale(sum, tiles, 0, count);
+  __aicore__ inline void sum_part(const LocalTensor<T> &result, const LocalTensor<T> &tiles, uint32_t part) {
+    int32_t count = static_cast<int32_t>(part);
+    LocalTensor<float> sum = sum_place(result, wide_);
+    for (uint32_t i = 0; i < radix_; ++i) {
+      LocalTensor<float> buffer = sizeof(T) == sizeof(float) ? wide_ : wide_[(i + 1) * PART];
+      values_[i] = widen(buffer, tiles[i * stride_], part);
+    }
+    if (sizeof(T) != sizeof(float)) {
+      PipeBarrier<PIPE_V>();
+    }
+    scale(sum, values_[0], 0, count);
     for (uint32_t i = 1; i < radix_; ++i) {
-      scale(product_, tiles[i * stride_], i, count);
+      scale(product_, values_[i], i, count);
       Add(sum, sum, product_, count);
       PipeBarrier<PIPE_V>();
     }
@@ -104,6 +146,7 @@ class WeightedSum {
       Muls(sum, sum, post_, count);
       PipeBarrier<PIPE_V>();
     }
+    narrow(result, sum, part);
   }
 
   // dst = src * scale * scale * weight of vector i.
@@ -125,12 +168,15 @@ class WeightedSum {
   TQue<TPosition::VECOUT, 1> sums_;
   TBuf<TPosition::VECCALC> product_buffer_;
   TBuf<TPosition::VECCALC> coefficient_buffer_;
+  TBuf<TPosition::VECCALC> wide_buffer_;
+  LocalTensor<float> wide_;
+  LocalTensor<float> values_[MAX_RADIX];
   LocalTensor<float> product_;
   LocalTensor<float> coefficient_;
   UnitCursor cursor_;
-  GlobalTensor<float> vectors_[MAX_RADIX];
+  GlobalTensor<T> vectors_[MAX_RADIX];
   GlobalTensor<float> coefficients_;
-  GlobalTensor<float> out_;
+  GlobalTensor<T> out_;
   float weights_[MAX_RADIX];
   float scales_[MAX_RADIX];
   float post_ = 0.0f;
@@ -140,18 +186,26 @@ class WeightedSum {
   uint32_t stride_ = 0;
 };
 
+template <typename T>
+__aicore__ inline void weighted_sum_of(GM_ADDR vectors, GM_ADDR segments, GM_ADDR coefficients, GM_ADDR out,
+                                       uint64_t radix, uint64_t segment_count, uint64_t unit_count) {
+  TPipe pipe;
+  WeightedSum<T> kernel;
+  kernel.init(pipe, vectors, segments, coefficients, out, static_cast<uint32_t>(radix), segment_count);
+  kernel.run(share_of(unit_count));
+}
+
 }  // namespace adasum
 
-// The host passes only fp32 so far.
 extern "C" __global__ __aicore__ void weighted_sum(GM_ADDR vectors, GM_ADDR segments, GM_ADDR coefficients,
                                                    GM_ADDR out, uint64_t radix, uint64_t dtype,
                                                    uint64_t segment_count, uint64_t unit_count) {
   KERNEL_TASK_TYPE_DEFAULT(KERNEL_TYPE_AIV_ONLY);
-  if (dtype != adasum::DTYPE_FLOAT) {
-    return;
+  if (dtype == adasum::DTYPE_FLOAT) {
+    adasum::weighted_sum_of<float>(vectors, segments, coefficients, out, radix, segment_count, unit_count);
+  } else if (dtype == adasum::DTYPE_FLOAT16) {
+    adasum::weighted_sum_of<half>(vectors, segments, coefficients, out, radix, segment_count, unit_count);
+  } else if (dtype == adasum::DTYPE_BF16) {
+    adasum::weighted_sum_of<bfloat16_t>(vectors, segments, coefficients, out, radix, segment_count, unit_count);
   }
-  AscendC::TPipe pipe;
-  adasum::WeightedSum kernel;
-  kernel.init(pipe, vectors, segments, coefficients, out, static_cast<uint32_t>(radix), segment_count);
-  kernel.run(adasum::share_of(unit_count));
 }

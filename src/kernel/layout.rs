@@ -1,5 +1,6 @@
 //! Numbers and record formats that the kernels and the host agree on: `csrc/kernels/layout.h` in Rust.
 
+use crate::ascend::DataType;
 use crate::error::{Error, Result};
 
 /// Elements of a unit, the grain of all work of the kernels.
@@ -7,14 +8,21 @@ pub const UNIT: u64 = 4096;
 /// The most vectors of one launch.
 pub const MAX_RADIX: usize = 8;
 
-/// Element type of the vectors: the value of `aclDataType`.
+/// Element type of the vectors: the value of `aclDataType` for fp32.
 pub const DTYPE_FLOAT: u64 = 0;
+/// Element type fp16.
+pub const DTYPE_FLOAT16: u64 = 1;
+/// Element type bf16.
+pub const DTYPE_BF16: u64 = 27;
 
 /// 32-bit words of an entry of [`Coefficients`](super::Coefficients)`::out`.
 ///
 /// The weighted sum of a tensor is `post * (weight[0] * scale[0]^2 * x[0] + weight[1] * scale[1]^2 * x[1] + ...)`. A
 /// scale is 1 or a power of two, for weights that do not fit fp32; `post` is a power of two, 1, or 0 for 1.
-pub const COEFFICIENT_WORDS: usize = 24;
+///
+/// The words from [`COEFFICIENT_KAPPA`] on are statistics: NaN where the flag is set, and at most the largest fp32
+/// number.
+pub const COEFFICIENT_WORDS: usize = 32;
 /// First of the [`MAX_RADIX`] weights.
 pub const COEFFICIENT_WEIGHT: usize = 0;
 /// First of the [`MAX_RADIX`] scales.
@@ -23,6 +31,17 @@ pub const COEFFICIENT_SCALE: usize = 8;
 pub const COEFFICIENT_FLAGS: usize = 16;
 /// Factor of the whole sum.
 pub const COEFFICIENT_POST: usize = 17;
+/// How much cancelled: the largest ratio, over the nodes of the tree, of the summed squared norms of a node's weighted
+/// vectors to the squared norm of the node.
+pub const COEFFICIENT_KAPPA: usize = 18;
+/// |result| / |mean|; 0 for a result of zero.
+pub const COEFFICIENT_GAIN: usize = 19;
+/// Cosine of the two subtrees that were merged last, for two vectors of those; 0 beside a zero one.
+pub const COEFFICIENT_COSINE: usize = 20;
+/// Euclidean norm of the result.
+pub const COEFFICIENT_RESULT_NORM: usize = 21;
+/// First of the [`MAX_RADIX`] Euclidean norms of the vectors.
+pub const COEFFICIENT_LEAF_NORM: usize = 24;
 
 /// The exponent of a vector that is zero everywhere.
 pub const ZERO_EXPONENT: i32 = -1024;
@@ -93,6 +112,18 @@ pub const fn record_words(radix: usize) -> usize {
     (record_flags(radix) + 1).next_multiple_of(8)
 }
 
+/// The code of an element type that the kernels compute with.
+pub(super) fn dtype_code(dtype: DataType, kernel: &str) -> Result<u64> {
+    match dtype {
+        DataType::F32 => Ok(DTYPE_FLOAT),
+        DataType::F16 => Ok(DTYPE_FLOAT16),
+        DataType::Bf16 => Ok(DTYPE_BF16),
+        other => Err(Error::unsupported(format!(
+            "{kernel}: elements of type {other:?}; the kernels take F32, F16 and Bf16"
+        ))),
+    }
+}
+
 /// Checks the number of vectors of a launch.
 pub(super) fn check_radix(radix: usize, kernel: &str) -> Result<()> {
     if radix == 0 || radix > MAX_RADIX {
@@ -127,27 +158,23 @@ mod tests {
 
     #[test]
     fn constants_are_those_of_the_kernels() {
+        let int = |value: usize| i64::try_from(value).unwrap();
         let ours = [
             ("UNIT", i64::try_from(UNIT).unwrap()),
-            ("MAX_RADIX", i64::try_from(MAX_RADIX).unwrap()),
+            ("MAX_RADIX", int(MAX_RADIX)),
             ("DTYPE_FLOAT", i64::try_from(DTYPE_FLOAT).unwrap()),
-            (
-                "COEFFICIENT_WORDS",
-                i64::try_from(COEFFICIENT_WORDS).unwrap(),
-            ),
-            (
-                "COEFFICIENT_WEIGHT",
-                i64::try_from(COEFFICIENT_WEIGHT).unwrap(),
-            ),
-            (
-                "COEFFICIENT_SCALE",
-                i64::try_from(COEFFICIENT_SCALE).unwrap(),
-            ),
-            (
-                "COEFFICIENT_FLAGS",
-                i64::try_from(COEFFICIENT_FLAGS).unwrap(),
-            ),
-            ("COEFFICIENT_POST", i64::try_from(COEFFICIENT_POST).unwrap()),
+            ("DTYPE_FLOAT16", i64::try_from(DTYPE_FLOAT16).unwrap()),
+            ("DTYPE_BF16", i64::try_from(DTYPE_BF16).unwrap()),
+            ("COEFFICIENT_WORDS", int(COEFFICIENT_WORDS)),
+            ("COEFFICIENT_WEIGHT", int(COEFFICIENT_WEIGHT)),
+            ("COEFFICIENT_SCALE", int(COEFFICIENT_SCALE)),
+            ("COEFFICIENT_FLAGS", int(COEFFICIENT_FLAGS)),
+            ("COEFFICIENT_POST", int(COEFFICIENT_POST)),
+            ("COEFFICIENT_KAPPA", int(COEFFICIENT_KAPPA)),
+            ("COEFFICIENT_GAIN", int(COEFFICIENT_GAIN)),
+            ("COEFFICIENT_COSINE", int(COEFFICIENT_COSINE)),
+            ("COEFFICIENT_RESULT_NORM", int(COEFFICIENT_RESULT_NORM)),
+            ("COEFFICIENT_LEAF_NORM", int(COEFFICIENT_LEAF_NORM)),
             ("ZERO_EXPONENT", i64::from(ZERO_EXPONENT)),
         ];
         for (name, value) in ours {

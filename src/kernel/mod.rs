@@ -15,7 +15,7 @@ pub mod layout;
 
 use std::path::{Path, PathBuf};
 
-use crate::ascend::{Argument, Buffer, Device, Function, Module, Span, Stream};
+use crate::ascend::{Argument, Buffer, DataType, Device, Function, Module, Span, Stream};
 use crate::cache;
 use crate::error::{Context, Error, Result};
 use crate::sys::{self, Kind};
@@ -74,8 +74,10 @@ impl Vectors {
 /// Addresses and segments in device memory are not checked: they must describe memory of the device.
 #[derive(Clone, Copy)]
 pub struct Gram<'a> {
-    /// The vectors; segments lie within all of them.
+    /// The vectors, at least two; segments lie within all of them.
     pub vectors: &'a Vectors,
+    /// Their elements: F32, F16 or Bf16.
+    pub dtype: DataType,
     /// [`layout::Segment`]s of the vectors.
     pub segments: &'a Span,
     /// Out: a record for each unit.
@@ -125,6 +127,8 @@ pub struct Coefficients<'a> {
 pub struct WeightedSum<'a> {
     /// The vectors; segments lie within all of them.
     pub vectors: &'a Vectors,
+    /// Elements of the vectors and of the sum: F32, F16 or Bf16.
+    pub dtype: DataType,
     /// [`layout::Segment`]s of the vectors; elements outside of them stay as they are.
     pub segments: &'a Span,
     /// [`layout::COEFFICIENT_WORDS`] words for each tensor that a segment names.
@@ -176,7 +180,8 @@ impl Kernels {
     /// Enqueues the Gram matrices of all units: one pass over the vectors.
     pub fn gram(&self, stream: &Stream, launch: &Gram<'_>) -> Result<()> {
         let radix = launch.vectors.radix();
-        check_pair("gram", radix)?;
+        check_gram_radix("gram", radix)?;
+        let dtype = layout::dtype_code(launch.dtype, "gram")?;
         let words = layout::record_words(radix);
         need(
             "gram",
@@ -201,7 +206,7 @@ impl Kernels {
                 Argument::Span(launch.segments),
                 Argument::Span(launch.partials),
                 Argument::Value(radix as u64),
-                Argument::Value(layout::DTYPE_FLOAT),
+                Argument::Value(dtype),
                 Argument::Value(launch.segment_count),
                 Argument::Value(launch.unit_count),
             ],
@@ -210,7 +215,7 @@ impl Kernels {
 
     /// Enqueues the sums of the records of units, one for each segment.
     pub fn fold(&self, stream: &Stream, launch: &Fold<'_>) -> Result<()> {
-        check_pair("fold", launch.radix)?;
+        check_gram_radix("fold", launch.radix)?;
         let record = 4 * layout::record_words(launch.radix);
         need(
             "fold",
@@ -242,7 +247,7 @@ impl Kernels {
 
     /// Enqueues the weights of all tensors.
     pub fn coefficients(&self, stream: &Stream, launch: &Coefficients<'_>) -> Result<()> {
-        check_pair("coefficients", launch.radix)?;
+        check_gram_radix("coefficients", launch.radix)?;
         let entry = 4 * layout::COEFFICIENT_WORDS;
         need(
             "coefficients",
@@ -275,6 +280,7 @@ impl Kernels {
 
     /// Enqueues the weighted sum of the vectors: one pass over memory.
     pub fn weighted_sum(&self, stream: &Stream, launch: &WeightedSum<'_>) -> Result<()> {
+        let dtype = layout::dtype_code(launch.dtype, "weighted_sum")?;
         need(
             "weighted_sum",
             "segments",
@@ -292,7 +298,7 @@ impl Kernels {
                 Argument::Span(launch.coefficients),
                 Argument::Span(launch.out),
                 Argument::Value(launch.vectors.radix() as u64),
-                Argument::Value(layout::DTYPE_FLOAT),
+                Argument::Value(dtype),
                 Argument::Value(launch.segment_count),
                 Argument::Value(launch.unit_count),
             ],
@@ -318,12 +324,12 @@ impl Kernels {
 const SEGMENT: usize = size_of::<layout::Segment>();
 const REFERENCE: usize = size_of::<layout::Reference>();
 
-/// Kernels of the Gram matrix take two vectors so far.
-fn check_pair(kernel: &str, radix: usize) -> Result<()> {
+/// Kernels of the Gram matrix take 2 to 8 vectors.
+fn check_gram_radix(kernel: &str, radix: usize) -> Result<()> {
     layout::check_radix(radix, kernel)?;
-    if radix != 2 {
-        return Err(Error::unsupported(format!(
-            "{kernel}: radix {radix}; only radix 2 is supported yet"
+    if radix < 2 {
+        return Err(Error::invalid(format!(
+            "{kernel}: one vector has no Gram matrix"
         )));
     }
     Ok(())

@@ -161,6 +161,7 @@ impl Step {
                 stream,
                 &WeightedSum {
                     vectors: &sum.vectors,
+                    dtype: DataType::F32,
                     segments: &self.segments.table,
                     coefficients: &sum.weights,
                     out: &sum.out,
@@ -184,6 +185,7 @@ impl Scalars {
                 stream,
                 &Gram {
                     vectors: &self.vectors,
+                    dtype: DataType::F32,
                     segments: &segments.table,
                     partials: &self.partials,
                     segment_count: segments.count,

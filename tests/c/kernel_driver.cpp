@@ -108,18 +108,36 @@ Problem small_problem() {
   return problem;
 }
 
+uint32_t bytes_of(uint64_t dtype) { return dtype == DTYPE_FLOAT ? 4 : 2; }
+
+// Element `at` of vector `index`, times a power of ten where the type has room for it.
+uint32_t element_of(uint64_t dtype, uint64_t index, uint64_t at, float scale) {
+  uint32_t bits;
+  float value = noise(index, at) * scale;
+  std::memcpy(&bits, &value, sizeof(bits));
+  if (dtype == DTYPE_FLOAT) {
+    return bits;
+  }
+  // Any 16 bits are a number, but for the largest exponents: here from 2^-5 to 2^6.
+  return dtype == DTYPE_BF16 ? bits >> 16 : ((bits >> 8) & 0x83ff) | ((10 + bits % 12) << 10);
+}
+
 // Vector `index` of the problem: segments of all magnitudes, one that is zero, one with a NaN.
-std::vector<float> vector_of(const Problem &problem, uint64_t index) {
-  std::vector<float> values(problem.elements);
+std::vector<uint8_t> vector_of(const Problem &problem, uint64_t index, uint64_t dtype) {
+  uint32_t bytes = bytes_of(dtype);
+  std::vector<uint8_t> values(problem.elements * bytes);
   for (uint64_t segment = 0; segment < problem.segment_count; ++segment) {
     const uint64_t *words = &problem.segments[segment * SEGMENT_WORDS];
     uint64_t len = words[SEGMENT_LEN];
-    float scale = len == 9000 ? 1e30F : len == 4097 ? 1e-30F : len == 513 && index == 1 ? 0.0F : 1.0F;
-    for (uint64_t i = 0; i < len; ++i) {
-      values[words[SEGMENT_OFFSET] + i] = scale * noise(index, words[SEGMENT_OFFSET] + i);
-    }
-    if (len == 255 && index == 0) {
-      values[words[SEGMENT_OFFSET] + 7] = __builtin_nanf("");
+    bool zero = len == 513 && index == 1;
+    float scale = len == 9000 ? 1e30F : len == 4097 ? 1e-30F : 1.0F;
+    for (uint64_t i = 0; i < len && !zero; ++i) {
+      uint64_t at = words[SEGMENT_OFFSET] + i;
+      uint32_t bits = element_of(dtype, index, at, scale);
+      if (dtype == DTYPE_FLOAT && len == 255 && index == 0 && i == 7) {
+        bits = 0x7fc00000;
+      }
+      std::memcpy(&values[at * bytes], &bits, bytes);
     }
   }
   return values;
@@ -159,20 +177,64 @@ void on_blocks(uint64_t blocks, Run run) {
   }
 }
 
-using Output = std::vector<float>;
+using Output = std::vector<uint32_t>;
 
-Output run_gram() {
-  Problem problem = small_problem();
-  Memory<float> a(vector_of(problem, 0));
-  Memory<float> b(vector_of(problem, 1));
-  Memory<uint64_t> vectors({a.number(), b.number()});
+// What a kernel wrote, element by element. The sign and the payload of a NaN differ between processors.
+template <typename T>
+Output output_of(const Memory<T> &memory, uint64_t dtype) {
+  uint32_t bytes = bytes_of(dtype);
+  const auto *from = reinterpret_cast<const uint8_t *>(memory.values().data());
+  Output output(memory.values().size() * sizeof(T) / bytes);
+  for (size_t i = 0; i < output.size(); ++i) {
+    std::memcpy(&output[i], from + i * bytes, bytes);
+    bool is_nan = dtype == DTYPE_FLOAT && (output[i] & 0x7fffffff) > 0x7f800000;
+    output[i] = is_nan ? 0x7fc00000 : output[i];
+  }
+  return output;
+}
+
+void append(Output &all, const Output &more) { all.insert(all.end(), more.begin(), more.end()); }
+
+// The vectors of a problem in device memory, and the table of their addresses.
+struct Vectors {
+  Vectors(const Problem &problem, uint32_t radix, uint64_t dtype) {
+    std::vector<uint64_t> addresses;
+    for (uint32_t i = 0; i < radix; ++i) {
+      memory.emplace_back(new Memory<uint8_t>(vector_of(problem, i, dtype)));
+      addresses.push_back(memory.back()->number());
+    }
+    table.reset(new Memory<uint64_t>(addresses));
+  }
+
+  std::vector<std::unique_ptr<Memory<uint8_t>>> memory;
+  std::unique_ptr<Memory<uint64_t>> table;
+};
+
+Output gram_of(const Problem &problem, uint32_t radix, uint64_t dtype) {
+  Vectors vectors(problem, radix, dtype);
   Memory<uint64_t> segments(problem.segments);
-  Memory<float> partials(untouched(problem.units * record_words(2)));
+  Memory<float> partials(untouched(problem.units * record_words(radix)));
   on_blocks(BLOCKS, [&] {
-    gram(vectors.address(), segments.address(), partials.address(), 2, DTYPE_FLOAT, problem.segment_count,
+    gram(vectors.table->address(), segments.address(), partials.address(), radix, dtype, problem.segment_count,
          problem.units);
   });
-  return partials.values();
+  return output_of(partials, DTYPE_FLOAT);
+}
+
+Output run_gram() {
+  Output result = gram_of(small_problem(), 2, DTYPE_FLOAT);
+  Problem few;
+  for (uint64_t len : {0, 1, 7, 65, 511, 513, 4097, 9000}) {
+    few.add(len, 5);
+  }
+  append(result, gram_of(few, 2, DTYPE_FLOAT16));
+  append(result, gram_of(few, 3, DTYPE_BF16));
+  append(result, gram_of(few, 3, DTYPE_FLOAT));
+  Problem least;
+  least.add(5, 3);
+  least.add(1500, 0);
+  append(result, gram_of(least, 8, DTYPE_FLOAT));
+  return result;
 }
 
 Output run_fold() {
@@ -184,7 +246,7 @@ Output run_fold() {
   on_blocks(BLOCKS, [&] {
     fold(partials.address(), segments.address(), records.address(), 2, problem.segment_count);
   });
-  return records.values();
+  return output_of(records, DTYPE_FLOAT);
 }
 
 Output run_coefficients() {
@@ -205,16 +267,11 @@ Output run_coefficients() {
   on_blocks(BLOCKS, [&] {
     coefficients(records.address(), reference_table.address(), index_table.address(), out.address(), 2, TENSORS);
   });
-  return out.values();
+  return output_of(out, DTYPE_FLOAT);
 }
 
-Output sum_of(const Problem &problem, uint32_t radix, bool in_place) {
-  std::vector<std::unique_ptr<Memory<float>>> memory;
-  std::vector<uint64_t> addresses;
-  for (uint32_t i = 0; i < radix; ++i) {
-    memory.emplace_back(new Memory<float>(vector_of(problem, i)));
-    addresses.push_back(memory.back()->number());
-  }
+Output sum_of(const Problem &problem, uint32_t radix, uint64_t dtype, bool in_place) {
+  Vectors vectors(problem, radix, dtype);
   std::vector<float> weights(problem.segment_count * COEFFICIENT_WORDS);
   for (uint64_t tensor = 0; tensor < problem.segment_count; ++tensor) {
     float *words = &weights[tensor * COEFFICIENT_WORDS];
@@ -224,36 +281,36 @@ Output sum_of(const Problem &problem, uint32_t radix, bool in_place) {
     }
     words[COEFFICIENT_POST] = tensor % 3 == 1 ? 2.0F : 1.0F;
   }
-  Memory<uint64_t> vectors(addresses);
   Memory<uint64_t> segments(problem.segments);
   Memory<float> table(weights);
-  Memory<float> apart(untouched(problem.elements));
-  Memory<float> &out = in_place ? *memory[0] : apart;
+  Memory<uint8_t> apart(std::vector<uint8_t>(problem.elements * bytes_of(dtype), 0xc1));
+  Memory<uint8_t> &out = in_place ? *vectors.memory[0] : apart;
   on_blocks(BLOCKS, [&] {
-    weighted_sum(vectors.address(), segments.address(), table.address(), out.address(), radix, DTYPE_FLOAT,
+    weighted_sum(vectors.table->address(), segments.address(), table.address(), out.address(), radix, dtype,
                  problem.segment_count, problem.units);
   });
-  return out.values();
+  return output_of(out, dtype);
 }
 
 Output run_weighted_sum() {
   Problem problem = small_problem();
-  Output result = sum_of(problem, 2, true);
-  for (uint32_t radix : {1, 3, 8}) {
-    Output more = sum_of(problem, radix, false);
-    result.insert(result.end(), more.begin(), more.end());
+  Output result = sum_of(problem, 2, DTYPE_FLOAT, true);
+  append(result, sum_of(problem, 3, DTYPE_FLOAT, false));
+  append(result, sum_of(problem, 2, DTYPE_FLOAT16, true));
+  append(result, sum_of(problem, 3, DTYPE_BF16, false));
+  Problem few;
+  for (uint64_t len : {3, 0, 4097, 1500}) {
+    few.add(len, 2);
   }
+  append(result, sum_of(few, 1, DTYPE_FLOAT, false));
+  append(result, sum_of(few, 8, DTYPE_FLOAT, false));
   return result;
 }
 
 uint64_t digest_of(const Output &output) {
   uint64_t digest = 0xcbf29ce484222325ULL;
-  for (float value : output) {
-    uint32_t bits;
-    std::memcpy(&bits, &value, sizeof(bits));
-    // The sign and the payload of a NaN differ between processors.
-    bits = value != value ? 0x7fc00000 : bits;
-    digest = (digest ^ bits) * 0x100000001b3ULL;
+  for (uint32_t word : output) {
+    digest = (digest ^ word) * 0x100000001b3ULL;
   }
   return digest;
 }
@@ -282,31 +339,31 @@ bool run(const Kernel &kernel) {
   return true;
 }
 
-// Bytes of device memory that the kernels copied in and out, for one large tensor.
+// Bytes of device memory that the kernels copied in and out, for one large tensor: kernel, bytes of an element, radix,
+// elements, bytes in, bytes out.
 void print_bytes() {
   Problem problem;
-  problem.add(100 * UNIT + 7, 0);
+  problem.add(64 * UNIT + 7, 0);
   adasum_strict_schedule(0);
-  for (uint32_t radix = 1; radix <= MAX_RADIX; ++radix) {
-    uint64_t before[2] = {adasum_strict_bytes(0), adasum_strict_bytes(1)};
-    sum_of(problem, radix, false);
-    std::printf("weighted_sum %u %llu %llu %llu\n", radix, static_cast<unsigned long long>(problem.elements),
-                static_cast<unsigned long long>(adasum_strict_bytes(0) - before[0]),
-                static_cast<unsigned long long>(adasum_strict_bytes(1) - before[1]));
+  for (uint64_t dtype : {DTYPE_FLOAT, DTYPE_BF16}) {
+    for (uint32_t radix = 1; radix <= MAX_RADIX; ++radix) {
+      for (bool is_gram : {false, true}) {
+        if (is_gram && radix < 2) {
+          continue;
+        }
+        uint64_t before[2] = {adasum_strict_bytes(0), adasum_strict_bytes(1)};
+        if (is_gram) {
+          gram_of(problem, radix, dtype);
+        } else {
+          sum_of(problem, radix, dtype, false);
+        }
+        std::printf("%s %u %u %llu %llu %llu\n", is_gram ? "gram" : "weighted_sum", bytes_of(dtype), radix,
+                    static_cast<unsigned long long>(problem.elements),
+                    static_cast<unsigned long long>(adasum_strict_bytes(0) - before[0]),
+                    static_cast<unsigned long long>(adasum_strict_bytes(1) - before[1]));
+      }
+    }
   }
-  Memory<float> a(vector_of(problem, 0));
-  Memory<float> b(vector_of(problem, 1));
-  Memory<uint64_t> vectors({a.number(), b.number()});
-  Memory<uint64_t> segments(problem.segments);
-  Memory<float> partials(untouched(problem.units * record_words(2)));
-  uint64_t before[2] = {adasum_strict_bytes(0), adasum_strict_bytes(1)};
-  on_blocks(BLOCKS, [&] {
-    gram(vectors.address(), segments.address(), partials.address(), 2, DTYPE_FLOAT, problem.segment_count,
-         problem.units);
-  });
-  std::printf("gram 2 %llu %llu %llu\n", static_cast<unsigned long long>(problem.elements),
-              static_cast<unsigned long long>(adasum_strict_bytes(0) - before[0]),
-              static_cast<unsigned long long>(adasum_strict_bytes(1) - before[1]));
 }
 
 }  // namespace

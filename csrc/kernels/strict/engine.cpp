@@ -66,12 +66,11 @@ struct Task {
   std::unique_ptr<Work> work;
 };
 
-// The last write and the last reads of a cell of the unified buffer.
-struct Cell {
-  uint32_t written = 0;
-  Pipe writer = SCALAR;
-  Clock read{};
-};
+// For each pipe, the number of its last instruction that used a cell of the unified buffer.
+using Uses = std::array<std::vector<uint32_t>, PIPES>;
+
+uint32_t first_cell(const Access &access) { return access.begin / CELL_BYTES; }
+uint32_t end_cell(const Access &access) { return (access.begin + access.bytes + CELL_BYTES - 1) / CELL_BYTES; }
 
 struct Flag {
   bool up = false;     // in the order of issue
@@ -122,7 +121,10 @@ class Core {
     written_.resize(UB_BYTES);
     stored_.resize(UB_BYTES);
     is_stored_.resize(UB_BYTES);
-    cells_.resize(CELLS);
+    for (uint32_t pipe = 0; pipe < PIPES; ++pipe) {
+      written_by_[pipe].resize(CELLS);
+      read_by_[pipe].resize(CELLS);
+    }
   }
 
   uint32_t reserve(uint32_t bytes, Site at) {
@@ -371,6 +373,7 @@ class Core {
     for (const Access &access : local) {
       check_cells(pipe, at, access);
     }
+    // Afterwards: an instruction does not race with itself.
     for (const Access &access : local) {
       note_cells(pipe, number, access);
     }
@@ -379,30 +382,33 @@ class Core {
     }
   }
 
-  void check_cells(Pipe pipe, Site at, const Access &access) const {
+  // Whether a pipe has used one of the cells without `known` telling that it is done.
+  bool unknown(const Uses &uses, Pipe pipe, Pipe other, const Access &access) const {
     const Clock &known = known_[pipe];
-    for (uint32_t i = access.begin / CELL_BYTES; i < (access.begin + access.bytes + CELL_BYTES - 1) / CELL_BYTES; ++i) {
-      const Cell &cell = cells_[i];
-      if (cell.written > known[cell.writer]) {
-        race(pipe, cell.writer, at, access.write ? "writes over what the %s writes" : "reads what the %s writes");
+    if (issued_[other] - (other == pipe ? 1 : 0) <= known[other]) {
+      return false;
+    }
+    uint32_t last = 0;
+    for (uint32_t i = first_cell(access); i < end_cell(access); ++i) {
+      last = std::max(last, uses[other][i]);
+    }
+    return last > known[other];
+  }
+
+  void check_cells(Pipe pipe, Site at, const Access &access) const {
+    for (Pipe other : {SCALAR, VECTOR, COPY_IN, COPY_OUT}) {
+      if (unknown(written_by_, pipe, other, access)) {
+        race(pipe, other, at, access.write ? "writes over what the %s writes" : "reads what the %s writes");
       }
-      for (uint32_t other = 0; access.write && other < PIPES; ++other) {
-        if (cell.read[other] > known[other]) {
-          race(pipe, static_cast<Pipe>(other), at, "writes over what the %s reads");
-        }
+      if (access.write && unknown(read_by_, pipe, other, access)) {
+        race(pipe, other, at, "writes over what the %s reads");
       }
     }
   }
 
   void note_cells(Pipe pipe, uint32_t number, const Access &access) {
-    for (uint32_t i = access.begin / CELL_BYTES; i < (access.begin + access.bytes + CELL_BYTES - 1) / CELL_BYTES; ++i) {
-      if (access.write) {
-        cells_[i].written = number;
-        cells_[i].writer = pipe;
-      } else {
-        cells_[i].read[pipe] = number;
-      }
-    }
+    uint32_t *cells = (access.write ? written_by_ : read_by_)[pipe].data();
+    std::fill(cells + first_cell(access), cells + end_cell(access), number);
   }
 
   void check_device(Pipe pipe, Site at, uint32_t number, const DeviceAccess &access) {
@@ -443,7 +449,8 @@ class Core {
 
   std::vector<uint8_t> memory_;
   std::vector<uint8_t> written_;
-  std::vector<Cell> cells_;
+  Uses written_by_;
+  Uses read_by_;
   // What the scalar unit has stored and no one else can see.
   std::vector<uint8_t> stored_;
   std::vector<uint8_t> is_stored_;
@@ -546,8 +553,9 @@ void mark(uint32_t begin, uint32_t bytes, bool initialised) {
 void poison(uint32_t begin, uint32_t bytes) {
   static constexpr uint8_t NAN_BYTES[2] = {0xa5, 0x7f};
   uint8_t *memory = core->memory(begin);
-  for (uint32_t i = 0; i < bytes; ++i) {
-    memory[i] = NAN_BYTES[(begin + i) % 2];
+  // Whole blocks begin on even places.
+  for (uint32_t i = 0; i < bytes; i += 2) {
+    std::memcpy(memory + i, NAN_BYTES, bytes - i < 2 ? 1 : 2);
   }
   mark(begin, bytes, false);
 }

@@ -50,6 +50,23 @@ void store(uint32_t begin, uint32_t index, T value, bool known) {
   mark(place, sizeof(T), known);
 }
 
+// Elements that are known to be in reach, for loops over many.
+template <typename T>
+class View {
+ public:
+  explicit View(const Operand &place) : bytes_(bytes_at(place.begin)) {}
+
+  T get(uint32_t index) const {
+    T value;
+    std::memcpy(&value, bytes_ + index * sizeof(T), sizeof(T));
+    return value;
+  }
+  void put(uint32_t index, const T &value) const { std::memcpy(bytes_ + index * sizeof(T), &value, sizeof(T)); }
+
+ private:
+  uint8_t *bytes_;
+};
+
 template <typename T>
 bool known(uint32_t begin, uint32_t index) {
   return initialised(begin + index * static_cast<uint32_t>(sizeof(T)), sizeof(T));
@@ -77,11 +94,20 @@ void binary(const char *what, const LocalTensor<T> &dst, const LocalTensor<U> &s
   issue(VECTOR, at, uses, {}, job([=] {
           bool all = initialised(a.begin, a.bytes) && initialised(b.begin, b.bytes) &&
                      (!accumulate || initialised(to.begin, to.bytes));
+          View<T> results(to);
+          View<U> xs(a);
+          View<U> ys(b);
           for (uint32_t i = 0; i < static_cast<uint32_t>(count); ++i) {
             bool sure = all || (known<U>(a.begin, i) && known<U>(b.begin, i) && (!accumulate || known<T>(to.begin, i)));
-            T result = load<T>(to.begin, i);
-            f(result, load<U>(a.begin, i), load<U>(b.begin, i));
-            store(to.begin, i, result, sure);
+            T result = results.get(i);
+            f(result, xs.get(i), ys.get(i));
+            results.put(i, result);
+            if (!all) {
+              mark(to.begin + i * static_cast<uint32_t>(sizeof(T)), sizeof(T), sure);
+            }
+          }
+          if (all) {
+            mark(to.begin, to.bytes, true);
           }
         }));
 }
@@ -98,11 +124,20 @@ void unary(const char *what, const LocalTensor<T> &dst, const LocalTensor<U> &sr
     uses.push_back(to.read());
   }
   issue(VECTOR, at, uses, {}, job([=] {
+          bool all = initialised(a.begin, a.bytes) && (!accumulate || initialised(to.begin, to.bytes));
+          View<T> results(to);
+          View<U> xs(a);
           for (uint32_t i = 0; i < static_cast<uint32_t>(count); ++i) {
-            bool sure = known<U>(a.begin, i) && (!accumulate || known<T>(to.begin, i));
-            T result = load<T>(to.begin, i);
-            f(result, load<U>(a.begin, i));
-            store(to.begin, i, result, sure);
+            bool sure = all || (known<U>(a.begin, i) && (!accumulate || known<T>(to.begin, i)));
+            T result = results.get(i);
+            f(result, xs.get(i));
+            results.put(i, result);
+            if (!all) {
+              mark(to.begin + i * static_cast<uint32_t>(sizeof(T)), sizeof(T), sure);
+            }
+          }
+          if (all) {
+            mark(to.begin, to.bytes, true);
           }
         }));
 }
@@ -330,9 +365,11 @@ inline void Duplicate(const LocalTensor<T> &dst, const T &scalar, const int32_t 
   twin::Operand to = twin::operand("Duplicate", dst, count, at);
   const T value = scalar;
   twin::issue(twin::VECTOR, at, {to.write()}, {}, twin::job([=] {
+                twin::View<T> results(to);
                 for (uint32_t i = 0; i < to.bytes / sizeof(T); ++i) {
-                  twin::store(to.begin, i, value, true);
+                  results.put(i, value);
                 }
+                twin::mark(to.begin, to.bytes, true);
               }));
 }
 

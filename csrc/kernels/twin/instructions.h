@@ -2,9 +2,12 @@
 #ifndef ADASUM_TWIN_INSTRUCTIONS_H
 #define ADASUM_TWIN_INSTRUCTIONS_H
 
+#include "types.h"
 #include "unified_buffer.h"
 
 namespace AscendC {
+
+enum class RoundMode : uint8_t { CAST_NONE, CAST_RINT, CAST_FLOOR, CAST_CEIL, CAST_ROUND, CAST_TRUNC, CAST_ODD };
 
 struct DataCopyExtParams {
   uint16_t blockCount = 1;
@@ -19,7 +22,7 @@ struct DataCopyPadExtParams {
   bool isPad = false;
   uint8_t leftPadding = 0;
   uint8_t rightPadding = 0;
-  T paddingValue = 0;
+  T paddingValue{};
 };
 
 namespace twin {
@@ -108,6 +111,37 @@ inline void Muls(const LocalTensor<T> &dst, const LocalTensor<T> &src, const T &
 #pragma GCC ivdep
   for (int32_t i = 0; i < count; ++i) {
     to[i] = a[i] * factor;
+  }
+}
+
+template <typename T>
+inline void Sub(const LocalTensor<T> &dst, const LocalTensor<T> &src0, const LocalTensor<T> &src1,
+                const int32_t &count) {
+  T *to = twin::output(dst, count);
+  const T *a = twin::input(src0, count);
+  const T *b = twin::input(src1, count);
+#pragma GCC ivdep
+  for (int32_t i = 0; i < count; ++i) {
+    to[i] = a[i] - b[i];
+  }
+}
+
+// Between float and the 16-bit types: up as it is, down to nearest.
+template <typename T, typename U>
+inline void Cast(const LocalTensor<T> &dst, const LocalTensor<U> &src, const RoundMode &roundMode,
+                 const uint32_t count) {
+  constexpr bool UP = std::is_same<T, float>::value && sizeof(U) == 2;
+  constexpr bool DOWN = std::is_same<U, float>::value && sizeof(T) == 2;
+  static_assert(UP || DOWN, "Cast: the twin converts between float and 16-bit floats");
+  ADASUM_TWIN_CHECK(roundMode == (UP ? RoundMode::CAST_NONE : RoundMode::CAST_RINT),
+                    "Cast: up is CAST_NONE, down is CAST_RINT");
+  dst.check_aligned(twin::BLOCK_BYTES);
+  src.check_aligned(twin::BLOCK_BYTES);
+  T *to = dst.write(0, count);
+  const U *from = src.read(0, count);
+#pragma GCC ivdep
+  for (uint32_t i = 0; i < count; ++i) {
+    twin::convert(from[i], to[i]);
   }
 }
 

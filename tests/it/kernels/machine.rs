@@ -1,7 +1,7 @@
 //! A mock device with the kernels, and what the tests do with it.
 
 use adasum::Result;
-use adasum::ascend::{Buffer, Device, Pod, Span, Stream};
+use adasum::ascend::{Buffer, DataType, Device, Pod, Span, Stream};
 use adasum::kernel::layout::{COEFFICIENT_WORDS, Segment, record_words};
 use adasum::kernel::{Coefficients, Fold, Gram, Kernels, Vectors, WeightedSum};
 
@@ -14,6 +14,18 @@ const DEVICE: i32 = 1000;
 pub(super) const WORDS: usize = record_words(2);
 /// What no kernel writes: fills buffers so that a write outside of its place shows.
 pub(super) const UNTOUCHED: f32 = -7.0;
+
+/// Products up to which a launch also runs on the strict twin.
+const STRICT_WORK: u64 = 1 << 20;
+
+/// How many products `each` an element makes.
+fn products(segments: &[Segment], each: usize) -> u64 {
+    segments
+        .iter()
+        .map(|segment| segment.len)
+        .sum::<u64>()
+        .saturating_mul(each as u64)
+}
 
 /// A device with kernels and a stream. What it runs, it runs on both twins.
 pub(super) struct Machine {
@@ -53,7 +65,15 @@ impl Machine {
     }
 
     /// Launches on the strict twin, then on the fast one, which must leave the same bytes in `out`.
-    fn on_both(&self, out: &Span, launch: impl Fn(&Kernels) -> Result<()>) {
+    ///
+    /// `work` is about the number of products; where there are many only the fast twin runs, unless
+    /// `ADASUM_STRICT_ALL` is set.
+    fn on_both(&self, work: u64, out: &Span, launch: impl Fn(&Kernels) -> Result<()>) {
+        if work > STRICT_WORK && std::env::var_os("ADASUM_STRICT_ALL").is_none() {
+            launch(&self.kernels).unwrap();
+            self.stream.synchronize().unwrap();
+            return;
+        }
         let bytes = || {
             self.stream.synchronize().unwrap();
             let mut bytes = vec![0_u8; out.len()];
@@ -115,14 +135,26 @@ impl Machine {
         Vectors::new(self.stream.device(), spans).unwrap()
     }
 
-    /// The records of the units and of the segments of two vectors.
+    /// The records of the units and of the segments of two fp32 vectors.
     pub(super) fn gram(&self, vectors: &[Span; 2], segments: &[Segment]) -> (Span, Span) {
+        self.gram_of(DataType::F32, vectors, segments)
+    }
+
+    /// The records of the units and of the segments of any vectors.
+    pub(super) fn gram_of(
+        &self,
+        dtype: DataType,
+        vectors: &[Span],
+        segments: &[Segment],
+    ) -> (Span, Span) {
         let units: u64 = segments.iter().map(Segment::units).sum();
-        let partials = self.untouched(units as usize * WORDS);
-        let records = self.untouched(segments.len() * WORDS);
+        let words = record_words(vectors.len());
+        let partials = self.untouched(units as usize * words);
+        let records = self.untouched(segments.len() * words);
         let table = self.segments(segments);
         let gram = Gram {
             vectors: &self.vectors(vectors),
+            dtype,
             segments: &table,
             partials: &partials,
             segment_count: segments.len() as u64,
@@ -132,16 +164,21 @@ impl Machine {
             partials: &partials,
             segments: &table,
             records: &records,
-            radix: 2,
+            radix: vectors.len(),
             segment_count: segments.len() as u64,
         };
-        self.on_both(&partials, |kernels| kernels.gram(&self.stream, &gram));
-        self.on_both(&records, |kernels| kernels.fold(&self.stream, &fold));
+        let work = products(segments, vectors.len() * (vectors.len() + 1) / 2);
+        self.on_both(work, &partials, |kernels| kernels.gram(&self.stream, &gram));
+        self.on_both(0, &records, |kernels| kernels.fold(&self.stream, &fold));
         (partials, records)
     }
 
-    /// The weights of tensors whose records have the numbers in `lists`.
+    /// The weights of tensors of two vectors whose records have the numbers in `lists`.
     pub(super) fn solve(&self, records: &Span, lists: &[Vec<u64>]) -> Span {
+        self.solve_of(2, records, lists)
+    }
+
+    pub(super) fn solve_of(&self, radix: usize, records: &Span, lists: &[Vec<u64>]) -> Span {
         let mut refs = Vec::new();
         let mut indices: Vec<u64> = Vec::new();
         for list in lists {
@@ -154,10 +191,12 @@ impl Machine {
             refs: &self.upload(&refs),
             indices: &self.upload(&indices),
             out: &out,
-            radix: 2,
+            radix,
             tensor_count: lists.len() as u64,
         };
-        self.on_both(&out, |kernels| kernels.coefficients(&self.stream, &launch));
+        self.on_both(0, &out, |kernels| {
+            kernels.coefficients(&self.stream, &launch)
+        });
         out
     }
 
@@ -168,15 +207,67 @@ impl Machine {
         coefficients: &Span,
         out: &Span,
     ) {
+        self.sum_of(DataType::F32, vectors, segments, coefficients, out);
+    }
+
+    pub(super) fn sum_of(
+        &self,
+        dtype: DataType,
+        vectors: &[Span],
+        segments: &[Segment],
+        coefficients: &Span,
+        out: &Span,
+    ) {
         let launch = WeightedSum {
             vectors: &self.vectors(vectors),
+            dtype,
             segments: &self.segments(segments),
             coefficients,
             out,
             segment_count: segments.len() as u64,
             unit_count: segments.iter().map(Segment::units).sum(),
         };
-        self.on_both(out, |kernels| kernels.weighted_sum(&self.stream, &launch));
+        self.on_both(products(segments, vectors.len()), out, |kernels| {
+            kernels.weighted_sum(&self.stream, &launch)
+        });
+    }
+
+    /// `values`, rounded to `dtype`, `shift` elements off the start of an allocation.
+    pub(super) fn upload_as(&self, dtype: DataType, values: &[f32], shift: usize) -> Span {
+        match dtype {
+            DataType::F32 => self.shifted(values, 4 * shift),
+            _ => self.shifted(&narrow(dtype, values), 2 * shift),
+        }
+    }
+
+    /// The bits of the elements.
+    pub(super) fn bits_as(&self, dtype: DataType, span: &Span) -> Vec<u32> {
+        if dtype == DataType::F32 {
+            return self.bits(span);
+        }
+        self.stream.synchronize().unwrap();
+        let mut values = vec![0_u16; span.len() / 2];
+        span.read(&mut values).unwrap();
+        values.into_iter().map(u32::from).collect()
+    }
+
+    pub(super) fn read_as(&self, dtype: DataType, span: &Span) -> Vec<f32> {
+        let bits = self.bits_as(dtype, span);
+        bits.into_iter().map(|bits| widen(dtype, bits)).collect()
+    }
+
+    /// The AdaSum of any vectors in place of the first, one tensor a segment; coefficients and result.
+    pub(super) fn tree(
+        &self,
+        dtype: DataType,
+        vectors: &[Span],
+        segments: &[Segment],
+    ) -> (Span, Span) {
+        let (_, records) = self.gram_of(dtype, vectors, segments);
+        let lists: Vec<Vec<u64>> = (0..segments.len() as u64).map(|i| vec![i]).collect();
+        let coefficients = self.solve_of(vectors.len(), &records, &lists);
+        self.sum_of(dtype, vectors, segments, &coefficients, &vectors[0]);
+        (coefficients, vectors[0].clone())
     }
 
     /// The AdaSum of two vectors, one tensor a segment.
@@ -200,6 +291,35 @@ impl Machine {
         let outcome = self.reduce(a, b, &packed(&[a.len()], 0));
         (floats(&outcome.out), floats(&outcome.coefficients))
     }
+}
+
+/// Rounded to a 16-bit type.
+fn narrow(dtype: DataType, values: &[f32]) -> Vec<u16> {
+    let bits = |&value: &f32| match dtype {
+        DataType::F16 => half::f16::from_f32(value).to_bits(),
+        _ => half::bf16::from_f32(value).to_bits(),
+    };
+    values.iter().map(bits).collect()
+}
+
+/// The value of an element.
+pub(super) fn widen(dtype: DataType, bits: u32) -> f32 {
+    match dtype {
+        DataType::F32 => f32::from_bits(bits),
+        DataType::F16 => half::f16::from_bits(bits as u16).to_f32(),
+        _ => half::bf16::from_bits(bits as u16).to_f32(),
+    }
+}
+
+/// `values` as they are after rounding to `dtype`.
+pub(super) fn rounded(dtype: DataType, values: Vec<f32>) -> Vec<f32> {
+    if dtype == DataType::F32 {
+        return values;
+    }
+    let bits = narrow(dtype, &values);
+    bits.into_iter()
+        .map(|bits| widen(dtype, u32::from(bits)))
+        .collect()
 }
 
 pub(super) fn floats(bits: &[u32]) -> Vec<f32> {

@@ -188,8 +188,8 @@ fn mutant_lost_gm_of_the_vectors() {
         "gram",
         &[(
             "device.h",
-            "reinterpret_cast<__gm__ float *>(table.GetValue(i))",
-            "reinterpret_cast<float *>(table.GetValue(i))",
+            "reinterpret_cast<__gm__ T *>(table.GetValue(i))",
+            "reinterpret_cast<T *>(table.GetValue(i))",
         )],
     );
 }
@@ -251,9 +251,9 @@ mutants! {
         "  TBuf<TPosition::VECCALC> more_[64];\n  Segments segments_;",
     )];
     // 2: blocks of 32 bytes.
-    mutant_gram_tiles_off_blocks: "gram", ALIGNMENT, [("device.h", "tile_of(radix) + 64", "tile_of(radix) + 60")];
+    mutant_gram_tiles_off_blocks: "gram", ALIGNMENT, [("device.h", "tile_of<T>(radix) + 256", "tile_of<T>(radix) + 240")];
     mutant_sum_copy_of_odd_bytes: "weighted_sum", ALIGNMENT, [(
-        "weighted_sum.cpp", "copy_out(out_[offset], sum, count)", "DataCopy(out_[offset], sum, count)",
+        "weighted_sum.cpp", "copy_out(out_[offset], result, count)", "DataCopy(out_[offset], result, count)",
     )];
     mutant_sum_parts_off_blocks: "weighted_sum", ALIGNMENT, [("weighted_sum.cpp", "PART = 512", "PART = 500")];
     // 3: tensors and device memory.
@@ -272,7 +272,7 @@ mutants! {
     // 4: queues.
     mutant_gram_without_enque: "gram", QUEUES, [("gram.cpp", "    tiles_.EnQue(tiles);\n", "")];
     mutant_sum_without_deque: "weighted_sum", QUEUES, [(
-        "weighted_sum.cpp", "    tiles = tiles_.DeQue<float>();\n", "",
+        "weighted_sum.cpp", "    tiles = tiles_.template DeQue<T>();\n", "",
     )];
     mutant_gram_never_frees: "gram", QUEUES, [("gram.cpp", "      tiles_.FreeTensor(tiles);\n", "")];
     mutant_sum_frees_twice: "weighted_sum", QUEUES, [(
@@ -281,8 +281,8 @@ mutants! {
         "    tiles_.FreeTensor(tiles);\n    tiles_.FreeTensor(tiles);\n",
     )];
     mutant_sum_frees_before_use: "weighted_sum", QUEUES, [(
-        "weighted_sum.cpp", "    copy_out(out_[offset], sum, count);\n    sums_.FreeTensor(sum);\n",
-        "    sums_.FreeTensor(sum);\n    copy_out(out_[offset], sum, count);\n",
+        "weighted_sum.cpp", "    copy_out(out_[offset], result, count);\n    sums_.FreeTensor(result);\n",
+        "    sums_.FreeTensor(result);\n    copy_out(out_[offset], result, count);\n",
     )];
     mutant_sum_copies_out_of_vecin: "weighted_sum", QUEUES, [(
         "weighted_sum.cpp", "TQue<TPosition::VECOUT, 1> sums_", "TQue<TPosition::VECIN, 1> sums_",
@@ -294,7 +294,7 @@ mutants! {
     )];
     // 5: order between pipes.
     mutant_sum_without_its_queue: "weighted_sum", PIPES, [(
-        "weighted_sum.cpp", "    tiles_.EnQue(tiles);\n    tiles = tiles_.DeQue<float>();\n", "",
+        "weighted_sum.cpp", "    tiles_.EnQue(tiles);\n    tiles = tiles_.template DeQue<T>();\n", "",
     )];
     mutant_gram_checks_before_the_sums: "gram", PIPES, [(
         "gram.cpp", "    }\n    wait_for<HardEvent::V_S>();\n    for", "    }\n    for",
@@ -317,16 +317,29 @@ mutants! {
     mutant_table_read_before_its_copy: "coefficients", PIPES, [(
         "device.h", "    wait_for<AscendC::HardEvent::MTE2_S>();\n", "",
     )];
+    mutant_gram_joins_lanes_too_early: "gram", PIPES, [(
+        "gram_lanes.h", "    wait_for<AscendC::HardEvent::V_S>();\n", "",
+    )];
     // 6: order within the vector unit.
     mutant_gram_products_without_barrier: "gram", BARRIERS, [(
-        "gram.cpp",
-        "        }\n      }\n      PipeBarrier<PIPE_V>();\n    }\n  }\n\n  __aicore__ inline void join_lanes",
-        "        }\n      }\n    }\n  }\n\n  __aicore__ inline void join_lanes",
+        "gram_lanes.h",
+        "    AscendC::PipeBarrier<PIPE_V>();\n    fresh_ = false;\n",
+        "    fresh_ = false;\n",
     )];
     mutant_gram_tree_without_barrier: "gram", BARRIERS, [(
+        "gram_lanes.h",
+        "      AscendC::PipeBarrier<PIPE_V>();\n    }\n    AscendC::WholeReduceSum",
+        "    }\n    AscendC::WholeReduceSum",
+    )];
+    mutant_gram_overwrites_what_is_read: "gram", BARRIERS, [(
+        "gram_lanes.h",
+        "    AscendC::PipeBarrier<PIPE_V>();\n    AscendC::Sub(work_, sum, work_, count);\n",
+        "    AscendC::Sub(work_, sum, work_, count);\n",
+    )];
+    mutant_gram_uses_casts_too_early: "gram", BARRIERS, [(
         "gram.cpp",
-        "      PipeBarrier<PIPE_V>();\n    }\n    WholeReduceSum",
-        "    }\n    WholeReduceSum",
+        "    if (sizeof(T) != sizeof(float)) {\n      PipeBarrier<PIPE_V>();\n    }\n    if (exponents_",
+        "    if (exponents_",
     )];
     mutant_sum_without_barrier: "weighted_sum", BARRIERS, [(
         "weighted_sum.cpp",
@@ -335,32 +348,37 @@ mutants! {
     )];
     // 7: what nothing has written.
     mutant_gram_forgets_the_tail: "gram", UNINITIALISED, [(
-        "gram.cpp", "smaller(lanes, count - done)", "lanes",
+        "gram.cpp", "smaller(step, count - from)", "step",
     )];
     mutant_gram_lanes_not_cleared: "gram", UNINITIALISED, [(
-        "gram.cpp", "if (!fresh) {", "if (!fresh && unit.len == 0) {",
+        "gram_lanes.h",
+        "    if (!fresh_) {\n      for (uint32_t entry",
+        "    if (!fresh_ && len == 0) {\n      for (uint32_t entry",
     )];
     mutant_gram_record_not_cleared: "gram", UNINITIALISED, [(
         "gram.cpp", "    Duplicate(stage, 0.0f, static_cast<int32_t>(count * words_));\n", "",
     )];
     // 8: operands and limits.
     mutant_gram_sums_repeats_in_place: "gram", LIMITS, [(
-        "gram.cpp",
-        "            MulAddDst(sums, x, y, part);",
-        "            if (part == 512) {\n              BinaryRepeatParams all{1, 1, 1, 0, 8, 8};\n              \
-         MulAddDst(sums, x, y, static_cast<uint64_t>(64), static_cast<uint8_t>(8), all);\n            } else {\n              \
-         MulAddDst(sums, x, y, part);\n            }",
+        "gram_lanes.h",
+        "AscendC::MulAddDst(sums_[entry * WIDTH], x[i], x[j], count);",
+        "AscendC::BinaryRepeatParams all{1, 1, 1, 0, 8, 8};\n          \
+         AscendC::MulAddDst(sums_[entry * WIDTH], x[i], x[j], static_cast<uint64_t>(8), static_cast<uint8_t>(8), all);",
     )];
     mutant_gram_tree_overlaps: "gram", LIMITS, [(
-        "gram.cpp", "sums[half], static_cast<int32_t>(half)", "sums[half / 2], static_cast<int32_t>(half)",
+        "gram_lanes.h",
+        "sums[half], static_cast<int32_t>(half)",
+        "sums[half / 2], static_cast<int32_t>(half)",
     )];
     mutant_gram_too_many_repeats: "gram", LIMITS, [(
-        "gram.cpp", "static_cast<int32_t>(entries_), 2, 1", "static_cast<int32_t>(entries_ + 256), 2, 1",
+        "gram_lanes.h",
+        "static_cast<int32_t>(entries_), 2, 1",
+        "static_cast<int32_t>(entries_ + 256), 2, 1",
     )];
     mutant_gram_mask_too_wide: "gram", LIMITS, [(
-        "gram.cpp",
-        "WholeReduceSum(record, lanes_, static_cast<int32_t>(REPEAT)",
-        "WholeReduceSum(record, lanes_, static_cast<int32_t>(2 * REPEAT)",
+        "gram_lanes.h",
+        "WholeReduceSum(record, sums_, static_cast<int32_t>(REPEAT)",
+        "WholeReduceSum(record, sums_, static_cast<int32_t>(2 * REPEAT)",
     )];
     mutant_fold_copy_too_long: "fold", LIMITS, [(
         "device.h",

@@ -17,11 +17,118 @@ pub(super) fn doubles(values: &[f32]) -> Vec<f64> {
     values.iter().map(|&value| f64::from(value)).collect()
 }
 
+/// Summed in pieces, so that double precision is enough for millions of elements.
 pub(super) fn dot(a: &[f32], b: &[f32]) -> f64 {
-    a.iter()
-        .zip(b)
-        .map(|(&x, &y)| f64::from(x) * f64::from(y))
-        .sum()
+    let of = |(x, y): (&[f32], &[f32])| -> f64 {
+        x.iter()
+            .zip(y)
+            .map(|(&x, &y)| f64::from(x) * f64::from(y))
+            .sum()
+    };
+    a.chunks(1024).zip(b.chunks(1024)).map(of).sum()
+}
+
+/// The AdaSum of some vectors and what led to it.
+pub(super) struct Tree {
+    pub(super) result: Vec<f64>,
+    pub(super) weights: Vec<f64>,
+    /// Of the last merge.
+    pub(super) cosine: f64,
+    /// The largest ratio of what goes into a merge to what comes out.
+    pub(super) kappa: f64,
+}
+
+struct Node {
+    vector: Vec<f64>,
+    weights: Vec<f64>,
+}
+
+/// Merges vector by vector: neighbours first, an odd one waits.
+pub(super) fn tree(vectors: &[&[f32]]) -> Tree {
+    // A common scale keeps squares in range, all but those of negligible vectors.
+    let largest = vectors
+        .iter()
+        .copied()
+        .flatten()
+        .fold(0.0_f64, |largest, &x| largest.max(f64::from(x).abs()));
+    let scale = if largest == 0.0 { 1.0 } else { largest };
+    let leaves: Vec<Vec<f64>> = vectors
+        .iter()
+        .map(|x| x.iter().map(|&x| f64::from(x) / scale).collect())
+        .collect();
+    let mut nodes: Vec<Node> = (0..leaves.len())
+        .map(|i| Node {
+            vector: leaves[i].clone(),
+            weights: (0..leaves.len())
+                .map(|j| if i == j { 1.0 } else { 0.0 })
+                .collect(),
+        })
+        .collect();
+    let (mut cosine, mut kappa) = (0.0, 1.0_f64);
+    while nodes.len() > 1 {
+        let mut merged = Vec::new();
+        let mut rest = nodes.into_iter();
+        while let Some(a) = rest.next() {
+            let Some(b) = rest.next() else {
+                merged.push(a);
+                break;
+            };
+            let (node, its_cosine) = merge(&a, &b);
+            let spread: f64 = node
+                .weights
+                .iter()
+                .zip(&leaves)
+                .map(|(weight, x)| weight * weight * product(x, x))
+                .sum();
+            let square = product(&node.vector, &node.vector);
+            if square > 0.0 {
+                kappa = kappa.max(spread / square);
+            }
+            cosine = its_cosine;
+            merged.push(node);
+        }
+        nodes = merged;
+    }
+    let root = nodes.remove(0);
+    Tree {
+        result: root.vector.iter().map(|x| x * scale).collect(),
+        weights: root.weights,
+        cosine,
+        kappa,
+    }
+}
+
+fn merge(a: &Node, b: &Node) -> (Node, f64) {
+    let [dot, square_a, square_b] = [
+        product(&a.vector, &b.vector),
+        product(&a.vector, &a.vector),
+        product(&b.vector, &b.vector),
+    ];
+    let weight = |square: f64| {
+        if square == 0.0 {
+            1.0
+        } else {
+            1.0 - dot / square / 2.0
+        }
+    };
+    let join = |x: &[f64], y: &[f64]| -> Vec<f64> {
+        let (u, v) = (weight(square_a), weight(square_b));
+        x.iter().zip(y).map(|(x, y)| u * x + v * y).collect()
+    };
+    let node = Node {
+        vector: join(&a.vector, &b.vector),
+        weights: join(&a.weights, &b.weights),
+    };
+    let cosine = if dot == 0.0 {
+        0.0
+    } else {
+        dot / square_a.sqrt() / square_b.sqrt()
+    };
+    (node, cosine)
+}
+
+fn product(a: &[f64], b: &[f64]) -> f64 {
+    a.iter().zip(b).map(|(x, y)| x * y).sum()
 }
 
 /// aa, ab, bb of a record.

@@ -7,7 +7,11 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::OnceLock;
 
+use adasum::ascend::{DataType, Span};
 use adasum::kernel::layout::{UNIT, record_words};
+
+use super::machine::{Machine, extent, packed};
+use super::reference::random;
 
 pub(super) const KERNELS: [&str; 4] = ["coefficients", "fold", "gram", "weighted_sum"];
 
@@ -101,7 +105,7 @@ fn built(name: &str, arguments: &[&Path]) -> PathBuf {
 }
 
 fn object(name: &str, source: &Path) -> PathBuf {
-    built(name, &[Path::new("-O2"), Path::new("-c"), source])
+    built(name, &[Path::new("-O3"), Path::new("-c"), source])
 }
 
 fn kernel_object(kernel: &str) -> PathBuf {
@@ -169,47 +173,48 @@ pub(super) fn run(program: &Path, arguments: &[&str]) -> Result<String, String> 
     }
 }
 
-/// What `kernel_driver --bytes` counts: kernel, radix, elements, bytes copied in and out.
-fn counted() -> Vec<(String, u64, u64, u64, u64)> {
-    let output = run(driver(), &["--bytes"]).unwrap_or_else(|error| panic!("{error}"));
-    output
-        .lines()
-        .map(|line| {
-            let words: Vec<&str> = line.split(' ').collect();
-            let number = |i: usize| words[i].parse().unwrap();
-            (
-                words[0].to_owned(),
-                number(1),
-                number(2),
-                number(3),
-                number(4),
-            )
-        })
-        .collect()
-}
-
 #[test]
 fn device_memory_is_read_once_and_written_once() {
-    let counts = counted();
-    assert!(counts.len() >= 9);
-    for (kernel, radix, elements, read, written) in counts {
+    let output = run(driver(), &["--bytes"]).unwrap_or_else(|error| panic!("{error}"));
+    assert!(output.lines().count() >= 30);
+    for line in output.lines() {
+        let (kernel, numbers) = line.split_once(' ').unwrap();
+        let numbers: Vec<u64> = numbers.split(' ').map(|n| n.parse().unwrap()).collect();
+        let [bytes, radix, elements, read, written] = numbers[..] else {
+            panic!("{line}");
+        };
+        let share = |count: u64| count as f64 / (bytes * elements) as f64;
         println!(
-            "{kernel} r = {radix}: {:.4} bytes read and {:.4} written per element",
-            read as f64 / elements as f64,
-            written as f64 / elements as f64
+            "{kernel}, {bytes}-byte elements, r = {radix}: {:.4} reads and {:.4} writes per element",
+            share(read),
+            share(written)
         );
-        let vectors = 4 * radix * elements;
+        let vectors = bytes * radix * elements;
         // Beside the vectors only tables: a window of segments and a tensor's weights for each block.
-        assert!(
-            (vectors..vectors + 2048).contains(&read),
-            "{kernel}: {read}"
-        );
-        match kernel.as_str() {
-            "weighted_sum" => assert_eq!(written, 4 * elements),
-            _ => assert_eq!(
-                written,
-                elements.div_ceil(UNIT) * 4 * record_words(radix as usize) as u64
-            ),
+        assert!((vectors..vectors + 2048).contains(&read), "{line}");
+        let expected = match kernel {
+            "weighted_sum" => bytes * elements,
+            _ => elements.div_ceil(UNIT) * 4 * record_words(radix as usize) as u64,
+        };
+        assert_eq!(written, expected, "{line}");
+    }
+}
+
+/// Every type, radix and kind of length on both twins, which the machine compares.
+#[test]
+fn twins_agree_on_every_type_and_radix() {
+    let machine = Machine::new();
+    let sizes = [0, 1, 2, 3, 7, 16, 17, 255, 256, 257, 4095, 4096, 4097];
+    let segments = packed(&sizes, 5);
+    for dtype in [DataType::F32, DataType::F16, DataType::Bf16] {
+        for radix in 2..=8 {
+            let vectors: Vec<Span> = (0..radix as u64)
+                .map(|i| {
+                    let values = random(extent(&segments), 2000 + i, 1.0);
+                    machine.upload_as(dtype, &values, radix)
+                })
+                .collect();
+            machine.tree(dtype, &vectors, &segments);
         }
     }
 }

@@ -1,0 +1,318 @@
+// How `gram` sums the products of one unit: lanes of the vector unit collect them, a tree of additions joins lanes.
+//
+// r = 2 uses PlainLanes, r > 2 uses WideLanes: the norm of a subtree is a difference of large entries where its
+// leaves nearly cancel, and fp32 sums would leave only noise of it. Products of 16-bit values are exact in fp32.
+//
+//   r   lanes   sums              UB of the whole kernel, fp32 (16-bit types take less)
+//   2     512   fp32               90 KiB
+//   3     512   hi + lo, fp32     112 KiB
+//   4     512   hi + lo, fp32     149 KiB
+//   5     512   hi + lo, fp32     149 KiB
+//   6     256   hi + lo, fp32     128 KiB
+//   7     256   hi + lo, fp32     152 KiB
+//   8     128   hi + lo, fp32     133 KiB
+#ifndef ADASUM_GRAM_LANES_H
+#define ADASUM_GRAM_LANES_H
+
+#include "adasum_ascendc.h"
+#include "device.h"
+#include "layout.h"
+#include "two_float.h"
+
+namespace adasum {
+
+// Floats in 32 bytes, the grain of an operand's address, and in one repeat of a vector instruction.
+constexpr uint32_t BLOCK = 8;
+constexpr uint32_t REPEAT = 64;
+
+__aicore__ inline constexpr uint32_t lanes_of(uint32_t radix) {
+  return radix <= 5 ? 512 : (radix <= 7 ? 256 : 128);
+}
+
+// The fewest lanes, a power of two from `least` to `most`, that hold all elements of a unit at once, else `most`.
+__aicore__ inline uint32_t lanes_for(uint32_t len, uint32_t least, uint32_t most) {
+  uint32_t lanes = least;
+  while (lanes < len && lanes < most) {
+    lanes *= 2;
+  }
+  return lanes;
+}
+
+// One fp32 sum a lane, for two vectors.
+class PlainLanes {
+ public:
+  static constexpr uint32_t WIDTH = 512;
+
+  static __aicore__ inline constexpr uint32_t ub_bytes(uint32_t radix) { return entries(radix) * WIDTH * 4; }
+
+  __aicore__ inline PlainLanes() {}
+
+  __aicore__ inline void init(AscendC::TPipe &pipe, uint32_t radix) {
+    radix_ = radix;
+    entries_ = entries(radix);
+    pipe.InitBuffer(buffer_, ub_bytes(radix));
+    sums_ = buffer_.Get<float>();
+  }
+
+  // Begins a unit; returns the number of lanes in use.
+  __aicore__ inline uint32_t start(uint32_t len) {
+    lanes_ = len <= REPEAT ? REPEAT : WIDTH;
+    fresh_ = len >= lanes_;
+    if (!fresh_) {
+      for (uint32_t entry = 0; entry < entries_; ++entry) {
+        AscendC::Duplicate(sums_[entry * WIDTH], 0.0f, static_cast<int32_t>(lanes_));
+      }
+      AscendC::PipeBarrier<PIPE_V>();
+    }
+    return lanes_;
+  }
+
+  // Adds the products of up to as many elements as there are lanes; the first ones are set where they fill all lanes.
+  __aicore__ inline void add(const AscendC::LocalTensor<float> *x, int32_t count) {
+    uint32_t entry = 0;
+    for (uint32_t i = 0; i < radix_; ++i) {
+      for (uint32_t j = i; j < radix_; ++j, ++entry) {
+        if (fresh_) {
+          AscendC::Mul(sums_[entry * WIDTH], x[i], x[j], count);
+        } else {
+          AscendC::MulAddDst(sums_[entry * WIDTH], x[i], x[j], count);
+        }
+      }
+    }
+    AscendC::PipeBarrier<PIPE_V>();
+    fresh_ = false;
+  }
+
+  // Writes the hi words of a record; its lo words stay as they are, which is zero.
+  __aicore__ inline void finish(const AscendC::LocalTensor<float> &record) {
+    for (uint32_t half = lanes_ / 2; half >= REPEAT; half /= 2) {
+      for (uint32_t entry = 0; entry < entries_; ++entry) {
+        AscendC::LocalTensor<float> sums = sums_[entry * WIDTH];
+        AscendC::Add(sums, sums, sums[half], static_cast<int32_t>(half));
+      }
+      AscendC::PipeBarrier<PIPE_V>();
+    }
+    AscendC::WholeReduceSum(record, sums_, static_cast<int32_t>(REPEAT), static_cast<int32_t>(entries_), 2, 1,
+                            static_cast<int32_t>(WIDTH / BLOCK));
+    AscendC::PipeBarrier<PIPE_V>();
+  }
+
+ private:
+  AscendC::TBuf<AscendC::TPosition::VECCALC> buffer_;
+  AscendC::LocalTensor<float> sums_;
+  uint32_t radix_ = 0;
+  uint32_t entries_ = 0;
+  uint32_t lanes_ = 0;
+  bool fresh_ = false;
+};
+
+// Two-float sums a lane. EXACT says that products are exact in fp32; else their errors come from split factors.
+template <bool EXACT>
+class WideLanes {
+ public:
+  static __aicore__ inline constexpr uint32_t ub_bytes(uint32_t radix) {
+    uint32_t sums = 2 * entries(radix) + 1;
+    uint32_t halves = EXACT ? 0 : 2 * radix;
+    return (sums + halves + TEMPORARIES) * lanes_of(radix) * 4;
+  }
+
+  __aicore__ inline WideLanes() {}
+
+  __aicore__ inline void init(AscendC::TPipe &pipe, uint32_t radix) {
+    radix_ = radix;
+    entries_ = entries(radix);
+    width_ = lanes_of(radix);
+    pipe.InitBuffer(buffer_, ub_bytes(radix));
+    AscendC::LocalTensor<float> all = buffer_.Get<float>();
+    high_ = all;
+    low_ = all[(entries_ + 1) * width_];
+    product_ = all[(2 * entries_ + 1) * width_];
+    error_ = product_[width_];
+    work_ = error_[width_];
+    if (!EXACT) {
+      halves_ = work_[width_];
+    }
+  }
+
+  // Begins a unit; returns the number of lanes in use.
+  __aicore__ inline uint32_t start(uint32_t len) {
+    used_ = static_cast<uint32_t>(smaller(len, BLOCK));
+    lanes_ = lanes_for(len, BLOCK, width_);
+    fresh_ = len >= lanes_;
+    spare_ = entries_;
+    for (uint32_t entry = 0; entry < entries_; ++entry) {
+      place_[entry] = entry;
+      if (!fresh_) {
+        AscendC::Duplicate(high(entry), 0.0f, static_cast<int32_t>(lanes_));
+      }
+      if (!fresh_ || EXACT) {
+        AscendC::Duplicate(low(entry), 0.0f, static_cast<int32_t>(lanes_));
+      }
+    }
+    AscendC::PipeBarrier<PIPE_V>();
+    return lanes_;
+  }
+
+  __aicore__ inline void add(const AscendC::LocalTensor<float> *x, int32_t count) {
+    if (!EXACT) {
+      split_all(x, count);
+    }
+    uint32_t entry = 0;
+    for (uint32_t i = 0; i < radix_; ++i) {
+      for (uint32_t j = i; j < radix_; ++j, ++entry) {
+        if (fresh_) {
+          set_products(entry, x, i, j, count);
+        } else {
+          add_products(entry, x, i, j, count);
+        }
+      }
+    }
+    fresh_ = false;
+  }
+
+  // Writes hi and lo of each entry of a record.
+  __aicore__ inline void finish(const AscendC::LocalTensor<float> &record) {
+    for (uint32_t half = lanes_ / 2; half >= BLOCK; half /= 2) {
+      for (uint32_t entry = 0; entry < entries_; ++entry) {
+        add_half(entry, half);
+      }
+    }
+    wait_for<AscendC::HardEvent::V_S>();
+    for (uint32_t entry = 0; entry < entries_; ++entry) {
+      TwoFloat sum{0.0f, 0.0f};
+      for (uint32_t lane = 0; lane < used_; ++lane) {
+        sum = adasum::add(sum, two_sum(high(entry).GetValue(lane), low(entry).GetValue(lane)));
+      }
+      record.SetValue(2 * entry, sum.hi);
+      record.SetValue(2 * entry + 1, sum.lo);
+    }
+    wait_for<AscendC::HardEvent::S_V>();
+  }
+
+ private:
+  static constexpr uint32_t TEMPORARIES = 3;
+
+  // The sums of an entry: hi lanes change places with the spare ones at each addition.
+  __aicore__ inline AscendC::LocalTensor<float> high(uint32_t entry) const { return high_[place_[entry] * width_]; }
+  __aicore__ inline AscendC::LocalTensor<float> low(uint32_t entry) const { return low_[entry * width_]; }
+
+  __aicore__ inline AscendC::LocalTensor<float> upper(uint32_t i) const { return halves_[2 * i * width_]; }
+  __aicore__ inline AscendC::LocalTensor<float> lower(uint32_t i) const { return halves_[(2 * i + 1) * width_]; }
+
+  __aicore__ inline void swap_spare(uint32_t entry) {
+    uint32_t place = place_[entry];
+    place_[entry] = spare_;
+    spare_ = place;
+  }
+
+  // upper(i) + lower(i) = x[i], 12 bits each: their products are exact.
+  __aicore__ inline void split_all(const AscendC::LocalTensor<float> *x, int32_t count) {
+    for (uint32_t i = 0; i < radix_; ++i) {
+      AscendC::Muls(upper(i), x[i], 4097.0f, count);
+    }
+    AscendC::PipeBarrier<PIPE_V>();
+    for (uint32_t i = 0; i < radix_; ++i) {
+      AscendC::Sub(lower(i), upper(i), x[i], count);
+    }
+    AscendC::PipeBarrier<PIPE_V>();
+    for (uint32_t i = 0; i < radix_; ++i) {
+      AscendC::Sub(upper(i), upper(i), lower(i), count);
+    }
+    AscendC::PipeBarrier<PIPE_V>();
+    for (uint32_t i = 0; i < radix_; ++i) {
+      AscendC::Sub(lower(i), x[i], upper(i), count);
+    }
+    AscendC::PipeBarrier<PIPE_V>();
+  }
+
+  // error = the rounding error of product = x[i] * x[j].
+  __aicore__ inline void find_error(const AscendC::LocalTensor<float> &error,
+                                    const AscendC::LocalTensor<float> &product, uint32_t i, uint32_t j,
+                                    int32_t count) {
+    AscendC::Mul(error, upper(i), upper(j), count);
+    AscendC::PipeBarrier<PIPE_V>();
+    AscendC::Sub(error, error, product, count);
+    AscendC::PipeBarrier<PIPE_V>();
+    AscendC::MulAddDst(error, upper(i), lower(j), count);
+    AscendC::PipeBarrier<PIPE_V>();
+    AscendC::MulAddDst(error, lower(i), upper(j), count);
+    AscendC::PipeBarrier<PIPE_V>();
+    AscendC::MulAddDst(error, lower(i), lower(j), count);
+    AscendC::PipeBarrier<PIPE_V>();
+  }
+
+  __aicore__ inline void set_products(uint32_t entry, const AscendC::LocalTensor<float> *x, uint32_t i, uint32_t j,
+                                      int32_t count) {
+    AscendC::Mul(high(entry), x[i], x[j], count);
+    AscendC::PipeBarrier<PIPE_V>();
+    if (!EXACT) {
+      find_error(low(entry), high(entry), i, j, count);
+    }
+  }
+
+  __aicore__ inline void add_products(uint32_t entry, const AscendC::LocalTensor<float> *x, uint32_t i, uint32_t j,
+                                      int32_t count) {
+    AscendC::Mul(product_, x[i], x[j], count);
+    AscendC::PipeBarrier<PIPE_V>();
+    if (!EXACT) {
+      find_error(error_, product_, i, j, count);
+      AscendC::Add(low(entry), low(entry), error_, count);
+      AscendC::PipeBarrier<PIPE_V>();
+    }
+    add_exactly(entry, product_, count);
+    if (static_cast<uint32_t>(count) == lanes_) {
+      swap_spare(entry);
+    } else {
+      // The lanes behind keep their sums.
+      AscendC::Muls(high(entry), high_[spare_ * width_], 1.0f, count);
+      AscendC::PipeBarrier<PIPE_V>();
+    }
+  }
+
+  __aicore__ inline void add_half(uint32_t entry, uint32_t half) {
+    int32_t count = static_cast<int32_t>(half);
+    AscendC::Add(low(entry), low(entry), low(entry)[half], count);
+    AscendC::PipeBarrier<PIPE_V>();
+    add_exactly(entry, high(entry)[half], count);
+    swap_spare(entry);
+  }
+
+  // spare = high + addend, and the rounding error goes to low.
+  __aicore__ inline void add_exactly(uint32_t entry, const AscendC::LocalTensor<float> &addend, int32_t count) {
+    AscendC::LocalTensor<float> sum = high_[spare_ * width_];
+    AscendC::Add(sum, high(entry), addend, count);
+    AscendC::PipeBarrier<PIPE_V>();
+    AscendC::Sub(work_, sum, high(entry), count);
+    AscendC::PipeBarrier<PIPE_V>();
+    AscendC::Sub(error_, addend, work_, count);
+    // Also what is only read needs a barrier before the next instruction overwrites it.
+    AscendC::PipeBarrier<PIPE_V>();
+    AscendC::Sub(work_, sum, work_, count);
+    AscendC::PipeBarrier<PIPE_V>();
+    AscendC::Sub(work_, high(entry), work_, count);
+    AscendC::Add(low(entry), low(entry), error_, count);
+    AscendC::PipeBarrier<PIPE_V>();
+    AscendC::Add(low(entry), low(entry), work_, count);
+    AscendC::PipeBarrier<PIPE_V>();
+  }
+
+  AscendC::TBuf<AscendC::TPosition::VECCALC> buffer_;
+  AscendC::LocalTensor<float> high_;
+  AscendC::LocalTensor<float> low_;
+  AscendC::LocalTensor<float> product_;
+  AscendC::LocalTensor<float> error_;
+  AscendC::LocalTensor<float> work_;
+  AscendC::LocalTensor<float> halves_;
+  uint32_t place_[entries(MAX_RADIX)];
+  uint32_t radix_ = 0;
+  uint32_t entries_ = 0;
+  uint32_t width_ = 0;
+  uint32_t lanes_ = 0;
+  uint32_t used_ = 0;
+  uint32_t spare_ = 0;
+  bool fresh_ = false;
+};
+
+}  // namespace adasum
+
+#endif
