@@ -22,18 +22,26 @@ fn main() {
         &[&search, "-Wl,-rpath,$ORIGIN", "-lascendcl"],
     );
 
+    twin("adasum_kernels.o", None);
+    if env("CARGO_CFG_TARGET_ARCH") == "x86_64" {
+        // The processor that a program runs on is not known here: it chooses.
+        for level in ["x86-64-v3", "x86-64-v4"] {
+            twin(&format!("adasum_kernels_{level}.o"), Some(level));
+        }
+    }
+}
+
+/// Builds the CPU twin of the kernels for a level of instructions.
+fn twin(file: &str, level: Option<&str>) {
+    let out = PathBuf::from(env("OUT_DIR"));
     // A fused multiply-add would make results depend on the compiler and the processor.
-    let twin = library(
-        "csrc/kernels",
-        &["csrc/kernels", "csrc/kernels/twin"],
-        &["-DADASUM_TWIN", "-ffp-contract=off", "-O3"],
-    );
-    link(
-        &twin,
-        &out.join("adasum_kernels.o"),
-        "adasum_kernels.o",
-        &[],
-    );
+    let mut flags = vec!["-DADASUM_TWIN", "-ffp-contract=off", "-O3"];
+    let march = level.map(|level| format!("-march={level}"));
+    flags.extend(march.as_deref());
+    let includes = ["csrc/kernels", "csrc/kernels/twin"];
+    let objects = library("csrc/kernels", &includes, &flags);
+    // Linked before the next level's objects take the place of these.
+    link(&objects, &out.join(file), file, &[]);
 }
 
 /// Object files of all C++ sources in `folder`, with the compiler that made them.

@@ -99,9 +99,10 @@ __aicore__ inline uint64_t units_of(uint64_t len) {
   return (len + UNIT - 1) / UNIT;
 }
 
-// The elements of one unit and the tensor that they belong to.
+// The elements of one unit, from the start of the slice and of their segment, and the tensor that they belong to.
 struct UnitSpan {
   uint64_t offset;
+  uint64_t within;
   uint64_t tensor;
   uint32_t len;
 };
@@ -142,7 +143,7 @@ class UnitCursor {
     while (done_ >= len_) {
       enter(segment_ + 1);
     }
-    UnitSpan span{offset_ + done_, tensor_, static_cast<uint32_t>(smaller(UNIT, len_ - done_))};
+    UnitSpan span{offset_ + done_, done_, tensor_, static_cast<uint32_t>(smaller(UNIT, len_ - done_))};
     done_ += span.len;
     return span;
   }

@@ -5,11 +5,11 @@
 //
 //   r   lanes   sums              UB of the whole kernel, fp32 (16-bit types take less)
 //   2     512   fp32               90 KiB
-//   3     512   hi + lo, fp32     112 KiB
-//   4     512   hi + lo, fp32     149 KiB
-//   5     512   hi + lo, fp32     149 KiB
-//   6     256   hi + lo, fp32     128 KiB
-//   7     256   hi + lo, fp32     152 KiB
+//   3     512   hi + lo, fp32     114 KiB
+//   4     512   hi + lo, fp32     151 KiB
+//   5     512   hi + lo, fp32     151 KiB
+//   6     256   hi + lo, fp32     129 KiB
+//   7     256   hi + lo, fp32     153 KiB
 //   8     128   hi + lo, fp32     133 KiB
 #ifndef ADASUM_GRAM_LANES_H
 #define ADASUM_GRAM_LANES_H
@@ -129,8 +129,9 @@ class WideLanes {
     product_ = all[(2 * entries_ + 1) * width_];
     error_ = product_[width_];
     work_ = error_[width_];
+    rest_ = work_[width_];
     if (!EXACT) {
-      halves_ = work_[width_];
+      halves_ = rest_[width_];
     }
   }
 
@@ -190,7 +191,7 @@ class WideLanes {
   }
 
  private:
-  static constexpr uint32_t TEMPORARIES = 3;
+  static constexpr uint32_t TEMPORARIES = 4;
 
   // The sums of an entry: hi lanes change places with the spare ones at each addition.
   __aicore__ inline AscendC::LocalTensor<float> high(uint32_t entry) const { return high_[place_[entry] * width_]; }
@@ -285,11 +286,9 @@ class WideLanes {
     AscendC::Sub(work_, sum, high(entry), count);
     AscendC::PipeBarrier<PIPE_V>();
     AscendC::Sub(error_, addend, work_, count);
-    // Also what is only read needs a barrier before the next instruction overwrites it.
+    AscendC::Sub(rest_, sum, work_, count);
     AscendC::PipeBarrier<PIPE_V>();
-    AscendC::Sub(work_, sum, work_, count);
-    AscendC::PipeBarrier<PIPE_V>();
-    AscendC::Sub(work_, high(entry), work_, count);
+    AscendC::Sub(work_, high(entry), rest_, count);
     AscendC::Add(low(entry), low(entry), error_, count);
     AscendC::PipeBarrier<PIPE_V>();
     AscendC::Add(low(entry), low(entry), work_, count);
@@ -302,6 +301,7 @@ class WideLanes {
   AscendC::LocalTensor<float> product_;
   AscendC::LocalTensor<float> error_;
   AscendC::LocalTensor<float> work_;
+  AscendC::LocalTensor<float> rest_;
   AscendC::LocalTensor<float> halves_;
   uint32_t place_[entries(MAX_RADIX)];
   uint32_t radix_ = 0;

@@ -6,12 +6,19 @@
 //! | [`fold`](Kernels::fold) | the records of units | a record for each segment |
 //! | [`coefficients`](Kernels::coefficients) | the records of all ranks | the AdaSum weights of each tensor |
 //! | [`weighted_sum`](Kernels::weighted_sum) | r vectors and weights | their sum |
+//! | [`pack`](Kernels::pack), [`unpack`](Kernels::unpack) | tensors anywhere | one fused buffer, and back |
+//! | [`subtract`](Kernels::subtract) | two vectors | their difference |
+//! | [`finite_check`](Kernels::finite_check) | a vector | a flag for each tensor with a NaN or an infinity |
 //!
 //! A launch is enqueued on a stream and runs in its order; nothing here waits for the device. What the tables in
 //! device memory hold is in [`layout`]; the kernels themselves are in `csrc/kernels`. This module must not know why
 //! anything is reduced.
 
+mod elements;
 pub mod layout;
+mod twin;
+
+pub use elements::{FiniteCheck, Move, Subtract, Tensors};
 
 use std::path::{Path, PathBuf};
 
@@ -19,9 +26,6 @@ use crate::ascend::{Argument, Buffer, DataType, Device, Function, Module, Span, 
 use crate::cache;
 use crate::error::{Context, Error, Result};
 use crate::sys::{self, Kind};
-
-/// The CPU twin of the kernels: a kernel binary of the mock.
-const TWIN: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/adasum_kernels.o"));
 
 /// Names the kernel binary to load instead of the embedded twin.
 const KERNELS_VARIABLE: &str = "ADASUM_KERNELS";
@@ -32,6 +36,10 @@ pub struct Kernels {
     fold: Function,
     coefficients: Function,
     weighted_sum: Function,
+    pack: Function,
+    unpack: Function,
+    subtract: Function,
+    finite_check: Function,
     blocks: u32,
 }
 
@@ -166,6 +174,10 @@ impl Kernels {
             fold: module.function("fold")?,
             coefficients: module.function("coefficients")?,
             weighted_sum: module.function("weighted_sum")?,
+            pack: module.function("pack")?,
+            unpack: module.function("unpack")?,
+            subtract: module.function("subtract")?,
+            finite_check: module.function("finite_check")?,
             blocks: device.vector_cores()?.max(1),
         })
     }
@@ -359,7 +371,10 @@ fn binary(kind: Kind, named: Option<std::ffi::OsString>) -> Result<PathBuf> {
         return Ok(path);
     }
     match kind {
-        Kind::Mock => Ok(cache::unpack(&[("adasum_kernels.o", TWIN)])?.join("adasum_kernels.o")),
+        Kind::Mock => {
+            const FILE: &str = "adasum_kernels.o";
+            Ok(cache::unpack(&[(FILE, twin::binary())])?.join(FILE))
+        }
         Kind::Cann => Err(Error::unsupported(format!(
             "no kernel binary for this device: build csrc/kernels with the CANN toolkit and set {KERNELS_VARIABLE} \
              to the absolute path of the result"

@@ -22,7 +22,9 @@ pub fn check(plans: &[Plan]) -> Result<()> {
     for step in 0..state.rounds {
         state.gather(&format!("return {step}"), |plan| plan.returns.get(step))?;
     }
-    state.gather("gather in the server", |plan| plan.gather.as_ref())?;
+    if plans[0].gather.is_some() {
+        state.gather("gather in the server", |plan| plan.gather.as_ref())?;
+    }
     state.whole_result()
 }
 
@@ -33,6 +35,8 @@ struct State<'a> {
     whole: Range,
     /// Range of the fused buffer in which each rank's vector is valid.
     held: Vec<Range>,
+    /// What was held before each step so far: the way back restores it step by step.
+    before: Vec<Vec<Range>>,
     /// Servers `.0..=.1` whose gradients are in the rank's vector.
     servers: Vec<(u32, u32)>,
 }
@@ -69,6 +73,7 @@ impl<'a> State<'a> {
             rounds: first.rounds.len(),
             whole,
             held: vec![whole; plans.len()],
+            before: Vec::new(),
             servers: plans
                 .iter()
                 .map(|plan| {
@@ -96,7 +101,7 @@ impl<'a> State<'a> {
         for plan in self.plans {
             let Some(mean) = combine(plan) else { continue };
             let shape = plan.shape;
-            operands_cover(step, plan.rank, mean, |peer| {
+            operands_cover(step, plan.rank, self.whole, mean, |peer| {
                 (shape.server(peer) == shape.server(plan.rank)).then(|| shape.local(peer))
             })?;
             if mean.operands != shape.locals || mean.own != shape.local(plan.rank) {
@@ -110,6 +115,7 @@ impl<'a> State<'a> {
                 )));
             }
         }
+        self.before.push(self.held.clone());
         for (held, plan) in self.held.iter_mut().zip(self.plans) {
             *held = plan.mean.as_ref().map_or(*held, |mean| mean.slice);
         }
@@ -134,15 +140,7 @@ impl<'a> State<'a> {
         for plan in self.plans {
             merged.push(self.merge(&step, index, plan)?);
         }
-        for (rank, plan) in self.plans.iter().enumerate() {
-            let slice = plan.rounds[index].combine.slice;
-            if !self.held[rank].contains(slice) {
-                return Err(broken(format!(
-                    "{step}: rank {rank} is to own {slice}, but its own vector is {}",
-                    self.held[rank]
-                )));
-            }
-        }
+        self.before.push(self.held.clone());
         for (held, plan) in self.held.iter_mut().zip(self.plans) {
             *held = plan.rounds[index].combine.slice;
         }
@@ -192,13 +190,19 @@ impl<'a> State<'a> {
                 round.combine.own
             )));
         }
-        operands_cover(step, rank, &round.combine, |peer| {
-            let number = round
-                .members
-                .iter()
-                .position(|m| m.index_of(peer).is_some());
-            number.and_then(|number| u32::try_from(number).ok())
-        })?;
+        operands_cover(
+            step,
+            rank,
+            self.held[rank as usize],
+            &round.combine,
+            |peer| {
+                let number = round
+                    .members
+                    .iter()
+                    .position(|m| m.index_of(peer).is_some());
+                number.and_then(|number| u32::try_from(number).ok())
+            },
+        )?;
         let first = round.members.first().map_or(rank, |m| m.first);
         Ok((
             self.servers[first as usize].0,
@@ -244,25 +248,30 @@ impl<'a> State<'a> {
         }
     }
 
-    /// A step of the way back: what is received extends what is held.
+    /// A step of the way back: each rank holds again what it held before the step that is undone.
     fn gather(
         &mut self,
         step: &str,
         exchange: impl Fn(&'a Plan) -> Option<&'a Exchange>,
     ) -> Result<()> {
         self.exchange(step, &exchange)?;
+        let wanted = self
+            .before
+            .pop()
+            .ok_or_else(|| broken(format!("{step}: there is no step to undo")))?;
         for (rank, plan) in self.plans.iter().enumerate() {
-            let Some(exchange) = exchange(plan) else {
-                continue;
-            };
-            let mut parts = vec![self.held[rank]];
-            parts.extend(exchange.receives.iter().map(|receive| receive.range));
-            self.held[rank] = joined(&mut parts).ok_or_else(|| {
-                broken(format!(
-                    "{step}: what rank {rank} holds and receives does not join without gap or overlap"
-                ))
-            })?;
+            let mut parts = vec![self.held[rank].intersection(wanted[rank])];
+            if let Some(exchange) = exchange(plan) {
+                parts.extend(exchange.receives.iter().map(|receive| receive.range));
+            }
+            if joined(&mut parts) != Some(wanted[rank]) && !wanted[rank].is_empty() {
+                return Err(broken(format!(
+                    "{step}: what rank {rank} holds and receives is not exactly {}",
+                    wanted[rank]
+                )));
+            }
         }
+        self.held = wanted;
         Ok(())
     }
 
@@ -336,10 +345,11 @@ impl<'a> State<'a> {
     }
 }
 
-/// Each operand but the own one comes from its subtree and covers the slice.
+/// Each operand comes from its subtree, the own one from what is `held`, too, and covers the slice.
 fn operands_cover(
     step: &str,
     rank: u32,
+    held: Range,
     combine: &Combine,
     operand_of: impl Fn(u32) -> Option<u32>,
 ) -> Result<()> {
@@ -351,14 +361,21 @@ fn operands_cover(
                 receive.peer, receive.operand
             )));
         }
-        parts[receive.operand as usize].push(receive.range);
+        let Some(parts) = parts.get_mut(receive.operand as usize) else {
+            return Err(broken(format!(
+                "{step}: rank {rank} has no operand {}",
+                receive.operand
+            )));
+        };
+        parts.push(receive.range);
+    }
+    if let Some(own) = parts.get_mut(combine.own as usize) {
+        own.push(held.intersection(combine.slice));
     }
     for (operand, parts) in parts.iter_mut().enumerate() {
-        // The own operand is in place, and nothing is sent for an empty slice.
-        let complete = if operand == combine.own as usize || combine.slice.is_empty() {
-            parts.is_empty()
-        } else {
-            joined(parts) == Some(combine.slice)
+        let complete = match joined(parts) {
+            Some(union) if union.is_empty() => combine.slice.is_empty(),
+            union => union == Some(combine.slice),
         };
         if !complete {
             return Err(broken(format!(

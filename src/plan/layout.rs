@@ -177,19 +177,23 @@ impl Layout {
         }
     }
 
-    /// Cuts `range` into `parts` consecutive ranges of nearly equal length along unit borders.
-    pub fn split(&self, range: Range, parts: u32) -> Vec<Range> {
+    /// Part `index` when `range` is cut into `parts` consecutive ranges of nearly equal length along unit
+    /// borders. Cutting finer by a whole factor only adds cuts.
+    pub fn part(&self, range: Range, index: u32, parts: u32) -> Range {
         let cut = |i: u32| {
+            if i >= parts {
+                return range.end();
+            }
             // 48-bit lengths times 32-bit parts need more than 64 bits.
             let offset = u128::from(range.len()) * u128::from(i) / u128::from(parts);
-            let offset = u64::try_from(offset).unwrap_or(range.len());
-            if i == parts {
-                range.end()
-            } else {
-                self.border_near(range.start() + offset)
-            }
+            self.border_near(range.start() + u64::try_from(offset).unwrap_or(range.len()))
         };
-        (0..parts).map(|i| Range::new(cut(i), cut(i + 1))).collect()
+        Range::new(cut(index), cut(index + 1))
+    }
+
+    /// All parts of `range`; see [`Layout::part`].
+    pub fn split(&self, range: Range, parts: u32) -> Vec<Range> {
+        (0..parts).map(|i| self.part(range, i, parts)).collect()
     }
 
     /// The parts of tensors that lie in `slice`, in order; tensors without an element there are left out.

@@ -1,6 +1,6 @@
 //! What every rank does in a reduction, as pure data.
 //!
-//! A [`Layout`] places the tensors in one fused buffer. [`Plan::new`] then says, for one rank, which ranges
+//! A [`Layout`] places the tensors in one fused buffer. A [`Planner`] then says, for each rank, which ranges
 //! it sends to and receives from whom in each step, what it owns afterwards and with whom it sums scalars.
 //! [`check`] takes the plans of all ranks and proves that they fit together.
 //!
@@ -11,9 +11,11 @@ mod fingerprint;
 mod layout;
 mod range;
 mod rounds;
+mod tree;
 
 pub use check::check;
 pub use fingerprint::fingerprint;
 pub use layout::{DType, Layout, Segment, TensorSpec, UNIT};
 pub use range::Range;
-pub use rounds::{Combine, Exchange, Group, Plan, Round, Shape, Transfer};
+pub use rounds::{Combine, Exchange, Group, Plan, Planner, Round, Shape, Transfer};
+pub use tree::MAX_RADIX;

@@ -7,9 +7,9 @@
 //!    rounds: the members of a merged subtree each come to own one slice of the chunk, from all subtrees.
 //! 3. The rounds run backwards as all-gathers, and so does step 1.
 //!
-//! Today a round merges two subtrees of equal size, which is recursive vector halving with distance
-//! doubling: adjacent servers first, as in the paper's implementation.
+//! A round of radix 2 over equal subtrees is recursive vector halving with distance doubling.
 
+use super::tree::{Subtree, Tree};
 use super::{Layout, Range};
 use crate::error::{Error, Result};
 
@@ -126,7 +126,7 @@ pub struct Combine {
     pub own: u32,
     /// What this rank owns afterwards.
     pub slice: Range,
-    /// Brings the other vectors.
+    /// Brings the other vectors, and the own one where this rank did not hold it.
     pub exchange: Exchange,
 }
 
@@ -135,7 +135,7 @@ pub struct Combine {
 pub struct Round {
     /// The merged subtrees, in the order of the tree: this column's ranks of each.
     pub members: Vec<Group>,
-    /// Exchange and slice; `combine.operands` is the radix.
+    /// Exchange and slice; `combine.operands` is the radix, and with 1 there is nothing to do for this rank.
     pub combine: Combine,
     /// Ranks whose slices together are the whole buffer: the scalars are summed over them.
     pub scalars: Group,
@@ -160,28 +160,54 @@ pub struct Plan {
     pub gather: Option<Exchange>,
 }
 
-impl Plan {
-    /// The plan of `rank` for a buffer of this layout.
-    ///
-    /// A number of servers that is not a power of two is refused as unsupported.
-    pub fn new(shape: Shape, layout: &Layout, rank: u32) -> Result<Self> {
-        let size = shape.size();
-        if rank >= size {
-            return Err(Error::invalid(format!("rank {rank} of {size} ranks")));
-        }
-        if !shape.servers.is_power_of_two() {
-            return Err(Error::unsupported(format!(
-                "{} servers: a number of servers that is not a power of two is not supported yet",
-                shape.servers
+/// Makes the plans of all ranks for one fused buffer.
+#[derive(Debug, Clone)]
+pub struct Planner {
+    shape: Shape,
+    layout: Layout,
+    tree: Tree,
+    /// Which part of the buffer each local rank owns of its server's mean.
+    chunks: Vec<Range>,
+}
+
+impl Planner {
+    /// Plans of `shape` for a buffer of this layout, merging at most `radix` (2 to 8) subtrees a round.
+    pub fn new(shape: Shape, layout: Layout, radix: u32) -> Result<Self> {
+        Ok(Planner {
+            tree: Tree::new(shape.servers, radix)?,
+            chunks: layout.split(layout.whole(), shape.locals),
+            shape,
+            layout,
+        })
+    }
+
+    /// Servers and ranks.
+    pub fn shape(&self) -> Shape {
+        self.shape
+    }
+
+    /// Where the tensors lie.
+    pub fn layout(&self) -> &Layout {
+        &self.layout
+    }
+
+    /// The plan of `rank`.
+    pub fn plan(&self, rank: u32) -> Result<Plan> {
+        let shape = self.shape;
+        if rank >= shape.size() {
+            return Err(Error::invalid(format!(
+                "rank {rank} of {} ranks",
+                shape.size()
             )));
         }
-        let chunks = layout.split(layout.whole(), shape.locals);
-        let mean = (shape.locals > 1).then(|| mean(shape, &chunks, rank));
-        let rounds = rounds(shape, layout, &chunks, rank);
+        let mean = (shape.locals > 1).then(|| self.mean(rank));
+        let rounds: Vec<Round> = (0..self.tree.rounds())
+            .map(|round| self.round(rank, round))
+            .collect();
         Ok(Plan {
             shape,
             rank,
-            elements: layout.elements(),
+            elements: self.layout.elements(),
             returns: rounds
                 .iter()
                 .rev()
@@ -194,97 +220,97 @@ impl Plan {
     }
 
     /// What each rank of `group` owns after the first `rounds` rounds, in the order of the group.
-    pub fn slices(shape: Shape, layout: &Layout, group: Group, rounds: u32) -> Vec<Range> {
-        let chunks = layout.split(layout.whole(), shape.locals);
-        group
-            .ranks()
-            .map(|rank| {
-                (0..rounds).fold(chunks[shape.local(rank) as usize], |slice, round| {
-                    halves(layout, slice)[usize::from(is_upper(shape, rank, round))]
-                })
-            })
-            .collect()
+    pub fn slices(&self, group: Group, rounds: usize) -> Vec<Range> {
+        group.ranks().map(|rank| self.slice(rank, rounds)).collect()
     }
-}
 
-fn halves(layout: &Layout, slice: Range) -> [Range; 2] {
-    let parts = layout.split(slice, 2);
-    [parts[0], parts[1]]
-}
-
-/// Whether the server of `rank` is in the upper of the two subtrees that `round` merges.
-fn is_upper(shape: Shape, rank: u32, round: u32) -> bool {
-    shape.server(rank) >> round & 1 == 1
-}
-
-fn mean(shape: Shape, chunks: &[Range], rank: u32) -> Combine {
-    let server = shape.server(rank);
-    let local = shape.local(rank);
-    let own = chunks[local as usize];
-    let others = || (0..shape.locals).filter(move |&other| other != local);
-    let transfer = |other: u32, range: Range, operand: u32| Transfer {
-        peer: shape.rank(server, other),
-        range,
-        operand,
-    };
-    Combine {
-        operands: shape.locals,
-        own: local,
-        slice: own,
-        exchange: Exchange {
-            sends: non_empty(others().map(|other| transfer(other, chunks[other as usize], local))),
-            receives: non_empty(others().map(|other| transfer(other, own, other))),
-        },
+    /// What `rank` owns after the first `rounds` rounds.
+    fn slice(&self, rank: u32, rounds: usize) -> Range {
+        let server = self.shape.server(rank);
+        let chunk = self.chunks[self.shape.local(rank) as usize];
+        let owners = self.tree.subtree(rounds, server).count;
+        self.layout
+            .part(chunk, self.tree.slot(rounds, server), owners)
     }
-}
 
-fn rounds(shape: Shape, layout: &Layout, chunks: &[Range], rank: u32) -> Vec<Round> {
-    let mut slice = chunks[shape.local(rank) as usize];
-    let mut rounds = Vec::new();
-    for index in 0..shape.servers.trailing_zeros() {
-        let parts = halves(layout, slice);
-        let upper = is_upper(shape, rank, index);
-        let own = u32::from(upper);
-        let width = 1 << index;
-        let peer = shape.rank(shape.server(rank) ^ width, shape.local(rank));
-        let kept = parts[usize::from(upper)];
-        let given = parts[usize::from(!upper)];
-        let first = shape.server(rank) / (2 * width) * (2 * width);
+    fn mean(&self, rank: u32) -> Combine {
+        let shape = self.shape;
+        let server = shape.server(rank);
         let local = shape.local(rank);
-        rounds.push(Round {
-            members: [first, first + width]
-                .map(|server| Group {
-                    first: shape.rank(server, local),
-                    count: width,
+        let own = self.chunks[local as usize];
+        let others = || (0..shape.locals).filter(move |&other| other != local);
+        let transfer = |other: u32, range: Range, operand: u32| Transfer {
+            peer: shape.rank(server, other),
+            range,
+            operand,
+        };
+        Combine {
+            operands: shape.locals,
+            own: local,
+            slice: own,
+            exchange: Exchange {
+                sends: non_empty(
+                    others().map(|other| transfer(other, self.chunks[other as usize], local)),
+                ),
+                receives: non_empty(others().map(|other| transfer(other, own, other))),
+            },
+        }
+    }
+
+    fn round(&self, rank: u32, round: usize) -> Round {
+        let shape = self.shape;
+        let (server, local) = (shape.server(rank), shape.local(rank));
+        let merged = self.tree.subtree(round + 1, server);
+        let parts: Vec<Subtree> = self.tree.parts(round, merged).collect();
+        let old = self.slice(rank, round);
+        let new = self.slice(rank, round + 1);
+        let mut own = 0;
+        let mut exchange = Exchange::default();
+        for (operand, part) in (0..).zip(&parts) {
+            if part.servers().contains(&server) {
+                own = operand;
+            }
+        }
+        for (operand, part) in (0..).zip(&parts) {
+            for peer in part.servers().filter(|&other| other != server) {
+                let peer = shape.rank(peer, local);
+                exchange.sends.push(Transfer {
+                    peer,
+                    range: old.intersection(self.slice(peer, round + 1)),
+                    operand: own,
+                });
+                exchange.receives.push(Transfer {
+                    peer,
+                    range: new.intersection(self.slice(peer, round)),
+                    operand,
+                });
+            }
+        }
+        Round {
+            members: parts
+                .iter()
+                .map(|part| Group {
+                    first: shape.rank(part.first, local),
+                    count: part.count,
                     stride: shape.locals,
                 })
-                .to_vec(),
+                .collect(),
             combine: Combine {
-                operands: 2,
+                operands: u32::try_from(parts.len()).unwrap_or(u32::MAX),
                 own,
-                slice: kept,
+                slice: new,
                 exchange: Exchange {
-                    sends: non_empty([Transfer {
-                        peer,
-                        range: given,
-                        operand: own,
-                    }]),
-                    receives: non_empty([Transfer {
-                        peer,
-                        range: kept,
-                        operand: 1 - own,
-                    }]),
+                    sends: non_empty(exchange.sends),
+                    receives: non_empty(exchange.receives),
                 },
             },
             scalars: Group {
-                first: shape.rank(first, 0),
-                count: 2 * width * shape.locals,
+                first: shape.rank(merged.first, 0),
+                count: merged.count * shape.locals,
                 stride: 1,
             },
-        });
-        slice = kept;
+        }
     }
-    rounds
 }
 
 /// The same ranges the other way: everybody gets back what it gave away, now combined.

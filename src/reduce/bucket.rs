@@ -10,7 +10,7 @@ use crate::ascend::{Buffer, Comm, DataType, Span, Stream, Transfer};
 use crate::error::{Context, Error, ErrorKind, Result};
 use crate::kernel::layout::{COEFFICIENT_FLAGS, COEFFICIENT_WORDS, MAX_RADIX, record_words};
 use crate::kernel::{Coefficients, Fold, Gram, Vectors, WeightedSum};
-use crate::plan::{self, Combine, Exchange, Layout, Plan, Range, UNIT};
+use crate::plan::{self, Combine, Exchange, Layout, Plan, Planner, Range, UNIT};
 
 const _: () = assert!(UNIT == crate::kernel::layout::UNIT);
 
@@ -61,20 +61,18 @@ struct Scalars {
 
 impl Bucket {
     /// Allocates and prepares everything that `plan` needs; makes its communicators.
-    pub(super) fn new(
-        world: &World,
-        layout: Layout,
-        plan: &Plan,
-        reduction: Reduction,
-    ) -> Result<Self> {
+    pub(super) fn new(world: &World, planner: &Planner, reduction: Reduction) -> Result<Self> {
         let device = world.device();
+        let plan = &planner.plan(world.rank())?;
+        let layout = planner.layout();
         let size = layout.dtype().size();
         // Zeroed, because the gaps between tensors are sent along.
         let fused = Buffer::zeroed(device, bytes(layout.elements(), size)?.max(64))?.span();
         let scratch = Buffer::zeroed(device, scratch_bytes(plan, size)?.max(64))?.span();
         let maker = Maker {
             world,
-            layout: &layout,
+            planner,
+            layout,
             fused: &fused,
             scratch: &scratch,
             size,
@@ -82,12 +80,16 @@ impl Bucket {
         let mean = plan
             .mean
             .as_ref()
-            .map(|mean| maker.mean_of("in-server mean".to_owned(), mean))
+            .map(|mean| {
+                let weights = vec![1; mean.operands as usize];
+                maker.mean_of("in-server mean".to_owned(), mean, &weights)
+            })
             .transpose()?;
         let rounds = plan
             .rounds
             .iter()
             .enumerate()
+            .filter(|(_, round)| round.combine.operands > 1)
             .map(|(index, round)| maker.round(index, round, reduction))
             .collect::<Result<Vec<Step>>>()?;
         let returns = plan
@@ -105,7 +107,7 @@ impl Bucket {
             .map(|&tensor| maker.part(tensor))
             .collect::<Result<Vec<Span>>>()?;
         Ok(Bucket {
-            layout,
+            layout: layout.clone(),
             tensors,
             mean,
             rounds,
@@ -229,6 +231,7 @@ fn exchange(world: &World, transfers: &[Transfer], stream: &Stream) -> Result<()
 /// What the steps of one bucket are made from.
 struct Maker<'a> {
     world: &'a World,
+    planner: &'a Planner,
     layout: &'a Layout,
     fused: &'a Span,
     scratch: &'a Span,
@@ -236,18 +239,24 @@ struct Maker<'a> {
 }
 
 impl Maker<'_> {
-    /// A step with equal constant weights.
-    fn mean_of(&self, name: String, combine: &Combine) -> Result<Step> {
-        let weight = 1.0
-            / f32::from(u16::try_from(combine.operands).map_err(|_| {
-                Error::unsupported(format!("a mean of {} vectors", combine.operands))
-            })?);
+    /// A step with constant weights: the mean of vectors that are themselves means of so many.
+    fn mean_of(&self, name: String, combine: &Combine, counts: &[u32]) -> Result<Step> {
+        let total: u32 = counts.iter().sum();
+        // Numbers of ranks are exact in f32, so each weight is rounded once.
+        let weights: Vec<f32> = counts
+            .iter()
+            .map(|&count| count as f32 / total as f32)
+            .collect();
         Ok(Step {
             name,
             transfers: self.transfers(combine)?,
             segments: Segments::new(self.world.device(), self.layout, combine.slice)?,
             scalars: None,
-            sums: self.mean_sums(&self.operands(combine)?, &self.part(combine.slice)?, weight)?,
+            sums: self.mean_sums(
+                &self.operands(combine)?,
+                &self.part(combine.slice)?,
+                &weights,
+            )?,
         })
     }
 
@@ -255,24 +264,25 @@ impl Maker<'_> {
     ///
     /// Partial sums go over the first vector, and only the last launch writes the own slice: the own
     /// vector is somewhere among the operands and must last until it is read.
-    fn mean_sums(&self, operands: &[Span], own: &Span, weight: f32) -> Result<Vec<Sum>> {
+    fn mean_sums(&self, operands: &[Span], own: &Span, weights: &[f32]) -> Result<Vec<Sum>> {
         let device = self.world.device();
         let mut sums: Vec<Sum> = Vec::new();
         let mut rest = operands;
+        let mut weights = weights;
         while !rest.is_empty() {
             let carried = sums.last().map(|sum| sum.out.clone());
             let take = (MAX_RADIX - usize::from(carried.is_some())).min(rest.len());
-            let (taken, left) = rest.split_at(take);
-            let mut weights = vec![weight; take];
-            let mut inputs = taken.to_vec();
+            let mut inputs = rest[..take].to_vec();
+            let mut factors = weights[..take].to_vec();
             if let Some(carried) = carried {
-                weights.insert(0, 1.0);
                 inputs.insert(0, carried);
+                factors.insert(0, 1.0);
             }
-            rest = left;
+            rest = &rest[take..];
+            weights = &weights[take..];
             sums.push(Sum {
                 vectors: Vectors::new(device, &inputs)?,
-                weights: uniform_weights(device, &weights, self.layout.tensors().len())?,
+                weights: uniform_weights(device, &factors, self.layout.tensors().len())?,
                 out: if rest.is_empty() {
                     own.clone()
                 } else {
@@ -287,8 +297,8 @@ impl Maker<'_> {
         let name = format!("round {index}");
         let combine = &round.combine;
         if reduction == Reduction::Mean {
-            // Subtrees of equal size: the mean of their means is the mean.
-            return self.mean_of(name, combine);
+            let servers: Vec<u32> = round.members.iter().map(|subtree| subtree.count).collect();
+            return self.mean_of(name, combine, &servers);
         }
         if combine.operands != 2 {
             return Err(Error::unsupported(format!(
@@ -324,8 +334,7 @@ impl Maker<'_> {
         let device = self.world.device();
         let record = record_words(operands.len()) * WORD;
         let group = round.scalars;
-        let rounds_done = u32::try_from(index + 1).unwrap_or(u32::MAX);
-        let slices = Plan::slices(self.world.shape(), self.layout, group, rounds_done);
+        let slices = self.planner.slices(group, index + 1);
         let list = FoldList::new(device, self.layout, &slices)?;
         let tensors = self.layout.tensors().len();
         let stride = bytes(list.stride, record as u64)?;

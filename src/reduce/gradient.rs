@@ -6,7 +6,7 @@ use super::World;
 use super::bucket::Bucket;
 use crate::ascend::{Span, Stream};
 use crate::error::{Context, Error, ErrorKind, Result};
-use crate::plan::{DType, Layout, Plan, TensorSpec, fingerprint};
+use crate::plan::{DType, Layout, Planner, TensorSpec, fingerprint};
 
 /// How gradients of different servers are combined.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -23,6 +23,8 @@ pub enum Reduction {
 pub struct Options {
     /// How servers are combined.
     pub reduction: Reduction,
+    /// The most subtrees that a round merges, 2 to 8.
+    pub radix: u32,
     /// With a single server of several ranks AdaSum has nothing to combine and the result is a plain
     /// mean. That is refused unless it is asked for here.
     pub allow_plain_mean: bool,
@@ -34,6 +36,7 @@ impl Default for Options {
     fn default() -> Self {
         Options {
             reduction: Reduction::Adasum,
+            radix: 2,
             allow_plain_mean: false,
             create_timeout: Duration::from_secs(300),
         }
@@ -57,8 +60,8 @@ impl GradientReducer {
     /// and small tables.
     ///
     /// # Errors
-    /// `Mismatch` on all ranks if they do not agree on tensors and options. `Unsupported` for what is not built yet: element types other than f32, a number of servers that is
-    /// not a power of two.
+    /// `Mismatch` on all ranks if they do not agree on tensors and options. `Unsupported` for element types
+    /// other than f32 and a radix above 2, which are not built yet.
     pub fn new(world: &World, tensors: &[TensorSpec], options: &Options) -> Result<Self> {
         let shape = world.shape();
         if options.reduction == Reduction::Adasum
@@ -81,15 +84,15 @@ impl GradientReducer {
                 )));
             }
         }
-        let choices = format!("{:?}", options.reduction);
+        let choices = format!("{:?} {}", options.reduction, options.radix);
         world.agree(
             fingerprint(shape, tensors, &choices),
             options.create_timeout,
         )?;
         let counts: Vec<u64> = tensors.iter().map(|tensor| tensor.count).collect();
         let layout = Layout::new(DType::F32, &counts)?;
-        let plan = Plan::new(shape, &layout, world.rank())?;
-        let bucket = Bucket::new(world, layout, &plan, options.reduction)?;
+        let planner = Planner::new(shape, layout, options.radix)?;
+        let bucket = Bucket::new(world, &planner, options.reduction)?;
         let mut reducer = GradientReducer {
             world: world.clone(),
             specs: tensors.to_vec(),

@@ -20,7 +20,7 @@ done
 
 # A sanitizer's shadow takes a share of the address space: devices are smaller here.
 export ASCEND_MOCK_HBM_MB=1024 HARNESS_KERNEL=$out/kernel_binary.so HARNESS_SECONDS=300
-export ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 TSAN_OPTIONS=halt_on_error=1
+export UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 TSAN_OPTIONS=halt_on_error=1
 for test in mock_collectives mock_faults mock_runtime; do
     echo "--- $test under $sanitizer"
     "$out/$test"

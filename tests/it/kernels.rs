@@ -1,5 +1,6 @@
 //! The kernels, launched through ACL on the mock, against plain loops in double precision.
 
+mod elements;
 mod machine;
 mod mutants;
 mod radix;

@@ -2,17 +2,34 @@
 //!
 //! Rule and tree: arXiv 2006.02924, adjacent servers first. A zero vector is the identity.
 
-/// AdaSum of one tensor over servers, a power of two of them.
+/// AdaSum of one tensor over servers: for each prime factor of their number, ascending, that many adjacent
+/// vectors are merged by pairing neighbours; an odd one waits.
 pub(crate) fn adasum(servers: &[Vec<f64>]) -> Vec<f64> {
-    assert!(servers.len().is_power_of_two());
     let mut level = servers.to_vec();
+    let mut prime = 2;
     while level.len() > 1 {
+        while !level.len().is_multiple_of(prime) {
+            prime += 1;
+        }
         level = level
-            .chunks(2)
-            .map(|pair| pair_rule(&pair[0], &pair[1]))
+            .chunks(prime)
+            .map(|block| paired(block.to_vec()))
             .collect();
     }
     level.remove(0)
+}
+
+fn paired(mut block: Vec<Vec<f64>>) -> Vec<f64> {
+    while block.len() > 1 {
+        block = block
+            .chunks(2)
+            .map(|pair| match pair {
+                [a, b] => pair_rule(a, b),
+                _ => pair[0].clone(),
+            })
+            .collect();
+    }
+    block.remove(0)
 }
 
 fn pair_rule(a: &[f64], b: &[f64]) -> Vec<f64> {

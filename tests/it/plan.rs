@@ -1,34 +1,35 @@
-//! Plans of all ranks together: every shape up to 1,024 ranks holds, and a broken plan is refused.
+//! Plans of all ranks together: they hold for every shape and radix, and a broken plan is refused.
 
-use adasum::plan::{DType, Group, Layout, Plan, Range, Shape, check};
+use adasum::plan::{DType, Group, Layout, Plan, Planner, Range, Shape, check};
+use proptest::prelude::*;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// A few units and many tensors smaller than one: slices of every kind, also empty ones.
 const COUNTS: [u64; 9] = [1, 2, 3, 7, 257, 100_003, 0, 64, 5000];
 
-fn plans(servers: u32, locals: u32) -> Vec<Plan> {
+fn planner(servers: u32, locals: u32, radix: u32) -> Planner {
     let layout = Layout::new(DType::F32, &COUNTS).unwrap();
-    let shape = Shape::new(servers, locals).unwrap();
-    (0..shape.size())
-        .map(|rank| Plan::new(shape, &layout, rank).unwrap())
+    Planner::new(Shape::new(servers, locals).unwrap(), layout, radix).unwrap()
+}
+
+fn plans(servers: u32, locals: u32, radix: u32) -> Vec<Plan> {
+    let planner = planner(servers, locals, radix);
+    (0..servers * locals)
+        .map(|rank| planner.plan(rank).unwrap())
         .collect()
 }
 
-#[test]
-fn every_shape_up_to_1024_ranks_holds() {
-    let mut shapes = Vec::new();
-    for servers in (0..=10).map(|k| 1u32 << k) {
-        shapes.extend((1..=1024 / servers).map(|locals| (servers, locals)));
-    }
+/// Checks many (servers, locals, radix) on all cores.
+fn hold(shapes: &[(u32, u32, u32)]) {
     let next = AtomicUsize::new(0);
     std::thread::scope(|scope| {
         for _ in 0..std::thread::available_parallelism().map_or(1, usize::from) {
             scope.spawn(|| {
-                while let Some(&(servers, locals)) =
+                while let Some(&(servers, locals, radix)) =
                     shapes.get(next.fetch_add(1, Ordering::Relaxed))
                 {
-                    if let Err(error) = check(&plans(servers, locals)) {
-                        panic!("{servers} servers of {locals}: {error}");
+                    if let Err(error) = check(&plans(servers, locals, radix)) {
+                        panic!("{servers} servers of {locals}, radix {radix}: {error}");
                     }
                 }
             });
@@ -37,23 +38,70 @@ fn every_shape_up_to_1024_ranks_holds() {
 }
 
 #[test]
-fn a_number_of_servers_that_is_not_a_power_of_two_is_unsupported() {
-    let layout = Layout::new(DType::F32, &COUNTS).unwrap();
-    let error = Plan::new(Shape::new(6, 1).unwrap(), &layout, 0).unwrap_err();
-    assert_eq!(error.kind(), adasum::ErrorKind::Unsupported);
-    assert!(error.to_string().contains("6 servers"), "{error}");
+fn every_power_of_two_of_servers_up_to_1024_ranks_holds() {
+    let mut shapes = Vec::new();
+    for servers in (0..=10).map(|k| 1u32 << k) {
+        shapes.extend((1..=1024 / servers).map(|locals| (servers, locals, 2)));
+    }
+    hold(&shapes);
+}
+
+#[test]
+fn every_number_of_servers_and_every_radix_holds() {
+    let mut shapes = Vec::new();
+    for radix in 2..=8 {
+        shapes.extend((1..=130).map(|servers| (servers, 1, radix)));
+        shapes.extend((1..=20).map(|servers| (servers, 3, radix)));
+    }
+    shapes.extend([(1024, 1, 8), (1000, 1, 8), (1021, 1, 8), (512, 2, 4)]);
+    hold(&shapes);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+    #[test]
+    fn plans_hold_for_any_layout(
+        servers in 1u32..40,
+        locals in 1u32..6,
+        radix in 2u32..9,
+        counts in prop::collection::vec(0u64..30_000, 0..30),
+    ) {
+        let layout = Layout::new(DType::F32, &counts).unwrap();
+        let planner = Planner::new(Shape::new(servers, locals).unwrap(), layout, radix).unwrap();
+        let plans: Vec<Plan> = (0..servers * locals)
+            .map(|rank| planner.plan(rank).unwrap())
+            .collect();
+        prop_assert_eq!(check(&plans), Ok(()));
+    }
 }
 
 #[test]
 fn slices_of_a_group_are_those_of_its_plans() {
-    let layout = Layout::new(DType::F32, &COUNTS).unwrap();
-    let shape = Shape::new(8, 3).unwrap();
-    let plans = plans(8, 3);
-    for (index, rounds) in (0..3usize).zip(1..) {
-        let group = plans[0].rounds[index].scalars;
-        let slices = Plan::slices(shape, &layout, group, rounds);
-        for (rank, slice) in group.ranks().zip(slices) {
-            assert_eq!(plans[rank as usize].rounds[index].combine.slice, slice);
+    for (servers, radix) in [(8, 2), (7, 4), (22, 8)] {
+        let planner = planner(servers, 3, radix);
+        let plans = plans(servers, 3, radix);
+        for index in 0..plans[0].rounds.len() {
+            let group = plans[0].rounds[index].scalars;
+            let slices = planner.slices(group, index + 1);
+            for (rank, slice) in group.ranks().zip(slices) {
+                assert_eq!(plans[rank as usize].rounds[index].combine.slice, slice);
+            }
+        }
+    }
+}
+
+/// With a power of two of servers and radix 2 a rank meets one peer a round, twice as far each time.
+#[test]
+fn radix_two_is_recursive_halving() {
+    for plan in plans(16, 2, 2) {
+        for (round, step) in plan.rounds.iter().enumerate() {
+            let peers = |transfers: &[adasum::plan::Transfer]| -> Vec<u32> {
+                transfers.iter().map(|transfer| transfer.peer).collect()
+            };
+            let peer = ((plan.rank / 2) ^ (1 << round)) * 2 + plan.rank % 2;
+            let exchange = &step.combine.exchange;
+            assert!(peers(&exchange.sends).iter().all(|&p| p == peer));
+            assert!(peers(&exchange.receives).iter().all(|&p| p == peer));
         }
     }
 }
@@ -125,9 +173,9 @@ fn a_broken_plan_is_refused() {
             }
         }),
     ];
-    assert!(check(&plans(4, 3)).is_ok());
+    assert!(check(&plans(4, 3, 2)).is_ok());
     for (what, step, alter) in alterations {
-        let mut plans = plans(4, 3);
+        let mut plans = plans(4, 3, 2);
         alter(&mut plans);
         let error = check(&plans).expect_err(what);
         assert!(error.to_string().contains(step), "{what}: {error}");

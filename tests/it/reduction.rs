@@ -242,6 +242,37 @@ fn sixteen_servers_of_8() {
     against_oracle(16, 8);
 }
 
+/// Numbers of servers that are not powers of two: odd subtrees, uneven merges, own data from a neighbour.
+#[test]
+fn three_servers_of_2() {
+    against_oracle(3, 2);
+}
+
+#[test]
+fn five_servers_of_1() {
+    against_oracle(5, 1);
+}
+
+#[test]
+fn six_servers_of_2() {
+    against_oracle(6, 2);
+}
+
+#[test]
+fn seven_servers_of_1() {
+    against_oracle(7, 1);
+}
+
+#[test]
+fn eleven_servers_of_1() {
+    against_oracle(11, 1);
+}
+
+#[test]
+fn twelve_servers_of_1() {
+    against_oracle(12, 1);
+}
+
 /// A mean of more vectors than one launch takes, with the own one in every place.
 #[test]
 fn two_servers_of_11() {
@@ -301,7 +332,7 @@ fn the_mean_is_the_mean() {
         reduction: Reduction::Mean,
         ..Options::default()
     };
-    for (servers, locals) in [(4, 2), (1, 3)] {
+    for (servers, locals) in [(4, 2), (1, 3), (5, 2), (7, 1)] {
         let results = in_world(servers, locals, |world| {
             let inputs = gradients(&KINDS[0], servers, locals, world.rank());
             let mut reducer = GradientReducer::new(world, &specs(&COUNTS), &options).unwrap();
@@ -376,9 +407,14 @@ fn one_rank_alone_keeps_its_gradient() {
     assert_eq!(results[0].0, results[0].1);
 }
 
-fn refusal(servers: u32, locals: u32, tensors: &[TensorSpec]) -> Vec<adasum::Error> {
+fn refusal(
+    servers: u32,
+    locals: u32,
+    tensors: &[TensorSpec],
+    options: &Options,
+) -> Vec<adasum::Error> {
     in_world(servers, locals, |world| {
-        GradientReducer::new(world, tensors, &Options::default())
+        GradientReducer::new(world, tensors, options)
             .map(|_| ())
             .unwrap_err()
     })
@@ -387,17 +423,26 @@ fn refusal(servers: u32, locals: u32, tensors: &[TensorSpec]) -> Vec<adasum::Err
 #[test]
 fn what_is_not_there_is_refused_by_name() {
     for (dtype, name) in [(DType::F16, "f16"), (DType::BF16, "bf16")] {
-        for error in refusal(2, 1, &[TensorSpec::new("layer1.weight", 4, dtype)]) {
+        for error in refusal(
+            2,
+            1,
+            &[TensorSpec::new("layer1.weight", 4, dtype)],
+            &Options::default(),
+        ) {
             assert_eq!(error.kind(), ErrorKind::Unsupported);
             assert!(error.to_string().contains("layer1.weight"), "{error}");
             assert!(error.to_string().contains(name), "{error}");
         }
     }
-    for error in refusal(3, 1, &specs(&[4])) {
+    let radix_three = Options {
+        radix: 3,
+        ..Options::default()
+    };
+    for error in refusal(3, 1, &specs(&[4]), &radix_three) {
         assert_eq!(error.kind(), ErrorKind::Unsupported);
-        assert!(error.to_string().contains("3 servers"), "{error}");
+        assert!(error.to_string().contains("radix 3"), "{error}");
     }
-    for error in refusal(1, 2, &specs(&[4])) {
+    for error in refusal(1, 2, &specs(&[4]), &Options::default()) {
         assert_eq!(error.kind(), ErrorKind::InvalidArgument);
         assert!(error.to_string().contains("allow_plain_mean"), "{error}");
     }

@@ -40,7 +40,8 @@ inline uint32_t copy_count(const DataCopyExtParams &params) {
 
 template <typename T>
 inline T *output(const LocalTensor<T> &tensor, int32_t count) {
-  static_assert(std::is_same<T, float>::value, "the twin computes in float");
+  static_assert(std::is_same<T, float>::value || std::is_same<T, int32_t>::value || std::is_same<T, int16_t>::value,
+                "the twin computes in float, int32_t and int16_t");
   ADASUM_TWIN_CHECK(count >= 0, "a vector instruction with a negative count");
   tensor.check_aligned(BLOCK_BYTES);
   return tensor.write(0, static_cast<uint32_t>(count));
@@ -110,7 +111,7 @@ inline void Muls(const LocalTensor<T> &dst, const LocalTensor<T> &src, const T &
   const T factor = scalar;
 #pragma GCC ivdep
   for (int32_t i = 0; i < count; ++i) {
-    to[i] = a[i] * factor;
+    to[i] = static_cast<T>(a[i] * factor);
   }
 }
 

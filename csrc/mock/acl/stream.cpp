@@ -2,7 +2,6 @@
 
 #include <atomic>
 #include <map>
-#include <thread>
 
 #include <pthread.h>
 #include <signal.h>
@@ -60,6 +59,17 @@ void create_stream(aclrtStream *handle) {
     *handle = streams().registry.add(std::make_shared<Stream>(device, streams().count++));
 }
 
+// The stream for its destruction: closed, and nobody finds it any more.
+std::shared_ptr<Stream> take_stream(aclrtStream handle) {
+    require(static_cast<char *>(handle), "stream");
+    find_stream(handle)->close();
+    std::shared_ptr<Stream> stream = streams().registry.remove(handle);
+    if (stream == nullptr) {
+        fail(ACL_ERROR_RT_INVALID_HANDLE, "another thread destroys the stream");
+    }
+    return stream;
+}
+
 void synchronize_device(int timeout_ms) {
     const int device = require_device();
     const auto limit = Clock::now() + std::chrono::milliseconds(timeout_ms);
@@ -90,7 +100,7 @@ void Stream::push(Task task) {
         if (closed_) {
             fail(ACL_ERROR_RT_INVALID_HANDLE, "stream %d was destroyed", number_);
         }
-        if (!started_) {
+        if (!worker_.joinable()) {
             start_worker();
         }
         queue_.push_back(std::move(task));
@@ -102,11 +112,10 @@ void Stream::push(Task task) {
 void Stream::start_worker() {
     try {
         SignalsBlocked blocked;
-        std::thread([self = shared_from_this()] { self->work(); }).detach();
+        worker_ = std::thread([self = shared_from_this()] { self->work(); });
     } catch (const std::system_error &error) {
         fail(ACL_ERROR_RT_NO_STREAM_RESOURCE, "no thread for stream %d: %s", number_, error.what());
     }
-    started_ = true;
 }
 
 void Stream::work() {
@@ -214,9 +223,16 @@ void Stream::abort() {
 }
 
 void Stream::close() {
+    refuse_own_worker();
     std::lock_guard<std::mutex> lock(mutex_);
     closed_ = true;
     wake_.notify_all();
+}
+
+void Stream::finish() {
+    if (worker_.joinable()) { // nobody starts one any more
+        worker_.join();
+    }
 }
 
 std::shared_ptr<Stream> find_stream(aclrtStream handle) {
@@ -271,28 +287,17 @@ aclError aclrtCreateStreamWithConfig(aclrtStream *stream, uint32_t, uint32_t) {
     return guarded("aclrtCreateStreamWithConfig", [&] { create_stream(stream); });
 }
 
-// Waits for what is queued: memory that tasks use may be freed afterwards.
+// Waits for what is queued: memory that tasks use may be freed afterwards. An error of the stream was for those who
+// synchronise; destroying a failed stream is no failure.
 aclError aclrtDestroyStream(aclrtStream stream) {
-    return guarded("aclrtDestroyStream", [&] {
-        require(static_cast<char *>(stream), "stream");
-        const std::shared_ptr<Stream> found = find_stream(stream);
-        found->close();
-        try {
-            found->synchronize(-1);
-        } catch (const Failure &) {
-            // Its error was for those who synchronise; destroying a failed stream is no failure.
-        }
-        streams().registry.remove(stream);
-    });
+    return guarded("aclrtDestroyStream", [&] { take_stream(stream)->finish(); });
 }
 
 aclError aclrtDestroyStreamForce(aclrtStream stream) {
     return guarded("aclrtDestroyStreamForce", [&] {
-        require(static_cast<char *>(stream), "stream");
-        const std::shared_ptr<Stream> found = find_stream(stream);
-        found->close();
-        found->abort();
-        streams().registry.remove(stream);
+        const std::shared_ptr<Stream> taken = take_stream(stream);
+        taken->abort();
+        taken->finish();
     });
 }
 

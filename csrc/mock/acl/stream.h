@@ -7,6 +7,7 @@
 #include <deque>
 #include <memory>
 #include <mutex>
+#include <thread>
 
 #include "failure.h"
 
@@ -30,8 +31,10 @@ public:
     bool idle();
     // Drops what is queued, ends what waits, and makes the stream usable again.
     void abort();
-    // No more tasks; the worker ends after those that are queued.
+    // No more tasks from now on.
     void close();
+    // After close: waits for what is queued, and for the end of the worker.
+    void finish();
 
 private:
     struct Position { // how far synchronize has to wait
@@ -54,11 +57,11 @@ private:
     uint64_t completed_ = 0;
     uint64_t runs_ended_ = 0; // as completed_, without the tasks that an abort dropped
     uint64_t aborts_ = 0;
+    std::thread worker_;
     std::string running_;
     Outcome error_; // the first failure; stays
     Cancelled cancelled_{false};
     bool busy_ = false;
-    bool started_ = false;
     bool closed_ = false;
 };
 

@@ -294,7 +294,7 @@ impl Machine {
 }
 
 /// Rounded to a 16-bit type.
-fn narrow(dtype: DataType, values: &[f32]) -> Vec<u16> {
+pub(super) fn narrow(dtype: DataType, values: &[f32]) -> Vec<u16> {
     let bits = |&value: &f32| match dtype {
         DataType::F16 => half::f16::from_f32(value).to_bits(),
         _ => half::bf16::from_f32(value).to_bits(),

@@ -13,7 +13,16 @@ use adasum::kernel::layout::{UNIT, record_words};
 use super::machine::{Machine, extent, packed};
 use super::reference::random;
 
-pub(super) const KERNELS: [&str; 4] = ["coefficients", "fold", "gram", "weighted_sum"];
+pub(super) const KERNELS: [&str; 8] = [
+    "coefficients",
+    "finite_check",
+    "fold",
+    "gram",
+    "pack",
+    "subtract",
+    "unpack",
+    "weighted_sum",
+];
 
 const FLAGS: [&str; 7] = [
     "-std=c++17",

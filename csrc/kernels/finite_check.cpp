@@ -1,0 +1,130 @@
+// finite_check: sets the flag of each tensor that has a NaN or an infinity, an fp32 1 in a table of zeros.
+//
+// 0 times a finite number is 0, anything else is NaN and stays NaN in a sum. Blocks that share a tensor may both
+// set its flag, to the same value; none ever clears one.
+#include "adasum_ascendc.h"
+#include "device.h"
+#include "layout.h"
+
+namespace adasum {
+
+using namespace AscendC;
+
+template <typename T>
+class FiniteCheck {
+ public:
+  static constexpr uint32_t LANES = 512;
+  static constexpr uint32_t REPEAT = 64;
+  // Units whose sums are read at once.
+  static constexpr uint32_t RUN = 64;
+  static constexpr uint32_t WIDE_BYTES = sizeof(T) == sizeof(float) ? 0 : LANES * 4;
+  static constexpr uint32_t WORK_BYTES = (2 * LANES + RUN + 8) * 4;
+  static constexpr uint32_t UB_BYTES = 2 * UNIT * sizeof(T) + WIDE_BYTES + WORK_BYTES + UnitCursor::UB_BYTES;
+  static_assert(UB_BYTES <= UB_BUDGET, "finite_check: too much UB");
+
+  __aicore__ inline FiniteCheck() {}
+
+  __aicore__ inline void init(TPipe &pipe, GM_ADDR vector, GM_ADDR segments, GM_ADDR flags, uint64_t segment_count) {
+    vector_.SetGlobalBuffer(reinterpret_cast<__gm__ T *>(vector));
+    flags_.SetGlobalBuffer(reinterpret_cast<__gm__ float *>(flags));
+    pipe.InitBuffer(tiles_, 2, UNIT * static_cast<uint32_t>(sizeof(T)));
+    pipe.InitBuffer(work_buffer_, WORK_BYTES);
+    sums_ = work_buffer_.Get<float>();
+    products_ = sums_[LANES];
+    results_ = products_[LANES];
+    one_ = results_[RUN];
+    if (WIDE_BYTES != 0) {
+      pipe.InitBuffer(wide_buffer_, LANES * 4);
+      wide_ = wide_buffer_.Get<float>();
+    }
+    cursor_.init(pipe, segments, segment_count);
+    Duplicate(one_, 1.0f, 8);
+    wait_for<HardEvent::V_MTE3>();
+  }
+
+  __aicore__ inline void run(Share units) {
+    if (units.begin < units.end) {
+      cursor_.seek(units.begin);
+    }
+    for (uint64_t unit = units.begin; unit < units.end; unit += RUN) {
+      run_of_units(static_cast<uint32_t>(smaller(RUN, units.end - unit)));
+    }
+  }
+
+ private:
+  __aicore__ inline void run_of_units(uint32_t count) {
+    for (uint32_t i = 0; i < count; ++i) {
+      UnitSpan span = cursor_.next();
+      tensors_[i] = span.tensor;
+      sum_unit(results_[i], span);
+    }
+    wait_for<HardEvent::V_S>();
+    for (uint32_t i = 0; i < count; ++i) {
+      if (results_.GetValue(i) != 0.0f) {
+        copy_out(flags_[tensors_[i]], one_, 1);
+      }
+    }
+    wait_for<HardEvent::S_V>();
+  }
+
+  __aicore__ inline void sum_unit(const LocalTensor<float> &result, const UnitSpan &unit) {
+    LocalTensor<T> tile = tiles_.template AllocTensor<T>();
+    copy_in(tile, vector_[unit.offset], unit.len);
+    Duplicate(sums_, 0.0f, static_cast<int32_t>(LANES));
+    PipeBarrier<PIPE_V>();
+    tiles_.EnQue(tile);
+    tile = tiles_.template DeQue<T>();
+    for (uint32_t done = 0; done < unit.len; done += LANES) {
+      uint32_t part = static_cast<uint32_t>(smaller(LANES, unit.len - done));
+      LocalTensor<float> values = widen(wide_, tile[done], part);
+      PipeBarrier<PIPE_V>();
+      Muls(products_, values, 0.0f, static_cast<int32_t>(part));
+      PipeBarrier<PIPE_V>();
+      Add(sums_, sums_, products_, static_cast<int32_t>(part));
+      PipeBarrier<PIPE_V>();
+    }
+    tiles_.FreeTensor(tile);
+    for (uint32_t half = LANES / 2; half >= REPEAT; half /= 2) {
+      Add(sums_, sums_, sums_[half], static_cast<int32_t>(half));
+      PipeBarrier<PIPE_V>();
+    }
+    WholeReduceSum(result, sums_, static_cast<int32_t>(REPEAT), 1, 1, 1, 8);
+    PipeBarrier<PIPE_V>();
+  }
+
+  TQue<TPosition::VECIN, 1> tiles_;
+  TBuf<TPosition::VECCALC> work_buffer_;
+  TBuf<TPosition::VECCALC> wide_buffer_;
+  LocalTensor<float> sums_;
+  LocalTensor<float> products_;
+  LocalTensor<float> results_;
+  LocalTensor<float> one_;
+  LocalTensor<float> wide_;
+  GlobalTensor<T> vector_;
+  GlobalTensor<float> flags_;
+  UnitCursor cursor_;
+  uint64_t tensors_[RUN];
+};
+
+template <typename T>
+__aicore__ inline void finite_check_of(GM_ADDR vector, GM_ADDR segments, GM_ADDR flags, uint64_t segment_count,
+                                       uint64_t unit_count) {
+  TPipe pipe;
+  FiniteCheck<T> kernel;
+  kernel.init(pipe, vector, segments, flags, segment_count);
+  kernel.run(share_of(unit_count));
+}
+
+}  // namespace adasum
+
+extern "C" __global__ __aicore__ void finite_check(GM_ADDR vector, GM_ADDR segments, GM_ADDR flags, uint64_t dtype,
+                                                   uint64_t segment_count, uint64_t unit_count) {
+  KERNEL_TASK_TYPE_DEFAULT(KERNEL_TYPE_AIV_ONLY);
+  if (dtype == adasum::DTYPE_FLOAT) {
+    adasum::finite_check_of<float>(vector, segments, flags, segment_count, unit_count);
+  } else if (dtype == adasum::DTYPE_FLOAT16) {
+    adasum::finite_check_of<half>(vector, segments, flags, segment_count, unit_count);
+  } else if (dtype == adasum::DTYPE_BF16) {
+    adasum::finite_check_of<bfloat16_t>(vector, segments, flags, segment_count, unit_count);
+  }
+}

@@ -1,0 +1,203 @@
+//! Launches of the kernels that work element by element: packing, subtraction, the check for non-finite numbers.
+
+use super::{Kernels, SEGMENT, layout, need};
+use crate::ascend::{Argument, Buffer, DataType, Device, Function, Span, Stream};
+use crate::error::{Error, Result};
+
+/// Tensors anywhere in device memory: a table of their addresses, which also keeps them alive.
+#[derive(Clone)]
+pub struct Tensors {
+    table: Span,
+    spans: Vec<Span>,
+}
+
+impl Tensors {
+    /// A table of `spans`; [`layout::Segment::tensor`] counts them.
+    ///
+    /// # Errors
+    /// If device memory is short.
+    pub fn new(device: &Device, spans: &[Span]) -> Result<Self> {
+        let addresses: Vec<u64> = spans.iter().map(Span::address).collect();
+        let bytes = size_of_val(&addresses[..]);
+        let table = Buffer::new(device, bytes.max(64))?.span().slice(0..bytes)?;
+        table.write(&addresses)?;
+        Ok(Tensors {
+            table,
+            spans: spans.to_vec(),
+        })
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.spans.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.spans.is_empty()
+    }
+
+    fn argument(&self) -> Argument<'_> {
+        Argument::Table {
+            table: &self.table,
+            behind: &self.spans,
+        }
+    }
+}
+
+/// Arguments of [`Kernels::pack`] and [`Kernels::unpack`].
+///
+/// Segments in device memory are not checked: they must lie within the fused buffer and their tensors. Addresses
+/// need no alignment beyond that of an element.
+#[derive(Clone, Copy)]
+pub struct Move<'a> {
+    /// Each starts at the first element of its segment.
+    pub tensors: &'a Tensors,
+    /// Elements of the tensors: F32, F16 or Bf16.
+    pub tensor_type: DataType,
+    /// The fused buffer; elements outside of the segments stay as they are.
+    pub fused: &'a Span,
+    /// Elements of the fused buffer: F32, F16 or Bf16.
+    pub fused_type: DataType,
+    /// What every element is multiplied by, in fp32, before it is rounded. With 1 and equal types no bit changes.
+    pub factor: f32,
+    /// [`layout::Segment`]s of the fused buffer.
+    pub segments: &'a Span,
+    /// Number of segments.
+    pub segment_count: u64,
+    /// Number of units of all segments.
+    pub unit_count: u64,
+}
+
+/// Arguments of [`Kernels::subtract`].
+#[derive(Clone, Copy)]
+pub struct Subtract<'a> {
+    /// Minuend.
+    pub a: &'a Span,
+    /// Subtrahend.
+    pub b: &'a Span,
+    /// Out: the difference; exactly one of the vectors, or apart from both.
+    pub out: &'a Span,
+    /// Elements of all three: F32, F16 or Bf16.
+    pub dtype: DataType,
+    /// Number of elements.
+    pub count: u64,
+}
+
+/// Arguments of [`Kernels::finite_check`].
+///
+/// Segments in device memory are not checked: they must lie within the vector and name tensors that have a flag.
+#[derive(Clone, Copy)]
+pub struct FiniteCheck<'a> {
+    /// The vector that segments are part of.
+    pub vector: &'a Span,
+    /// Its elements: F32, F16 or Bf16.
+    pub dtype: DataType,
+    /// [`layout::Segment`]s of the vector.
+    pub segments: &'a Span,
+    /// An fp32 number for each tensor, zero before the first check: becomes 1 where a NaN or an infinity is.
+    pub flags: &'a Span,
+    /// Number of segments.
+    pub segment_count: u64,
+    /// Number of units of all segments.
+    pub unit_count: u64,
+}
+
+impl Kernels {
+    /// Enqueues the copy of all tensors into the fused buffer.
+    pub fn pack(&self, stream: &Stream, launch: &Move<'_>) -> Result<()> {
+        let types = [launch.tensor_type, launch.fused_type];
+        self.move_elements("pack", &self.pack, stream, launch, types)
+    }
+
+    /// Enqueues the copy of the fused buffer to all tensors.
+    pub fn unpack(&self, stream: &Stream, launch: &Move<'_>) -> Result<()> {
+        let types = [launch.fused_type, launch.tensor_type];
+        self.move_elements("unpack", &self.unpack, stream, launch, types)
+    }
+
+    fn move_elements(
+        &self,
+        name: &str,
+        function: &Function,
+        stream: &Stream,
+        launch: &Move<'_>,
+        [from, to]: [DataType; 2],
+    ) -> Result<()> {
+        let (from, to) = (
+            layout::dtype_code(from, name)?,
+            layout::dtype_code(to, name)?,
+        );
+        need(
+            name,
+            "segments",
+            launch.segments,
+            launch.segment_count,
+            SEGMENT,
+        )?;
+        if launch.unit_count > 0 && launch.tensors.is_empty() {
+            return Err(Error::invalid(format!("{name}: segments of no tensors")));
+        }
+        self.launch(
+            stream,
+            function,
+            launch.unit_count,
+            &[
+                launch.tensors.argument(),
+                Argument::Span(launch.segments),
+                Argument::Span(launch.fused),
+                Argument::Value(u64::from(launch.factor.to_bits())),
+                Argument::Value(from),
+                Argument::Value(to),
+                Argument::Value(launch.tensors.len() as u64),
+                Argument::Value(launch.segment_count),
+                Argument::Value(launch.unit_count),
+            ],
+        )
+    }
+
+    /// Enqueues the difference of two vectors.
+    pub fn subtract(&self, stream: &Stream, launch: &Subtract<'_>) -> Result<()> {
+        let dtype = layout::dtype_code(launch.dtype, "subtract")?;
+        for (name, span) in [("a", launch.a), ("b", launch.b), ("out", launch.out)] {
+            need("subtract", name, span, launch.count, launch.dtype.size())?;
+        }
+        self.launch(
+            stream,
+            &self.subtract,
+            launch.count.div_ceil(layout::UNIT),
+            &[
+                Argument::Span(launch.a),
+                Argument::Span(launch.b),
+                Argument::Span(launch.out),
+                Argument::Value(dtype),
+                Argument::Value(launch.count),
+            ],
+        )
+    }
+
+    /// Enqueues the search for NaN and infinities.
+    pub fn finite_check(&self, stream: &Stream, launch: &FiniteCheck<'_>) -> Result<()> {
+        let dtype = layout::dtype_code(launch.dtype, "finite_check")?;
+        need(
+            "finite_check",
+            "segments",
+            launch.segments,
+            launch.segment_count,
+            SEGMENT,
+        )?;
+        self.launch(
+            stream,
+            &self.finite_check,
+            launch.unit_count,
+            &[
+                Argument::Span(launch.vector),
+                Argument::Span(launch.segments),
+                Argument::Span(launch.flags),
+                Argument::Value(dtype),
+                Argument::Value(launch.segment_count),
+                Argument::Value(launch.unit_count),
+            ],
+        )
+    }
+}

@@ -1,0 +1,293 @@
+//! The tree along which servers are merged, cut into rounds.
+//!
+//! AdaSum is not associative, so the tree is part of the result. For n servers: the prime factors of n in
+//! ascending order are the stages; a stage of p merges p adjacent subtrees by pairing neighbours again and
+//! again, an odd one is carried to the next pairing. For powers of two this is the order of the paper's
+//! implementation, adjacent servers first.
+//!
+//! ```text
+//! n = 4: ((01)(23))    n = 5: (((01)(23))4)    n = 6: (((01)(23))(45))    n = 9: ((((01)2)((34)5))((67)8))
+//! ```
+//!
+//! A round takes consecutive stages as long as their product is at most the radix. A stage with a prime
+//! above the radix takes several rounds: each does the pairings of as many adjacent subtrees as fit, so the
+//! subtrees of its later rounds differ in size. Whatever the radix, the tree is the same.
+
+use crate::error::{Error, Result};
+
+/// The most subtrees that a round may merge.
+pub const MAX_RADIX: u32 = 8;
+
+/// The subtrees before each round and after the last one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Tree {
+    levels: Vec<Level>,
+}
+
+/// The subtrees between two rounds: adjacent runs of servers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Level {
+    /// First server of each subtree, and the number of servers at the end.
+    borders: Vec<u32>,
+    /// Which slice of its subtree's vector each server owns.
+    slots: Vec<u32>,
+}
+
+/// A run of adjacent servers that are one subtree.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Subtree {
+    pub(super) first: u32,
+    pub(super) count: u32,
+}
+
+impl Subtree {
+    pub(super) fn servers(self) -> std::ops::Range<u32> {
+        self.first..self.first + self.count
+    }
+}
+
+impl Tree {
+    /// The tree of `servers`, at least one, in rounds of at most `radix`, 2 to 8.
+    pub(super) fn new(servers: u32, radix: u32) -> Result<Self> {
+        if !(2..=MAX_RADIX).contains(&radix) {
+            return Err(Error::invalid(format!(
+                "radix {radix}: a round merges 2 to {MAX_RADIX} subtrees"
+            )));
+        }
+        let mut levels = vec![Level {
+            borders: (0..=servers).collect(),
+            slots: vec![0; servers as usize],
+        }];
+        let mut stages = prime_factors(servers).into_iter().peekable();
+        while let Some(prime) = stages.next() {
+            let mut product = prime;
+            while let Some(next) = stages.next_if(|&next| product * next <= radix) {
+                product *= next;
+            }
+            if product <= radix {
+                let next = levels[levels.len() - 1].merged(product, product);
+                levels.push(next);
+                continue;
+            }
+            // The pairings of one stage: blocks of `prime` subtrees, `step` of them at a time.
+            let step = 1 << radix.ilog2();
+            let mut block = prime;
+            while block > 1 {
+                let next = levels[levels.len() - 1].merged(block, step);
+                levels.push(next);
+                block = block.div_ceil(step);
+            }
+        }
+        Ok(Tree { levels })
+    }
+
+    pub(super) fn rounds(&self) -> usize {
+        self.levels.len() - 1
+    }
+
+    /// The subtree of `server` after `rounds` rounds.
+    pub(super) fn subtree(&self, rounds: usize, server: u32) -> Subtree {
+        let borders = &self.levels[rounds].borders;
+        let after = borders.partition_point(|&first| first <= server);
+        Subtree {
+            first: borders[after - 1],
+            count: borders[after] - borders[after - 1],
+        }
+    }
+
+    /// The subtrees that make up `merged` before the round that makes it.
+    pub(super) fn parts(&self, round: usize, merged: Subtree) -> impl Iterator<Item = Subtree> {
+        let borders = &self.levels[round].borders;
+        let from = borders.partition_point(|&first| first < merged.first);
+        let to = borders.partition_point(|&first| first < merged.first + merged.count);
+        borders[from..=to].windows(2).map(|pair| Subtree {
+            first: pair[0],
+            count: pair[1] - pair[0],
+        })
+    }
+
+    /// Which slice of its subtree's vector `server` owns after `rounds` rounds.
+    pub(super) fn slot(&self, rounds: usize, server: u32) -> u32 {
+        self.levels[rounds].slots[server as usize]
+    }
+}
+
+impl Level {
+    /// Blocks of `block` subtrees each, in which `step` adjacent ones become one.
+    fn merged(&self, block: u32, step: u32) -> Level {
+        let subtrees = self.borders.len() - 1;
+        let mut borders = vec![0];
+        for start in (0..subtrees).step_by(block as usize) {
+            for first in (0..block).step_by(step as usize) {
+                let last = (first + step).min(block);
+                borders.push(self.borders[start + last as usize]);
+            }
+        }
+        let mut slots = vec![0; self.slots.len()];
+        for pair in borders.windows(2) {
+            self.place(pair[0], pair[1], &mut slots);
+        }
+        Level { borders, slots }
+    }
+
+    /// Gives the servers `first..end`, one subtree from now on, their slices: in the order of the slices
+    /// that they own now, so that most of what a server owns is part of what it owned before.
+    fn place(&self, first: u32, end: u32, slots: &mut [u32]) {
+        let mut owners: Vec<(u32, u32, u32)> = Vec::new();
+        let from = self.borders.partition_point(|&border| border < first);
+        for pair in self.borders[from..].windows(2) {
+            if pair[0] >= end {
+                break;
+            }
+            let count = pair[1] - pair[0];
+            owners.extend((pair[0]..pair[1]).map(|s| (self.slots[s as usize], count, s)));
+        }
+        // Slice a of m starts before slice b of n if a / m < b / n; at the same place the lower server is first.
+        owners.sort_unstable_by(|(a, m, s), (b, n, t)| {
+            let left = u64::from(*a) * u64::from(*n);
+            let right = u64::from(*b) * u64::from(*m);
+            left.cmp(&right).then(s.cmp(t))
+        });
+        for (slot, (_, _, server)) in (0..).zip(owners) {
+            slots[server as usize] = slot;
+        }
+    }
+}
+
+/// Ascending, with repetition; none of 1.
+fn prime_factors(mut n: u32) -> Vec<u32> {
+    let mut factors = Vec::new();
+    let mut candidate = 2;
+    while n > 1 {
+        if candidate > n / candidate {
+            candidate = n;
+        }
+        while n.is_multiple_of(candidate) {
+            factors.push(candidate);
+            n /= candidate;
+        }
+        candidate += 1;
+    }
+    factors
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Pairs neighbours, carries an odd one: the tree of up to eight subtrees in one round.
+    fn paired(mut items: Vec<String>) -> String {
+        while items.len() > 1 {
+            items = items
+                .chunks(2)
+                .map(|pair| match pair {
+                    [a, b] => format!("({a}{b})"),
+                    _ => pair[0].clone(),
+                })
+                .collect();
+        }
+        items.remove(0)
+    }
+
+    /// The tree as brackets, whatever the rounds are.
+    fn brackets(servers: u32, radix: u32) -> String {
+        let tree = Tree::new(servers, radix).unwrap();
+        let mut texts: Vec<String> = (0..servers).map(|s| s.to_string()).collect();
+        for round in 0..tree.rounds() {
+            let mut next = vec![String::new(); servers as usize];
+            let mut server = 0;
+            while server < servers {
+                let merged = tree.subtree(round + 1, server);
+                let parts = tree.parts(round, merged);
+                let parts = parts.map(|p| texts[p.first as usize].clone()).collect();
+                next[server as usize] = paired(parts);
+                server += merged.count;
+            }
+            texts = next;
+        }
+        texts.remove(0)
+    }
+
+    #[test]
+    fn the_tree_is_the_documented_one_for_every_radix() {
+        for radix in 2..=8 {
+            assert_eq!(brackets(1, radix), "0");
+            assert_eq!(brackets(4, radix), "((01)(23))");
+            assert_eq!(brackets(5, radix), "(((01)(23))4)");
+            assert_eq!(brackets(6, radix), "(((01)(23))(45))");
+            assert_eq!(brackets(7, radix), "(((01)(23))((45)6))");
+            assert_eq!(brackets(8, radix), "(((01)(23))((45)(67)))");
+            assert_eq!(brackets(9, radix), "((((01)2)((34)5))((67)8))");
+            for servers in 10..100 {
+                assert_eq!(
+                    brackets(servers, radix),
+                    brackets(servers, 2),
+                    "{servers}, {radix}"
+                );
+            }
+        }
+        assert_eq!(brackets(12, 4), "((((01)(23))((45)(67)))((89)(1011)))");
+    }
+
+    #[test]
+    fn rounds_take_stages_while_they_fit() {
+        let radices = |servers, radix| -> Vec<usize> {
+            let tree = Tree::new(servers, radix).unwrap();
+            (0..tree.rounds())
+                .map(|round| tree.parts(round, tree.subtree(round + 1, 0)).count())
+                .collect()
+        };
+        assert_eq!(radices(16, 2), [2, 2, 2, 2]);
+        assert_eq!(radices(16, 4), [4, 4]);
+        assert_eq!(radices(16, 8), [8, 2]);
+        assert_eq!(radices(12, 8), [4, 3]);
+        assert_eq!(radices(12, 2), [2, 2, 2, 2]);
+        assert_eq!(radices(18, 6), [6, 3]);
+        assert_eq!(radices(97, 8), [8, 8, 2]);
+    }
+
+    #[test]
+    fn slots_are_a_permutation_and_equal_subtrees_nest() {
+        for servers in [1, 2, 5, 8, 12, 27, 97, 100] {
+            for radix in [2, 4, 8] {
+                let tree = Tree::new(servers, radix).unwrap();
+                for rounds in 0..=tree.rounds() {
+                    let mut server = 0;
+                    while server < servers {
+                        let subtree = tree.subtree(rounds, server);
+                        let mut slots: Vec<u32> =
+                            subtree.servers().map(|s| tree.slot(rounds, s)).collect();
+                        slots.sort_unstable();
+                        assert!(slots.into_iter().eq(0..subtree.count));
+                        server += subtree.count;
+                    }
+                }
+            }
+        }
+        let tree = Tree::new(16, 4).unwrap();
+        for server in 0..16 {
+            assert_eq!(tree.slot(2, server) / 4, tree.slot(1, server));
+        }
+    }
+
+    #[test]
+    fn factors_are_prime_and_ascending() {
+        assert_eq!(prime_factors(1), [0_u32; 0]);
+        assert_eq!(prime_factors(12), [2, 2, 3]);
+        assert_eq!(prime_factors(97), [97]);
+        assert_eq!(prime_factors(49), [7, 7]);
+        assert_eq!(prime_factors(1 << 20), [2; 20]);
+    }
+
+    #[test]
+    fn a_radix_out_of_range_is_refused() {
+        for radix in [0, 1, 9] {
+            assert!(
+                Tree::new(4, radix)
+                    .unwrap_err()
+                    .to_string()
+                    .contains("radix")
+            );
+        }
+    }
+}
