@@ -1,4 +1,5 @@
-// The Ascend C interface of the kernels: the vendor's header on the device, its CPU twin under ADASUM_TWIN.
+// The Ascend C interface of the kernels: the vendor's header on the device, a CPU twin under ADASUM_TWIN (the fast one;
+// with ADASUM_TWIN_STRICT the one for tests, which refuses what the hardware would).
 //
 // The kernels may use only what the twin declares, so that whatever compiles here compiles there.
 #ifndef ADASUM_ASCENDC_H
@@ -6,7 +7,9 @@
 
 #include <cstdint>
 
-#ifdef ADASUM_TWIN
+#if defined(ADASUM_TWIN_STRICT)
+#include "strict/kernel_operator.h"
+#elif defined(ADASUM_TWIN)
 #include "twin/kernel_operator.h"
 #else
 #include "kernel_operator.h"

@@ -163,7 +163,11 @@ impl Kernels {
         Kernels::load_file(device, &path).context(|| format!("kernel binary {}", path.display()))
     }
 
-    fn load_file(device: &Device, path: &Path) -> Result<Self> {
+    /// Loads the kernel binary at an absolute path.
+    ///
+    /// # Errors
+    /// What loading the binary or finding a kernel in it says.
+    pub fn load_file(device: &Device, path: &Path) -> Result<Self> {
         let module = Module::load(device, path)?;
         Ok(Kernels {
             gram: module.function("gram")?,

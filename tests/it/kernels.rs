@@ -2,8 +2,10 @@
 
 mod elements;
 mod machine;
+mod mutants;
 mod radix;
 mod reference;
+mod strict;
 
 use adasum::ErrorKind;
 use adasum::ascend::{DataType, Span};

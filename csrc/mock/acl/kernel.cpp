@@ -15,6 +15,16 @@
 
 namespace mock {
 
+// Tells a kernel binary that wants to know how many bytes from an address on are in one allocation.
+int find_bytes(uint64_t address, uint64_t *left) {
+    Region region{};
+    if (!find_memory(reinterpret_cast<const void *>(address), &region)) {
+        return 0;
+    }
+    *left = region.bytes;
+    return 1;
+}
+
 class Binary {
 public:
     explicit Binary(const char *path) : path_(path), library_(dlopen(path, RTLD_NOW | RTLD_LOCAL)) {
@@ -26,6 +36,11 @@ public:
             dlclose(library_);
             fail(ACL_ERROR_INVALID_FILE, "%s is a shared object, but no kernel binary for the mock: it does not export "
                                          "ascend_mock_set_block", path);
+        }
+        using Finder = int (*)(uint64_t, uint64_t *);
+        const auto set_finder = reinterpret_cast<void (*)(Finder)>(dlsym(library_, "ascend_mock_set_finder"));
+        if (set_finder != nullptr) {
+            set_finder(find_bytes);
         }
     }
     ~Binary() { dlclose(library_); }

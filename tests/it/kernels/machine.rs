@@ -1,9 +1,11 @@
 //! A mock device with the kernels, and what the tests do with it.
 
+use adasum::Result;
 use adasum::ascend::{Buffer, DataType, Device, Pod, Span, Stream};
 use adasum::kernel::layout::{COEFFICIENT_WORDS, Segment, record_words};
 use adasum::kernel::{Coefficients, Fold, Gram, Kernels, Vectors, WeightedSum};
 
+use super::strict;
 use crate::support::mock_environment;
 
 /// Apart from the devices of the ranks in other tests.
@@ -13,11 +15,24 @@ pub(super) const WORDS: usize = record_words(2);
 /// What no kernel writes: fills buffers so that a write outside of its place shows.
 pub(super) const UNTOUCHED: f32 = -7.0;
 
-/// A device with kernels and a stream.
+/// Products up to which a launch also runs on the strict twin.
+const STRICT_WORK: u64 = 1 << 20;
+
+/// How many products `each` an element makes.
+fn products(segments: &[Segment], each: usize) -> u64 {
+    segments
+        .iter()
+        .map(|segment| segment.len)
+        .sum::<u64>()
+        .saturating_mul(each as u64)
+}
+
+/// A device with kernels and a stream. What it runs, it runs on both twins.
 pub(super) struct Machine {
     pub(super) device: Device,
     pub(super) stream: Stream,
     pub(super) kernels: Kernels,
+    strict: Kernels,
 }
 
 /// Everything that a reduction of two vectors leaves behind.
@@ -37,15 +52,41 @@ impl Machine {
     pub(super) fn with_blocks(blocks: Option<u32>) -> Self {
         mock_environment();
         let device = Device::open(DEVICE).unwrap();
-        let kernels = Kernels::load(&device).unwrap();
+        let limited = |kernels: Kernels| match blocks {
+            Some(blocks) => kernels.with_blocks(blocks),
+            None => kernels,
+        };
         Machine {
             stream: Stream::new(&device).unwrap(),
-            kernels: match blocks {
-                Some(blocks) => kernels.with_blocks(blocks),
-                None => kernels,
-            },
+            kernels: limited(Kernels::load(&device).unwrap()),
+            strict: limited(Kernels::load_file(&device, strict::binary()).unwrap()),
             device,
         }
+    }
+
+    /// Launches on the strict twin, then on the fast one, which must leave the same bytes in `out`.
+    ///
+    /// `work` is about the number of products; where there are many only the fast twin runs, unless
+    /// `ADASUM_STRICT_ALL` is set.
+    fn on_both(&self, work: u64, out: &Span, launch: impl Fn(&Kernels) -> Result<()>) {
+        if work > STRICT_WORK && std::env::var_os("ADASUM_STRICT_ALL").is_none() {
+            launch(&self.kernels).unwrap();
+            self.stream.synchronize().unwrap();
+            return;
+        }
+        let bytes = || {
+            self.stream.synchronize().unwrap();
+            let mut bytes = vec![0_u8; out.len()];
+            out.read(&mut bytes).unwrap();
+            bytes
+        };
+        let before = bytes();
+        launch(&self.strict).unwrap();
+        let expected = bytes();
+        // What is computed in place starts from the same again.
+        out.write(&before).unwrap();
+        launch(&self.kernels).unwrap();
+        assert!(bytes() == expected, "the twins differ");
     }
 
     /// `values` on the device, `shift` bytes off the start of an allocation.
@@ -126,9 +167,9 @@ impl Machine {
             radix: vectors.len(),
             segment_count: segments.len() as u64,
         };
-        self.kernels.gram(&self.stream, &gram).unwrap();
-        self.kernels.fold(&self.stream, &fold).unwrap();
-        self.stream.synchronize().unwrap();
+        let work = products(segments, vectors.len() * (vectors.len() + 1) / 2);
+        self.on_both(work, &partials, |kernels| kernels.gram(&self.stream, &gram));
+        self.on_both(0, &records, |kernels| kernels.fold(&self.stream, &fold));
         (partials, records)
     }
 
@@ -153,8 +194,9 @@ impl Machine {
             radix,
             tensor_count: lists.len() as u64,
         };
-        self.kernels.coefficients(&self.stream, &launch).unwrap();
-        self.stream.synchronize().unwrap();
+        self.on_both(0, &out, |kernels| {
+            kernels.coefficients(&self.stream, &launch)
+        });
         out
     }
 
@@ -185,8 +227,9 @@ impl Machine {
             segment_count: segments.len() as u64,
             unit_count: segments.iter().map(Segment::units).sum(),
         };
-        self.kernels.weighted_sum(&self.stream, &launch).unwrap();
-        self.stream.synchronize().unwrap();
+        self.on_both(products(segments, vectors.len()), out, |kernels| {
+            kernels.weighted_sum(&self.stream, &launch)
+        });
     }
 
     /// `values`, rounded to `dtype`, `shift` elements off the start of an allocation.

@@ -1,0 +1,27 @@
+// What the strict twin's binary exports besides the kernels.
+#ifndef ADASUM_STRICT_INTERFACE_H
+#define ADASUM_STRICT_INTERFACE_H
+
+#include <cstdint>
+
+#define ADASUM_STRICT_EXPORT extern "C" __attribute__((visibility("default")))
+
+// How many bytes from an address on are in one allocation of device memory; 0 if it lies in none.
+using ascend_mock_finder = int (*)(uint64_t address, uint64_t *left);
+
+// Which bytes of device memory adasum_strict_bytes counts: copied in, copied out, loaded by the scalar unit.
+enum { ADASUM_STRICT_READ, ADASUM_STRICT_WRITTEN, ADASUM_STRICT_SCALAR };
+
+// As in every kernel binary of the mock.
+ADASUM_STRICT_EXPORT void ascend_mock_set_block(uint64_t index, uint64_t count);
+ADASUM_STRICT_EXPORT void ascend_mock_set_finder(ascend_mock_finder find);
+
+// An order of execution: 0 as early as can be, 1 to 6 as late as can be, from 7 on random with that seed; -1, the
+// first setting: another one for each block.
+ADASUM_STRICT_EXPORT void adasum_strict_schedule(int64_t schedule);
+// 0: does not look for races, so that a missing synchronisation shows only in the data.
+ADASUM_STRICT_EXPORT void adasum_strict_races(uint64_t on);
+// Since the start of the process.
+ADASUM_STRICT_EXPORT uint64_t adasum_strict_bytes(uint64_t what);
+
+#endif

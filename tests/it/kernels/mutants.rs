@@ -1,0 +1,427 @@
+//! Kernels with a mistake in them: the strict twin must refuse each for the right reason.
+//!
+//! A mutant is the kernels' source with a few texts replaced. It is compiled against the strict twin and runs the
+//! driver's problem in every order of execution; a mistake in synchronisation must also show in the data alone.
+//! A lost `__gm__` is found by a compiler that knows address spaces (clang), where there is one.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::OnceLock;
+
+use super::strict::{compile, driver, driver_objects, folder, kernel_sources, run, sources};
+
+/// In a file of the kernels, the text to replace (which must be there once) and what takes its place.
+type Patch = (&'static str, &'static str, &'static str);
+
+struct Mutant {
+    name: &'static str,
+    kernel: &'static str,
+    /// The duty that must kill it.
+    duty: &'static str,
+    patches: &'static [Patch],
+}
+
+/// How the twin found out.
+#[derive(Debug, PartialEq)]
+enum Fate {
+    Killed(String),
+    WrongData,
+    Survived,
+}
+
+/// The kernels that the driver runs.
+const DRIVEN: [&str; 4] = ["coefficients", "fold", "gram", "weighted_sum"];
+
+/// What the unchanged kernel prints.
+fn expected(kernel: &str) -> &'static str {
+    static OUTPUTS: OnceLock<Vec<String>> = OnceLock::new();
+    let outputs = OUTPUTS.get_or_init(|| {
+        DRIVEN
+            .iter()
+            .map(|kernel| run(driver(), &[kernel]).unwrap_or_else(|error| panic!("{error}")))
+            .collect()
+    });
+    &outputs[DRIVEN.iter().position(|name| *name == kernel).unwrap()]
+}
+
+/// The number and the word of the first duty that a text names: `duty 5 (pipes)`.
+fn duty_in(text: &str) -> Option<String> {
+    let at = text.find("duty ")?;
+    let end = text[at..].find(')')?;
+    Some(text[at..=at + end].to_owned())
+}
+
+impl Mutant {
+    /// The sources with the mistake, in a folder of their own.
+    fn write(&self) -> PathBuf {
+        let to = folder().join("mutants").join(self.name);
+        fs::create_dir_all(&to).unwrap();
+        let mut files = sources(&kernel_sources());
+        for (file, old, new) in self.patches {
+            let (_, text) = files
+                .iter_mut()
+                .find(|(name, _)| name == file)
+                .unwrap_or_else(|| panic!("{}: there is no {file}", self.name));
+            let count = text.matches(old).count();
+            assert_eq!(count, 1, "{}: {file} has {count} times: {old}", self.name);
+            *text = text.replace(old, new);
+        }
+        for (name, text) in files {
+            fs::write(to.join(name), text).unwrap();
+        }
+        to
+    }
+
+    /// The program; or what the compiler says.
+    fn build(&self) -> Result<PathBuf, String> {
+        let sources = self.write();
+        let program = sources.join("program");
+        let [engine, driver] = driver_objects();
+        let kernel = sources.join(format!("{}.cpp", self.kernel));
+        let output = compile(
+            &sources,
+            &[kernel.as_path(), engine, driver, Path::new("-o"), &program],
+        );
+        if output.status.success() {
+            Ok(program)
+        } else {
+            Err(String::from_utf8_lossy(&output.stderr).into_owned())
+        }
+    }
+
+    fn fate(&self, outcome: Result<String, String>) -> Fate {
+        match outcome {
+            Ok(output) if output == expected(self.kernel) => Fate::Survived,
+            Ok(_) => Fate::WrongData,
+            Err(text) => match duty_in(&text) {
+                Some(duty) => Fate::Killed(duty),
+                None if text.contains("other data") => Fate::WrongData,
+                None => panic!("{}: {text}", self.name),
+            },
+        }
+    }
+
+    fn test(&self) {
+        let (fate, program) = match self.build() {
+            Ok(program) => (self.fate(run(&program, &[self.kernel])), Some(program)),
+            Err(log) => {
+                let duty = duty_in(&log).unwrap_or_else(|| panic!("{}: {log}", self.name));
+                (Fate::Killed(duty), None)
+            }
+        };
+        match &fate {
+            Fate::Killed(duty) => println!("mutant {} killed by {duty}", self.name),
+            Fate::WrongData => println!("mutant {} killed by wrong data", self.name),
+            Fate::Survived => println!("mutant {} survived", self.name),
+        }
+        assert_eq!(fate, Fate::Killed(self.duty.to_owned()), "{}", self.name);
+        // The orders of execution must be odd enough to show what the clocks of the twin find.
+        if self.duty == PIPES {
+            let data = self.fate(run(&program.unwrap(), &["--no-races", self.kernel]));
+            assert_ne!(data, Fate::Survived, "{}: in the data", self.name);
+        }
+    }
+}
+
+/// A clang++, if there is one.
+fn clang() -> Option<String> {
+    let named = std::env::var("CLANGXX").ok();
+    let versions = (14..=22).rev().map(|version| format!("clang++-{version}"));
+    named
+        .into_iter()
+        .chain(["clang++".to_owned()])
+        .chain(versions)
+        .find(|name| Command::new(name).arg("--version").output().is_ok())
+}
+
+/// Compiles a kernel with device memory as an address space of its own; errors are `duty 12`.
+fn check_address_spaces(clang: &str, sources: &Path, kernel: &str) -> Result<(), String> {
+    let output = Command::new(clang)
+        .args([
+            "-std=c++17",
+            "-fsyntax-only",
+            "-DADASUM_TWIN",
+            "-DADASUM_TWIN_STRICT",
+        ])
+        .arg("-D__gm__=__attribute__((address_space(1)))")
+        .arg("-I")
+        .arg(sources)
+        .arg("-I")
+        .arg(kernel_sources())
+        .arg(sources.join(format!("{kernel}.cpp")))
+        .output()
+        .unwrap();
+    let log = String::from_utf8_lossy(&output.stderr).into_owned();
+    if output.status.success() {
+        Ok(())
+    } else {
+        Err(log)
+    }
+}
+
+/// A mutant of `kernel` without a `__gm__`; the unchanged kernel must compile.
+fn test_lost_gm(name: &'static str, kernel: &'static str, patches: &'static [Patch]) {
+    let Some(clang) = clang() else {
+        println!("mutant {name} SKIPPED: no clang++ here");
+        return;
+    };
+    check_address_spaces(&clang, &kernel_sources(), kernel).unwrap_or_else(|log| panic!("{log}"));
+    let mutant = Mutant {
+        name,
+        kernel,
+        duty: "duty 12 (address space)",
+        patches,
+    };
+    match check_address_spaces(&clang, &mutant.write(), kernel) {
+        Err(log) if log.contains("cast") || log.contains("address space") => {
+            println!("mutant {name} killed by {}", mutant.duty);
+        }
+        Err(log) => panic!("{name}: {log}"),
+        Ok(()) => panic!("mutant {name} survived"),
+    }
+}
+
+#[test]
+fn mutant_lost_gm_of_the_vectors() {
+    test_lost_gm(
+        "lost_gm_of_the_vectors",
+        "gram",
+        &[(
+            "device.h",
+            "reinterpret_cast<__gm__ T *>(table.GetValue(i))",
+            "reinterpret_cast<T *>(table.GetValue(i))",
+        )],
+    );
+}
+
+#[test]
+fn mutant_lost_gm_of_the_records() {
+    test_lost_gm(
+        "lost_gm_of_the_records",
+        "fold",
+        &[(
+            "fold.cpp",
+            "reinterpret_cast<__gm__ float *>(records)",
+            "reinterpret_cast<float *>(records)",
+        )],
+    );
+}
+
+const CAPACITY: &str = "duty 1 (capacity)";
+const ALIGNMENT: &str = "duty 2 (alignment)";
+const BOUNDS: &str = "duty 3 (bounds)";
+const QUEUES: &str = "duty 4 (queues)";
+const PIPES: &str = "duty 5 (pipes)";
+const BARRIERS: &str = "duty 6 (barriers)";
+const UNINITIALISED: &str = "duty 7 (uninitialised)";
+const LIMITS: &str = "duty 8 (limits)";
+const TYPES: &str = "duty 9 (types)";
+const BLOCKS: &str = "duty 10 (blocks)";
+const FLAGS: &str = "duty 11 (flags)";
+
+macro_rules! mutants {
+    ($($name:ident: $kernel:literal, $duty:ident, [$($patch:expr),+ $(,)?];)+) => {
+        $(
+            #[test]
+            fn $name() {
+                let mutant = Mutant {
+                    name: stringify!($name).trim_start_matches("mutant_"),
+                    kernel: $kernel,
+                    duty: $duty,
+                    patches: &[$($patch),+],
+                };
+                mutant.test();
+            }
+        )+
+    };
+}
+
+mutants! {
+    // 1: the unified buffer.
+    mutant_gram_buffers_too_large: "gram", CAPACITY, [(
+        "gram.cpp", "tiles_, 2, radix", "tiles_, 6, radix",
+    )];
+    mutant_fold_many_buffers: "fold", CAPACITY, [(
+        "fold.cpp",
+        "    window_ = window_buffer_",
+        "    for (auto &more : more_) {\n      pipe.InitBuffer(more, 32);\n    }\n    window_ = window_buffer_",
+    ), (
+        "fold.cpp",
+        "  Segments segments_;",
+        "  TBuf<TPosition::VECCALC> more_[64];\n  Segments segments_;",
+    )];
+    // 2: blocks of 32 bytes.
+    mutant_gram_tiles_off_blocks: "gram", ALIGNMENT, [("device.h", "tile_of<T>(radix) + 256", "tile_of<T>(radix) + 240")];
+    mutant_sum_copy_of_odd_bytes: "weighted_sum", ALIGNMENT, [(
+        "weighted_sum.cpp", "copy_out(out_[offset], result, count)", "DataCopy(out_[offset], result, count)",
+    )];
+    mutant_sum_parts_off_blocks: "weighted_sum", ALIGNMENT, [("weighted_sum.cpp", "PART = 512", "PART = 500")];
+    // 3: tensors and device memory.
+    mutant_gram_tile_beyond_its_buffer: "gram", BOUNDS, [(
+        "gram.cpp", "tiles_, 2, radix * stride_", "tiles_, 2, radix * tile_",
+    )];
+    mutant_gram_reads_one_too_many: "gram", BOUNDS, [(
+        "gram.cpp", "vectors_[i][offset], count)", "vectors_[i][offset], count + 1)",
+    )];
+    mutant_fold_reads_past_the_units: "fold", BOUNDS, [(
+        "fold.cpp", "smaller(window_records_, unit_end_ - unit)", "window_records_",
+    )];
+    mutant_coefficients_past_the_table: "coefficients", BOUNDS, [(
+        "device.h", "smaller(ENTRIES, limit - entry)", "ENTRIES",
+    )];
+    // 4: queues.
+    mutant_gram_without_enque: "gram", QUEUES, [("gram.cpp", "    tiles_.EnQue(tiles);\n", "")];
+    mutant_sum_without_deque: "weighted_sum", QUEUES, [(
+        "weighted_sum.cpp", "    tiles = tiles_.template DeQue<T>();\n", "",
+    )];
+    mutant_gram_never_frees: "gram", QUEUES, [("gram.cpp", "      tiles_.FreeTensor(tiles);\n", "")];
+    mutant_sum_frees_twice: "weighted_sum", QUEUES, [(
+        "weighted_sum.cpp",
+        "    tiles_.FreeTensor(tiles);\n",
+        "    tiles_.FreeTensor(tiles);\n    tiles_.FreeTensor(tiles);\n",
+    )];
+    mutant_sum_frees_before_use: "weighted_sum", QUEUES, [(
+        "weighted_sum.cpp", "    copy_out(out_[offset], result, count);\n    sums_.FreeTensor(result);\n",
+        "    sums_.FreeTensor(result);\n    copy_out(out_[offset], result, count);\n",
+    )];
+    mutant_sum_copies_out_of_vecin: "weighted_sum", QUEUES, [(
+        "weighted_sum.cpp", "TQue<TPosition::VECOUT, 1> sums_", "TQue<TPosition::VECIN, 1> sums_",
+    )];
+    mutant_gram_enque_beyond_depth: "gram", QUEUES, [(
+        "gram.cpp",
+        "      load_tiles(unit.offset + done, count);\n",
+        "      load_tiles(unit.offset + done, count);\n      load_tiles(unit.offset + done, count);\n",
+    )];
+    // 5: order between pipes.
+    mutant_sum_without_its_queue: "weighted_sum", PIPES, [(
+        "weighted_sum.cpp", "    tiles_.EnQue(tiles);\n    tiles = tiles_.template DeQue<T>();\n", "",
+    )];
+    mutant_gram_checks_before_the_sums: "gram", PIPES, [(
+        "gram.cpp", "    }\n    wait_for<HardEvent::V_S>();\n    for", "    }\n    for",
+    )];
+    mutant_gram_copies_before_the_checks: "gram", PIPES, [(
+        "gram.cpp", "    wait_for<HardEvent::S_MTE3>();\n", "",
+    )];
+    mutant_fold_reads_before_the_copy: "fold", PIPES, [(
+        "fold.cpp", "    wait_for<HardEvent::MTE2_S>();\n", "",
+    )];
+    mutant_fold_writes_before_the_copy: "fold", PIPES, [(
+        "fold.cpp", "      wait_for<HardEvent::MTE3_S>();\n", "",
+    )];
+    mutant_coefficients_copied_before_written: "coefficients", PIPES, [(
+        "coefficients.cpp", "      wait_for<HardEvent::S_MTE3>();\n", "",
+    )];
+    mutant_sum_weights_before_their_copy: "weighted_sum", PIPES, [(
+        "weighted_sum.cpp", "    wait_for<HardEvent::MTE2_S>();\n", "",
+    )];
+    mutant_table_read_before_its_copy: "coefficients", PIPES, [(
+        "device.h", "    wait_for<AscendC::HardEvent::MTE2_S>();\n", "",
+    )];
+    mutant_gram_joins_lanes_too_early: "gram", PIPES, [(
+        "gram_lanes.h", "    wait_for<AscendC::HardEvent::V_S>();\n", "",
+    )];
+    // 6: order within the vector unit.
+    mutant_gram_products_without_barrier: "gram", BARRIERS, [(
+        "gram_lanes.h",
+        "    AscendC::PipeBarrier<PIPE_V>();\n    fresh_ = false;\n",
+        "    fresh_ = false;\n",
+    )];
+    mutant_gram_tree_without_barrier: "gram", BARRIERS, [(
+        "gram_lanes.h",
+        "      AscendC::PipeBarrier<PIPE_V>();\n    }\n    AscendC::WholeReduceSum",
+        "    }\n    AscendC::WholeReduceSum",
+    )];
+    mutant_gram_overwrites_what_is_read: "gram", BARRIERS, [(
+        "gram_lanes.h", "Sub(rest_, sum, work_, count)", "Sub(work_, sum, work_, count)",
+    )];
+    mutant_gram_uses_casts_too_early: "gram", BARRIERS, [(
+        "gram.cpp",
+        "    if (sizeof(T) != sizeof(float)) {\n      PipeBarrier<PIPE_V>();\n    }\n    if (exponents_",
+        "    if (exponents_",
+    )];
+    mutant_sum_without_barrier: "weighted_sum", BARRIERS, [(
+        "weighted_sum.cpp",
+        "      Add(sum, sum, product_, count);\n      PipeBarrier<PIPE_V>();\n",
+        "      Add(sum, sum, product_, count);\n",
+    )];
+    // 7: what nothing has written.
+    mutant_gram_forgets_the_tail: "gram", UNINITIALISED, [(
+        "gram.cpp", "smaller(step, count - from)", "step",
+    )];
+    mutant_gram_lanes_not_cleared: "gram", UNINITIALISED, [(
+        "gram_lanes.h",
+        "    if (!fresh_) {\n      for (uint32_t entry",
+        "    if (!fresh_ && len == 0) {\n      for (uint32_t entry",
+    )];
+    mutant_gram_record_not_cleared: "gram", UNINITIALISED, [(
+        "gram.cpp", "    Duplicate(stage, 0.0f, static_cast<int32_t>(count * words_));\n", "",
+    )];
+    // 8: operands and limits.
+    mutant_gram_sums_repeats_in_place: "gram", LIMITS, [(
+        "gram_lanes.h",
+        "AscendC::MulAddDst(sums_[entry * WIDTH], x[i], x[j], count);",
+        "AscendC::BinaryRepeatParams all{1, 1, 1, 0, 8, 8};\n          \
+         AscendC::MulAddDst(sums_[entry * WIDTH], x[i], x[j], static_cast<uint64_t>(8), static_cast<uint8_t>(8), all);",
+    )];
+    mutant_gram_tree_overlaps: "gram", LIMITS, [(
+        "gram_lanes.h",
+        "sums[half], static_cast<int32_t>(half)",
+        "sums[half / 2], static_cast<int32_t>(half)",
+    )];
+    mutant_gram_too_many_repeats: "gram", LIMITS, [(
+        "gram_lanes.h",
+        "static_cast<int32_t>(entries_), 2, 1",
+        "static_cast<int32_t>(entries_ + 256), 2, 1",
+    )];
+    mutant_gram_mask_too_wide: "gram", LIMITS, [(
+        "gram_lanes.h",
+        "WholeReduceSum(record, sums_, static_cast<int32_t>(REPEAT)",
+        "WholeReduceSum(record, sums_, static_cast<int32_t>(2 * REPEAT)",
+    )];
+    mutant_fold_copy_too_long: "fold", LIMITS, [(
+        "device.h",
+        "AscendC::DataCopyExtParams shape{1, static_cast<uint32_t>(count * sizeof(T)), 0, 0, 0};\n  AscendC::DataCopyPad(dst, src, shape);",
+        "AscendC::DataCopyExtParams shape{1, static_cast<uint32_t>(count * sizeof(T)) + 2097152, 0, 0, 0};\n  AscendC::DataCopyPad(dst, src, shape);",
+    )];
+    // 9: types.
+    mutant_sum_adds_bf16: "weighted_sum", TYPES, [(
+        "weighted_sum.cpp",
+        "      Add(sum, sum, product_, count);\n",
+        "      auto low = sum.ReinterpretCast<bfloat16_t>();\n      Add(low, low, low, count);\n",
+    )];
+    mutant_sum_casts_without_rounding: "weighted_sum", TYPES, [(
+        "weighted_sum.cpp",
+        "      Add(sum, sum, product_, count);\n",
+        "      Cast(product_.ReinterpretCast<bfloat16_t>(), sum, RoundMode::CAST_NONE, static_cast<uint32_t>(count));\n",
+    )];
+    mutant_sum_scales_by_a_double: "weighted_sum", TYPES, [(
+        "weighted_sum.cpp",
+        "      Add(sum, sum, product_, count);\n",
+        "      auto wide = sum.ReinterpretCast<double>();\n      Muls(wide, wide, 1.0, count);\n",
+    )];
+    // 10: blocks.
+    mutant_blocks_share_a_unit: "weighted_sum", BLOCKS, [(
+        "device.h", "block * part + smaller(block, rest)", "block * part",
+    )];
+    // 11: flags.
+    mutant_flag_set_twice: "fold", FLAGS, [(
+        "device.h",
+        "  AscendC::SetFlag<event>(id);\n",
+        "  AscendC::SetFlag<event>(id);\n  AscendC::SetFlag<event>(id);\n",
+    )];
+    mutant_flag_never_waited_for: "coefficients", FLAGS, [(
+        "coefficients.cpp",
+        "    window_ = window_buffer_",
+        "    SetFlag<HardEvent::S_V>(0);\n    window_ = window_buffer_",
+    )];
+    mutant_flag_never_set: "coefficients", FLAGS, [("device.h", "  AscendC::SetFlag<event>(id);\n", "")];
+    mutant_flag_id_out_of_range: "gram", FLAGS, [(
+        "device.h", "GetTPipePtr()->FetchEventID(event))", "GetTPipePtr()->FetchEventID(event)) + 8",
+    )];
+    mutant_poll_without_end: "weighted_sum", FLAGS, [(
+        "weighted_sum.cpp",
+        "    tensor_ = tensor;\n",
+        "    tensor_ = tensor;\n    while (coefficients_.GetValue(0) != 3.0f) {\n    }\n",
+    )];
+}
