@@ -128,10 +128,8 @@ fn library(folder: &str, includes: &[&str], flags: &[&str]) -> Objects {
         .flag("-pthread")
         .files(&sources)
         .includes(includes);
-    if env("OPT_LEVEL") == "0" {
-        // The mock moves and reduces all data: unoptimised it would hold up every test.
-        build.opt_level(2);
-    }
+    // In every profile: the mock moves and reduces all data, and unoptimised it would hold up every test.
+    build.opt_level(2);
     for flag in flags {
         build.flag(flag);
     }
