@@ -9,6 +9,7 @@ mod failure;
 mod guard;
 mod launch;
 mod logger;
+mod verdict;
 
 use std::process::ExitCode;
 
