@@ -304,7 +304,7 @@ impl World {
         let Err(error) = result else {
             return Ok(());
         };
-        let error = inner.cause().unwrap_or(error);
+        let error = inner.cause(&error).unwrap_or(error);
         inner
             .watch
             .poison(&error, error.kind() == ErrorKind::Timeout);
@@ -441,14 +441,20 @@ impl Inner {
     }
 
     /// A failure of the world's own streams: where the caller's stream was stopped for it, this says why.
-    fn cause(&self) -> Option<Error> {
+    fn cause(&self, error: &Error) -> Option<Error> {
+        // A failed stream drops what it holds, which takes a moment; a stall has lasted long enough.
+        let patience = match error.kind() {
+            ErrorKind::Timeout => Duration::ZERO,
+            _ => Duration::from_millis(500),
+        };
         let streams = [
             ("kernels", &self.kernel_stream),
             ("exchange of scalars", &self.scalar_stream),
         ];
         streams.into_iter().find_map(|(name, stream)| {
-            let failed = stream.query().err()?;
-            Some(failed.context(format!("rank {}: {name}", self.rank)))
+            let failed = stream.synchronize_timeout(patience).err()?;
+            let failed = failed.context(format!("rank {}: {name}", self.rank));
+            (failed.kind() != ErrorKind::Timeout).then_some(failed)
         })
     }
 
