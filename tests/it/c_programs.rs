@@ -22,8 +22,11 @@ fn compile(name: &str, output: &str, flags: &[&str]) -> PathBuf {
     } else {
         ("CXX", "c++", "-std=c++17")
     };
-    let compiler = std::env::var_os(variable).unwrap_or_else(|| standard.into());
-    let status = Command::new(&compiler)
+    let compiler = std::env::var(variable).unwrap_or_else(|_| standard.to_owned());
+    // The variable may hold a wrapper before the compiler.
+    let mut words = compiler.split_whitespace();
+    let status = Command::new(words.next().expect("a compiler"))
+        .args(words)
         .args([language, "-O1", "-Wall", "-Wextra", "-pthread", "-I"])
         .arg(headers)
         .arg(source(name))
@@ -31,7 +34,7 @@ fn compile(name: &str, output: &str, flags: &[&str]) -> PathBuf {
         .arg(&output)
         .args(flags)
         .status()
-        .unwrap_or_else(|error| panic!("{}: {error}", compiler.display()));
+        .unwrap_or_else(|error| panic!("{compiler}: {error}"));
     assert!(status.success(), "{name} does not compile");
     output
 }
