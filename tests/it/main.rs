@@ -25,6 +25,7 @@ mod oracle;
 mod plan;
 mod processes;
 mod rank_table;
+mod rank_table_forms;
 mod reduction;
 mod support;
 #[cfg(feature = "bindgen")]
