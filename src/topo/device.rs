@@ -32,6 +32,8 @@ pub(super) struct Devices<'a> {
     rules: Rules,
     servers: HashMap<String, String>,
     ips: HashMap<IpAddr, String>,
+    /// The first of these, whose family the others must have.
+    first_ip: Option<(IpAddr, String)>,
     ranks: HashMap<u32, Field<'a>>,
     /// Every device has a rank of its own, so that what is said of all ranks is no mere consequence.
     ranks_known: bool,
@@ -43,6 +45,7 @@ impl<'a> Devices<'a> {
             rules,
             servers: HashMap::new(),
             ips: HashMap::new(),
+            first_ip: None,
             ranks: HashMap::new(),
             ranks_known: true,
         }
@@ -151,10 +154,10 @@ impl<'a> Devices<'a> {
         };
         let ips = found.addresses()?;
         for ip in &ips {
-            let other = |known: &&IpAddr| known.is_ipv4() != ip.is_ipv4();
-            // Noted addresses are of one family, so any one of them tells.
-            if let Some(known) = self.ips.keys().next().filter(other) {
-                let place = &self.ips[known];
+            let (known, place) = self
+                .first_ip
+                .get_or_insert_with(|| (*ip, device.path().to_owned()));
+            if known.is_ipv4() != ip.is_ipv4() {
                 found.wrong(format!("{ip} and {known} of {place} mix IPv4 and IPv6"));
                 return None;
             }

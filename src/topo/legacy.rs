@@ -31,7 +31,7 @@ pub(super) fn read(root: &Field<'_>, product: Product) -> Option<Contents> {
     let mut sections = Vec::new();
     for (index, group) in groups.iter().enumerate() {
         let ranks = read_group(group, &mut open, &mut devices);
-        let name = group.find("group_name").and_then(|name| name.text());
+        let name = group.peek_text("group_name");
         sections.push(Section {
             name: name.map_or_else(|| index.to_string(), str::to_owned),
             ranks,

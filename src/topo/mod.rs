@@ -9,6 +9,8 @@ mod fault;
 mod field;
 mod json;
 mod legacy;
+mod make;
+mod merge;
 mod product;
 mod servers;
 mod table;
@@ -18,6 +20,8 @@ use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
 pub use fault::{Fault, FaultKind, Report};
+pub use make::{NewTable, Selection, make};
+pub use merge::merge;
 pub use product::Product;
 
 use crate::error::{Error, ErrorKind, Result};
@@ -229,6 +233,14 @@ impl RankTable {
         }
         parts.join(", ")
     }
+}
+
+/// The bytes of a table's file.
+///
+/// # Errors
+/// If the file cannot be read or is too large to be a table.
+pub fn read_file(path: &Path) -> Result<Vec<u8>> {
+    table::read(path)
 }
 
 /// The job as one of its ranks sees it.
