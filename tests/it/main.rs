@@ -25,7 +25,11 @@ mod oracle;
 mod plan;
 mod processes;
 mod rank_table;
+mod rank_table_forms;
 mod reduction;
 mod support;
+#[cfg(feature = "cli")]
+mod table;
+mod table_mutations;
 #[cfg(feature = "bindgen")]
 mod vendor;

@@ -57,6 +57,8 @@ pub(crate) fn mock_environment() {
             ("ADASUM_BACKEND", "mock"),
             ("ASCEND_MOCK_DEVICES", "1024"),
             ("ASCEND_MOCK_HBM_MB", "4096"),
+            // A rank table that is not completed is not waited for.
+            ("HCCL_MOCK_TABLE_TIMEOUT", "0"),
         ] {
             // SAFETY: the mock reads its variables when it is first used, which is after this call; Rust's
             // own readers are locked out by the standard library.
