@@ -17,6 +17,7 @@ mod c_programs;
 mod config;
 mod demo;
 mod golden;
+mod header;
 mod kernels;
 mod launch;
 mod layers;
