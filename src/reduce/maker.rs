@@ -240,9 +240,12 @@ impl<'a> Maker<'a> {
             tensors: tensors as u64,
             list,
         };
-        let empty = solve.list.stride == 0;
+        if solve.list.stride == 0 {
+            // No tensor has an element.
+            return Ok([Task::Nothing, Task::Nothing, Task::Nothing]);
+        }
         let sum = Combine {
-            solve: Some(solve).filter(|_| !empty),
+            solve: Some(solve),
             sums: vec![Sum {
                 vectors,
                 weights: coefficients,
@@ -250,10 +253,6 @@ impl<'a> Maker<'a> {
             }],
             segments,
         };
-        if empty {
-            // No tensor has an element.
-            return Ok([Task::Nothing, Task::Nothing, Task::Nothing]);
-        }
         let products = match products.segments.count {
             0 => Task::Nothing,
             _ => Task::Gram(products),
