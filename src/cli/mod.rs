@@ -10,6 +10,7 @@ mod guard;
 mod launch;
 mod logger;
 mod table;
+mod verdict;
 
 use std::process::ExitCode;
 
