@@ -78,6 +78,9 @@ impl Bucket {
 
     /// Flags of the last round, in which every rank sees every tensor. The streams must be drained.
     pub(super) fn nonfinite(&self) -> Result<Vec<bool>> {
+        if self.layout.elements() == 0 {
+            return Ok(vec![false; self.layout.tensors().len()]);
+        }
         let solves = self.stages.iter().rev().filter_map(|stage| {
             let Task::Combine(combine) = &stage.task else {
                 return None;

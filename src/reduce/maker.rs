@@ -8,7 +8,7 @@ use super::memory::{Base, Half, Place};
 use super::stage::{Combine, Copy, Gather, Products, Solve, Stage, Sum, Task};
 use super::tables::{FoldList, Segments, uniform_weights};
 use super::watch::Mark;
-use super::{Options, Reduction, World};
+use super::{Options, World};
 use crate::ascend::{self, Buffer, Device, Event};
 use crate::error::Result;
 use crate::kernel::layout::{COEFFICIENT_WORDS, MAX_RADIX, record_words};
@@ -76,8 +76,11 @@ impl<'a> Maker<'a> {
         let mut stages = Vec::new();
         self.push(&mut stages, "copy in", Task::CopyIn(copy.clone()))?;
         if let Some(mean) = &plan.mean {
-            let weights = vec![1; mean.operands as usize];
-            self.mean(&mut stages, "in-server mean", mean, &weights)?;
+            // AdaSum takes the mean in the server too.
+            let ranks = mean.operands;
+            let weight = self.options.reduction.weight(1, ranks);
+            let weights = vec![weight.unwrap_or(1.0 / ranks as f32); ranks as usize];
+            self.constant(&mut stages, "in the server", mean, &weights)?;
         }
         for (index, round) in plan.rounds.iter().enumerate() {
             self.round(&mut stages, index, round)?;
@@ -131,36 +134,30 @@ impl<'a> Maker<'a> {
         start..self.first_entry + self.entries.len()
     }
 
-    /// An exchange and the mean of vectors that are themselves means of so many.
-    fn mean(
+    /// An exchange and a sum with constant weights.
+    fn constant(
         &mut self,
         stages: &mut Vec<Stage>,
         name: &str,
         combine: &plan::Combine,
-        counts: &[u32],
+        weights: &[f32],
     ) -> Result<()> {
-        let total: u32 = counts.iter().sum();
-        // Numbers of ranks are exact in f32, so each weight is rounded once.
-        let weights: Vec<f32> = counts
-            .iter()
-            .map(|&count| count as f32 / total as f32)
-            .collect();
         let exchange = self.exchange(combine)?;
         self.push(stages, name, exchange)?;
         let combine = Combine {
             solve: None,
             segments: Arc::new(Segments::new(self.device(), self.layout, combine.slice)?),
-            sums: self.mean_sums(combine, &weights)?,
+            sums: self.constant_sums(combine, weights)?,
         };
         self.push(stages, &format!("{name}: sum"), Task::Combine(combine))
     }
 
-    /// The launches of a mean of any number of vectors, at most `MAX_RADIX` a launch.
+    /// The launches of a constant sum of any number of vectors, at most `MAX_RADIX` a launch.
     ///
     /// Partial sums go over the first vector, and only the last launch writes the own slice: the own
     /// vector is somewhere among the operands and must last until it is read. Each launch rounds to the
     /// element type once.
-    fn mean_sums(&mut self, combine: &plan::Combine, weights: &[f32]) -> Result<Vec<Sum>> {
+    fn constant_sums(&mut self, combine: &plan::Combine, weights: &[f32]) -> Result<Vec<Sum>> {
         let operands = self.operands(combine)?;
         let own = self.part(combine.slice)?;
         let mut sums: Vec<Sum> = Vec::new();
@@ -192,17 +189,19 @@ impl<'a> Maker<'a> {
     fn round(&mut self, stages: &mut Vec<Stage>, index: usize, round: &plan::Round) -> Result<()> {
         let name = format!("round {index}");
         let combine = &round.combine;
-        let scalars = self.options.reduction == Reduction::Adasum;
+        let total = round.members.iter().map(|subtree| subtree.count).sum();
+        let weights = round.members.iter();
+        let weights = weights.map(|subtree| self.options.reduction.weight(subtree.count, total));
+        let weights = weights.collect::<Option<Vec<f32>>>();
         if combine.operands < 2 {
             // Others merge here; the stages stay in step.
-            for _ in 0..if scalars { 4 } else { 2 } {
+            for _ in 0..if weights.is_none() { 4 } else { 2 } {
                 self.push(stages, &name, Task::Nothing)?;
             }
             return Ok(());
         }
-        if !scalars {
-            let servers: Vec<u32> = round.members.iter().map(|subtree| subtree.count).collect();
-            return self.mean(stages, &name, combine, &servers);
+        if let Some(weights) = weights {
+            return self.constant(stages, &name, combine, &weights);
         }
         let exchange = self.exchange(combine)?;
         self.push(stages, &name, exchange)?;
@@ -253,9 +252,12 @@ impl<'a> Maker<'a> {
             tensors: tensors as u64,
             list,
         };
-        let empty = solve.list.stride == 0;
+        if solve.list.stride == 0 {
+            // No tensor has an element.
+            return Ok([Task::Nothing, Task::Nothing, Task::Nothing]);
+        }
         let sum = Combine {
-            solve: Some(solve).filter(|_| !empty),
+            solve: Some(solve),
             sums: vec![Sum {
                 vectors,
                 weights: coefficients,
@@ -263,10 +265,6 @@ impl<'a> Maker<'a> {
             }],
             segments,
         };
-        if empty {
-            // No tensor has an element.
-            return Ok([Task::Nothing, Task::Nothing, Task::Nothing]);
-        }
         let products = match products.segments.count {
             0 => Task::Nothing,
             _ => Task::Gram(products),
