@@ -260,7 +260,10 @@ extern "C" __global__ __aicore__ void gram(GM_ADDR vectors, GM_ADDR segments, GM
     adasum::gram_of<float>(vectors, segments, partials, radix, segment_count, unit_count);
   } else if (dtype == adasum::DTYPE_FLOAT16) {
     adasum::gram_of<half>(vectors, segments, partials, radix, segment_count, unit_count);
-  } else if (dtype == adasum::DTYPE_BF16) {
+  }
+#if ADASUM_HAS_BF16
+  if (dtype == adasum::DTYPE_BF16) {
     adasum::gram_of<bfloat16_t>(vectors, segments, partials, radix, segment_count, unit_count);
   }
+#endif
 }

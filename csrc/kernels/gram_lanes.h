@@ -21,8 +21,7 @@
 
 namespace adasum {
 
-// Floats in 32 bytes, the grain of an operand's address, and in one repeat of a vector instruction.
-constexpr uint32_t BLOCK = 8;
+// Floats in one repeat of a vector instruction.
 constexpr uint32_t REPEAT = 64;
 
 __aicore__ inline constexpr uint32_t lanes_of(uint32_t radix) {
@@ -43,7 +42,9 @@ class PlainLanes {
  public:
   static constexpr uint32_t WIDTH = 512;
 
-  static __aicore__ inline constexpr uint32_t ub_bytes(uint32_t radix) { return entries(radix) * WIDTH * 4; }
+  static __aicore__ inline constexpr uint32_t ub_bytes(uint32_t radix) {
+    return (ADASUM_WHOLE_BLOCKS ? 2 : 1) * entries(radix) * WIDTH * 4;
+  }
 
   __aicore__ inline PlainLanes() {}
 
@@ -52,6 +53,7 @@ class PlainLanes {
     entries_ = entries(radix);
     pipe.InitBuffer(buffer_, ub_bytes(radix));
     sums_ = buffer_.Get<float>();
+    products_ = ADASUM_WHOLE_BLOCKS ? sums_[entries_ * WIDTH] : sums_;
   }
 
   // Begins a unit; returns the number of lanes in use.
@@ -75,7 +77,7 @@ class PlainLanes {
         if (fresh_) {
           AscendC::Mul(sums_[entry * WIDTH], x[i], x[j], count);
         } else {
-          AscendC::MulAddDst(sums_[entry * WIDTH], x[i], x[j], count);
+          multiply_add(sums_[entry * WIDTH], x[i], x[j], products_[entry * WIDTH], count);
         }
       }
     }
@@ -85,21 +87,20 @@ class PlainLanes {
 
   // Writes the hi words of a record; its lo words stay as they are, which is zero.
   __aicore__ inline void finish(const AscendC::LocalTensor<float> &record) {
-    for (uint32_t half = lanes_ / 2; half >= REPEAT; half /= 2) {
+    for (uint32_t half = lanes_ / 2; half >= BLOCK; half /= 2) {
       for (uint32_t entry = 0; entry < entries_; ++entry) {
         AscendC::LocalTensor<float> sums = sums_[entry * WIDTH];
         AscendC::Add(sums, sums, sums[half], static_cast<int32_t>(half));
       }
       AscendC::PipeBarrier<PIPE_V>();
     }
-    AscendC::WholeReduceSum(record, sums_, static_cast<int32_t>(REPEAT), static_cast<int32_t>(entries_), 2, 1,
-                            static_cast<int32_t>(WIDTH / BLOCK));
-    AscendC::PipeBarrier<PIPE_V>();
+    sum_blocks(record, 2, sums_, WIDTH, entries_);
   }
 
  private:
   AscendC::TBuf<AscendC::TPosition::VECCALC> buffer_;
   AscendC::LocalTensor<float> sums_;
+  AscendC::LocalTensor<float> products_;
   uint32_t radix_ = 0;
   uint32_t entries_ = 0;
   uint32_t lanes_ = 0;
@@ -234,11 +235,11 @@ class WideLanes {
     AscendC::PipeBarrier<PIPE_V>();
     AscendC::Sub(error, error, product, count);
     AscendC::PipeBarrier<PIPE_V>();
-    AscendC::MulAddDst(error, upper(i), lower(j), count);
+    multiply_add(error, upper(i), lower(j), work_, count);
     AscendC::PipeBarrier<PIPE_V>();
-    AscendC::MulAddDst(error, lower(i), upper(j), count);
+    multiply_add(error, lower(i), upper(j), work_, count);
     AscendC::PipeBarrier<PIPE_V>();
-    AscendC::MulAddDst(error, lower(i), lower(j), count);
+    multiply_add(error, lower(i), lower(j), work_, count);
     AscendC::PipeBarrier<PIPE_V>();
   }
 
