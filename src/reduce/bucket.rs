@@ -83,8 +83,14 @@ impl Bucket {
             .mean
             .as_ref()
             .map(|mean| {
-                let weights = vec![1; mean.operands as usize];
-                maker.mean_of("in-server mean".to_owned(), mean, &weights)
+                // AdaSum takes the mean in the server too.
+                let ranks = mean.operands;
+                let weight = reduction.weight(1, ranks).unwrap_or(1.0 / ranks as f32);
+                maker.fixed(
+                    "in the server".to_owned(),
+                    mean,
+                    &vec![weight; ranks as usize],
+                )
             })
             .transpose()?;
         let rounds = plan
@@ -241,34 +247,28 @@ struct Maker<'a> {
 }
 
 impl Maker<'_> {
-    /// A step with constant weights: the mean of vectors that are themselves means of so many.
-    fn mean_of(&self, name: String, combine: &Combine, counts: &[u32]) -> Result<Step> {
-        let total: u32 = counts.iter().sum();
-        // Numbers of ranks are exact in f32, so each weight is rounded once.
-        let weights: Vec<f32> = counts
-            .iter()
-            .map(|&count| count as f32 / total as f32)
-            .collect();
+    /// A step with constant weights.
+    fn fixed(&self, name: String, combine: &Combine, weights: &[f32]) -> Result<Step> {
         Ok(Step {
             name,
             dtype: self.dtype(),
             transfers: self.transfers(combine)?,
             segments: Segments::new(self.world.device(), self.layout, combine.slice)?,
             scalars: None,
-            sums: self.mean_sums(
+            sums: self.fixed_sums(
                 &self.operands(combine)?,
                 &self.part(combine.slice)?,
-                &weights,
+                weights,
             )?,
         })
     }
 
-    /// The launches of a mean of any number of vectors, at most `MAX_RADIX` a launch.
+    /// The launches of a constant sum of any number of vectors, at most `MAX_RADIX` a launch.
     ///
     /// Partial sums go over the first vector, and only the last launch writes the own slice: the own
     /// vector is somewhere among the operands and must last until it is read. Each launch rounds to the
     /// element type once.
-    fn mean_sums(&self, operands: &[Span], own: &Span, weights: &[f32]) -> Result<Vec<Sum>> {
+    fn fixed_sums(&self, operands: &[Span], own: &Span, weights: &[f32]) -> Result<Vec<Sum>> {
         let device = self.world.device();
         let mut sums: Vec<Sum> = Vec::new();
         let mut rest = operands;
@@ -300,9 +300,11 @@ impl Maker<'_> {
     fn round(&self, index: usize, round: &plan::Round, reduction: Reduction) -> Result<Step> {
         let name = format!("round {index}");
         let combine = &round.combine;
-        if reduction == Reduction::Mean {
-            let servers: Vec<u32> = round.members.iter().map(|subtree| subtree.count).collect();
-            return self.mean_of(name, combine, &servers);
+        let total = round.members.iter().map(|subtree| subtree.count).sum();
+        let weights = round.members.iter();
+        let weights = weights.map(|subtree| reduction.weight(subtree.count, total));
+        if let Some(weights) = weights.collect::<Option<Vec<f32>>>() {
+            return self.fixed(name, combine, &weights);
         }
         let device = self.world.device();
         let segments = Segments::new(device, self.layout, combine.slice)?;

@@ -1,4 +1,4 @@
-//! The gradient reducer: AdaSum (or the mean) of every tensor over all ranks, in place.
+//! The gradient reducer: AdaSum (or the mean or sum) of every tensor over all ranks, in place.
 
 use std::time::Duration;
 
@@ -16,6 +16,21 @@ pub enum Reduction {
     Adasum,
     /// The mean over all ranks.
     Mean,
+    /// The sum over all ranks. Each step adds in fp32 and rounds to the element type once, so fp16 may overflow.
+    Sum,
+}
+
+impl Reduction {
+    /// The weight of a vector that is already the mean or sum of `count` ranks or servers, in a step that
+    /// combines `total` of them. `None` where weights depend on the gradients.
+    pub(super) fn weight(self, count: u32, total: u32) -> Option<f32> {
+        match self {
+            Reduction::Adasum => None,
+            // Numbers of ranks are exact in f32, so the weight is rounded once.
+            Reduction::Mean => Some(count as f32 / total as f32),
+            Reduction::Sum => Some(1.0),
+        }
+    }
 }
 
 /// Choices of a [`GradientReducer`]; the same on all ranks.
