@@ -3,14 +3,17 @@
 // r = 2 uses PlainLanes, r > 2 uses WideLanes: the norm of a subtree is a difference of large entries where its
 // leaves nearly cancel, and fp32 sums would leave only noise of it. Products of 16-bit values are exact in fp32.
 //
-//   r   lanes   sums              UB of the whole kernel, fp32 (16-bit types take less)
-//   2     512   fp32               90 KiB
-//   3     512   hi + lo, fp32     114 KiB
-//   4     512   hi + lo, fp32     151 KiB
-//   5     512   hi + lo, fp32     151 KiB
-//   6     256   hi + lo, fp32     129 KiB
-//   7     256   hi + lo, fp32     153 KiB
-//   8     128   hi + lo, fp32     133 KiB
+// Bytes of a tile are those of a vector; UB is that of the whole kernel, for fp32 and for 16-bit types. Arch 1001 takes
+// 6144 bytes more for r = 2. gram.cpp holds the table against the code and against the budget of 160 KiB (163840).
+//
+//   r   lanes   sums             tile      UB     UB 16
+//   2     512   fp32            16384   91136     62464
+//   3     512   hi + lo, fp32    8192  116224    110080
+//   4     512   hi + lo, fp32    8192  153600    145408
+//   5     512   hi + lo, fp32    4096  154112    143872
+//   6     256   hi + lo, fp32    4096  131072    124928
+//   7     256   hi + lo, fp32    4096  156160    148992
+//   8     128   hi + lo, fp32    4096  135680    131584
 #ifndef ADASUM_GRAM_LANES_H
 #define ADASUM_GRAM_LANES_H
 
@@ -23,6 +26,12 @@ namespace adasum {
 
 // Floats in one repeat of a vector instruction.
 constexpr uint32_t REPEAT = 64;
+
+// The table above, from r = 2 on: lanes, bytes of a tile, UB, UB for 16-bit types.
+constexpr uint32_t GRAM_TABLE[7][4] = {{512, 16384, 91136, 62464},  {512, 8192, 116224, 110080},
+                                       {512, 8192, 153600, 145408}, {512, 4096, 154112, 143872},
+                                       {256, 4096, 131072, 124928}, {256, 4096, 156160, 148992},
+                                       {128, 4096, 135680, 131584}};
 
 __aicore__ inline constexpr uint32_t lanes_of(uint32_t radix) {
   return radix <= 5 ? 512 : (radix <= 7 ? 256 : 128);

@@ -74,7 +74,8 @@ bool known(uint32_t begin, uint32_t index) {
 
 template <typename T>
 Operand operand(const char *what, const LocalTensor<T> &tensor, int64_t count, Site at) {
-  ADASUM_STRICT_CHECK(count >= 0, LIMITS, at, "%s: a count of %lld", what, static_cast<long long>(count));
+  // Not every chip takes a count of 0 for nothing to do.
+  ADASUM_STRICT_CHECK(count > 0, LIMITS, at, "%s: a count of %lld", what, static_cast<long long>(count));
   return tensor.operand_(static_cast<uint64_t>(count), BLOCK_BYTES, what, at);
 }
 

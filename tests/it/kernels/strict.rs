@@ -49,7 +49,12 @@ pub(super) fn folder() -> &'static Path {
     FOLDER.get_or_init(|| {
         let mut hasher = DefaultHasher::new();
         (compiler(), FLAGS).hash(&mut hasher);
-        for folder in ["csrc/kernels", "csrc/kernels/strict", "tests/c"] {
+        for folder in [
+            "csrc/kernels",
+            "csrc/kernels/strict",
+            "csrc/kernels/twin",
+            "tests/c",
+        ] {
             for (name, text) in sources(&repository(folder)) {
                 (name, text).hash(&mut hasher);
             }
