@@ -10,6 +10,7 @@ mod failure;
 mod guard;
 mod launch;
 mod logger;
+mod table;
 
 use std::process::ExitCode;
 
@@ -35,6 +36,8 @@ enum Command {
     BuildKernels(build_kernels::Args),
     /// Print what a C or C++ program needs to be built for ACL and HCCL and run on the mock
     Config(config::Args),
+    /// Make, merge, check and draw rank tables
+    Table(table::Args),
     /// One rank of the demo
     #[command(hide = true)]
     DemoRank(demo::rank::Args),
@@ -61,6 +64,7 @@ fn execute(command: Command) -> Result<u8> {
         Command::Demo(args) => demo::run(&args).map(engine::End::exit_code),
         Command::BuildKernels(args) => build_kernels::run(&args).map(|()| 0),
         Command::Config(args) => config::run(&args).map(|()| 0),
+        Command::Table(args) => table::run(&args),
         Command::DemoRank(args) => demo::rank::run(&args).map(|()| 0),
         Command::Guard => {
             guard::run();

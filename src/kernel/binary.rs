@@ -375,6 +375,7 @@ mod tests {
                 "finite_check",
                 "fold",
                 "gram",
+                "guard",
                 "pack",
                 "subtract",
                 "unpack",

@@ -6,7 +6,7 @@ cd "$(dirname "$0")/../.."
 out=$1/aarch64
 mkdir -p "$out"
 cross=aarch64-linux-gnu-g++
-kernels=(gram fold coefficients weighted_sum pack unpack subtract finite_check)
+kernels=(gram fold coefficients weighted_sum pack unpack subtract finite_check guard)
 
 # Everything compiles at once on all cores: "FLAGS SOURCE OBJECT" of a line.
 compile() {

@@ -30,6 +30,7 @@ WEAK void unpack(uint8_t *addresses, uint8_t *segments, uint8_t *fused, uint64_t
 WEAK void subtract(uint8_t *a, uint8_t *b, uint8_t *out, uint64_t dtype, uint64_t count);
 WEAK void finite_check(uint8_t *vector, uint8_t *segments, uint8_t *flags, uint64_t dtype, uint64_t segment_count,
                        uint64_t unit_count);
+WEAK void guard(uint8_t *words, uint64_t count);
 void ascend_mock_set_block(uint64_t index, uint64_t count);
 // Of the strict twin only.
 WEAK void ascend_mock_set_finder(int (*find)(uint64_t address, uint64_t *left));
@@ -335,6 +336,16 @@ Output run_finite_check() {
   return result;
 }
 
+Output run_guard() {
+  Output result;
+  for (uint64_t count : {1, 9, 64}) {
+    Memory<uint32_t> words{std::vector<uint32_t>(count)};
+    on_blocks(1, [&] { guard(words.address(), count); });
+    append(result, output_of(words, DTYPE_FLOAT));
+  }
+  return result;
+}
+
 #include "kernel_far.h"
 
 uint64_t digest_of(const Output &output) {
@@ -349,7 +360,7 @@ struct Kernel {
   const char *name;
   bool linked;
   Output (*run)();
-  Output (*run_at)(uint64_t far);
+  Output (*run_at)(uint64_t far);  // null where nothing is far
 };
 
 // Whether the kernel does the same far away, and does something.
@@ -416,7 +427,8 @@ int main(int count, char **arguments) {
                             {"pack", pack != nullptr, run_pack, pack_at},
                             {"unpack", unpack != nullptr, run_unpack, unpack_at},
                             {"subtract", subtract != nullptr, run_subtract, subtract_at},
-                            {"finite_check", finite_check != nullptr, run_finite_check, check_at}};
+                            {"finite_check", finite_check != nullptr, run_finite_check, check_at},
+                            {"guard", guard != nullptr, run_guard, nullptr}};
   if (ascend_mock_set_finder != nullptr) {
     ascend_mock_set_finder(find_memory);
   }
@@ -433,7 +445,7 @@ int main(int count, char **arguments) {
       if (argument == kernel.name && kernel.linked) {
         good = run(kernel) && good;
         known = true;
-      } else if (argument == "--far" && kernel.linked) {
+      } else if (argument == "--far" && kernel.linked && kernel.run_at != nullptr) {
         good = run_far(kernel) && good;
       }
     }

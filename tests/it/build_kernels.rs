@@ -91,6 +91,7 @@ fn the_compiler_and_the_linker_are_called_as_documented() {
         "finite_check",
         "fold",
         "gram",
+        "guard",
         "pack",
         "subtract",
         "unpack",

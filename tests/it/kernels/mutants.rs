@@ -489,6 +489,12 @@ mutants! {
         "      Muls(values.ReinterpretCast<int64_t>(), values.ReinterpretCast<int64_t>(), static_cast<int64_t>(0), 4);\n      \
          Muls(products_, values, 0.0f,",
     )];
+    mutant_guard_looks_too_early: "guard", PIPES, [(
+        "guard.cpp", "  wait_for<HardEvent::MTE2_S>();\n", "",
+    )];
+    mutant_guard_leaves_the_rest_of_a_block: "guard" on 1001, UNINITIALISED, [(
+        "guard.cpp", "static_cast<int32_t>(padded(count))", "static_cast<int32_t>(count)",
+    )];
     // More than 2^32 elements.
     mutant_far_offset_in_32_bits: "gram" with "--far", BOUNDS, [(
         "device.h", "span{offset_ + done_, done_,", "span{static_cast<uint32_t>(offset_ + done_), done_,",

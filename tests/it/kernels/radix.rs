@@ -328,7 +328,8 @@ fn the_largest_and_the_smallest_numbers_stay_in_range() {
                         let vectors: Vec<Vec<f32>> = (0..radix)
                             .map(|i| vec![if i == opposite { -end } else { end }; len])
                             .collect();
-                        let what = format!("{dtype:?}, radix {radix}, {len} times {end:e}, {opposite}");
+                        let what =
+                            format!("{dtype:?}, radix {radix}, {len} times {end:e}, {opposite}");
                         let (words, _) = checked(&machine, &vectors, dtype, &what);
                         assert_eq!(words[COEFFICIENT_FLAGS], 0.0, "{what}");
                     }
