@@ -352,6 +352,35 @@ void again(const Rank &me) {
     }
 }
 
+// The same with a new root info each time: its threads, sockets and listeners end with it.
+void again_by_root_info(const Rank &me) {
+    const World world(me, false);
+    size_t files = 0;
+    size_t threads = 0;
+    for (int round = 0; round < 20; round++) {
+        if (round == 3) {
+            pause_ms(100);
+            files = entries("/proc/self/fd");
+            threads = entries("/proc/self/task");
+        }
+        HcclRootInfo info;
+        const std::string path = text("%s/root%d", folder().c_str(), round);
+        if (me.rank == 0) {
+            OK(HcclGetRootInfo(&info));
+            write_file(path, std::string(info.internal, sizeof(info.internal)));
+        } else {
+            std::memcpy(info.internal, read_file(path).data(), sizeof(info.internal));
+        }
+        HcclComm comm = nullptr;
+        OK(HcclCommInitRootInfo(me.size, &info, me.rank, &comm));
+        OK(HcclBarrier(comm, world.stream));
+        world.synchronize();
+        OK(HcclCommDestroy(comm));
+    }
+    expect_no_more("/proc/self/fd", files);
+    expect_no_more("/proc/self/task", threads);
+}
+
 } // namespace
 
 int main(int argc, char **argv) {
@@ -385,6 +414,8 @@ int main(int argc, char **argv) {
                     {{"HCCL_MOCK_NET", "udp"}, {"HARNESS_NEEDLE", "[udp] is not auto, shm or tcp"}}},
                    {"again-shm", Ranks::Processes, 4, again, {shm}},
                    {"again-p", Ranks::Processes, 4, again, {tcp}},
+                   {"again-root-info-auto", Ranks::Processes, 4, again_by_root_info, {}},
+                   {"again-root-info-tcp", Ranks::Processes, 4, again_by_root_info, {tcp}},
                    {"again-t", Ranks::Threads, 3, again, {tcp}},
                });
 }
