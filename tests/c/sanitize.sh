@@ -11,7 +11,7 @@ relaxed=
 [[ $sanitizer != *undefined* ]] || relaxed=-fno-sanitize=enum
 
 compile() {
-    g++ -fvisibility=hidden -std=c++17 -O1 -g -fno-omit-frame-pointer -fsanitize="$sanitizer" $relaxed -pthread -Icsrc/cann -Icsrc/mock "$@"
+    ${CXX:-g++} -fvisibility=hidden -std=c++17 -O1 -g -fno-omit-frame-pointer -fsanitize="$sanitizer" $relaxed -pthread -Icsrc/cann -Icsrc/mock "$@"
 }
 
 # Two at a time; what does not compile is missed by the linker.
