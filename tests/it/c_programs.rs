@@ -25,8 +25,9 @@ fn compile(name: &str, output: &str, flags: &[&str]) -> PathBuf {
         ("CXX", "c++", "-std=c++17")
     };
     let compiler = std::env::var(variable).unwrap_or_else(|_| standard.to_owned());
-    let mut words = compiler.split_whitespace(); // it may be "ccache c++"
-    let status = Command::new(words.next().unwrap_or(standard))
+    // The variable may hold a wrapper before the compiler.
+    let mut words = compiler.split_whitespace();
+    let status = Command::new(words.next().expect("a compiler"))
         .args(words)
         .args([language, "-O1", "-Wall", "-Wextra", "-pthread", "-I"])
         .arg(headers)
