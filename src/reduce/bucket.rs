@@ -332,7 +332,7 @@ impl Maker<'_> {
     ) -> Result<Scalars> {
         let device = self.world.device();
         let record = record_words(operands.len()) * WORD;
-        let group = round.scalars;
+        let group = round.scalars.group;
         let slices = self.planner.slices(group, index + 1);
         let list = FoldList::new(device, self.layout, &slices)?;
         let tensors = self.layout.tensors().len();

@@ -4,6 +4,7 @@
 //! [`GradientReducer`] is made once for a list of tensors and then reduces their gradients step by step.
 //! All ranks of a world create the same reducers in the same order and call them in the same order.
 
+mod agreement;
 mod bucket;
 mod gradient;
 mod tables;

@@ -6,12 +6,13 @@ use std::time::Duration;
 
 use sha1::{Digest, Sha1};
 
+use super::agreement;
 use crate::ascend::{
     Buffer, Comm, CommConfig, DataType, Device, Event, ReduceOp, RootInfo, Span, Stream,
 };
 use crate::error::{Context, Error, ErrorKind, Result};
 use crate::kernel::Kernels;
-use crate::plan::{Group, Shape};
+use crate::plan::{Description, Group, Shape};
 use crate::topo::Cluster;
 
 /// The live membership of one rank.
@@ -152,34 +153,11 @@ impl World {
         inner.comm.destroy()
     }
 
-    /// Compares `digest` over all ranks; the error names those that differ from rank 0.
+    /// Compares `mine` over all ranks. Where they differ, the error on every rank names the first entry that does.
     ///
-    /// Collective. Waits for all ranks, at most `timeout`.
-    pub(crate) fn agree(&self, digest: [u8; 20], timeout: Duration) -> Result<()> {
-        let device = self.device();
-        let mine = Buffer::from_slice(device, &digest)?.span();
-        let all = Buffer::new(device, digest.len() * self.size() as usize)?.span();
-        let stream = Stream::new(device)?;
-        self.enqueue(&stream, |stream| {
-            self.comm().all_gather(&mine, &all, DataType::U8, stream)
-        })?;
-        stream
-            .synchronize_timeout(timeout)
-            .context(|| format!("rank {}: waiting for the plans of all ranks", self.rank()))?;
-        let mut digests = vec![0_u8; all.len()];
-        all.read(&mut digests)?;
-        let different: Vec<usize> = digests
-            .chunks_exact(digest.len())
-            .enumerate()
-            .filter_map(|(rank, other)| (other != &digests[..digest.len()]).then_some(rank))
-            .collect();
-        if different.is_empty() {
-            return Ok(());
-        }
-        Err(Error::new(
-            ErrorKind::Mismatch,
-            format!("ranks {different:?} have other tensors or options than rank 0"),
-        ))
+    /// Collective. Waits for all ranks, at most `timeout` for each of a few small exchanges.
+    pub(crate) fn agree(&self, mine: Description, timeout: Duration) -> Result<()> {
+        agreement::reach(self, &mine, timeout)
     }
 
     /// Waits until what was enqueued through this world is done, at most `timeout`.
