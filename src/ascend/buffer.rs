@@ -154,6 +154,21 @@ impl Span {
         })
     }
 
+    /// One span over all `spans` if they lie in one allocation, one right behind the other; empty ones do not count.
+    pub fn joined(spans: &[Span]) -> Option<Span> {
+        let mut spans = spans.iter().filter(|span| !span.is_empty());
+        let mut joined = spans.next()?.clone();
+        for span in spans {
+            if !Arc::ptr_eq(&joined.allocation, &span.allocation)
+                || joined.offset.checked_add(joined.len) != Some(span.offset)
+            {
+                return None;
+            }
+            joined.len += span.len;
+        }
+        Some(joined)
+    }
+
     /// Size in bytes.
     pub fn len(&self) -> usize {
         self.len

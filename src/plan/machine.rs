@@ -171,7 +171,12 @@ impl Machine {
             (&self.local, shape.locals)
         };
         let bytes = (link.latency + f64::from(peers) * self.message) * link.bandwidth;
-        // Saturates; never negative.
-        bytes as u64
+        #[allow(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "saturates, and a machine's figures are positive"
+        )]
+        let bytes = bytes as u64;
+        bytes
     }
 }

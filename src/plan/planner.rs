@@ -144,6 +144,30 @@ impl Planner {
         })
     }
 
+    /// Whether scalars of this round go to owners in any group: the same for all ranks.
+    pub fn owners_in(&self, round: usize) -> bool {
+        let mut server = 0;
+        while server < self.shape.servers {
+            let merged = self.tree.subtree(round + 1, server);
+            let radix = u32::try_from(self.tree.parts(round, merged).count()).unwrap_or(u32::MAX);
+            if radix > 1 && self.gathered_bytes(round, merged, radix) > self.choices.owned_above {
+                return true;
+            }
+            server += merged.count;
+        }
+        false
+    }
+
+    /// Bytes of scalars that each member of a merged subtree's group gathers if nobody owns them.
+    fn gathered_bytes(&self, round: usize, merged: Subtree, radix: u32) -> u64 {
+        let stride = self.strides[round][self.tree.index(round + 1, merged.first)];
+        let members = match self.choices.placement {
+            Placement::Hierarchical => merged.count * self.shape.locals,
+            Placement::Columns => merged.count,
+        };
+        u64::from(members) * stride * record_bytes(radix)
+    }
+
     /// What each rank of `group` owns after the first `rounds` rounds, in the order of the group.
     pub fn slices(&self, group: Group, rounds: usize) -> Vec<Range> {
         group.ranks().map(|rank| self.slice(rank, rounds)).collect()
@@ -257,7 +281,7 @@ impl Planner {
             },
         };
         let stride = self.strides[round][self.tree.index(round + 1, merged.first)];
-        let gathered = u64::from(group.count) * stride * record_bytes(radix);
+        let gathered = self.gathered_bytes(round, merged, radix);
         let owned = radix > 1 && gathered > self.choices.owned_above;
         let tensors = self.layout.tensors_in(self.slice(rank, round + 1));
         Scalars {

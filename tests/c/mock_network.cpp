@@ -36,11 +36,13 @@ void one_copy(const Rank &me) {
     world.synchronize();
     const uint64_t copied = adasum_mock_counter("copied_bytes");
     const uint64_t transferred = adasum_mock_counter("transferred_bytes");
+    const uint64_t calls = adasum_mock_counter("collective_calls");
     OK(transfer(me, world, data, count));
     world.synchronize();
     const uint64_t expected = me.rank == 0 ? 0 : data.bytes(); // the receiver copies
     CHECK(adasum_mock_counter("copied_bytes") - copied == expected);
     CHECK(adasum_mock_counter("transferred_bytes") - transferred == expected);
+    CHECK(adasum_mock_counter("collective_calls") - calls == 1);
     CHECK(adasum_mock_counter("network_bytes") == 0);
     CHECK(adasum_mock_counter("no such counter") == 0);
 }

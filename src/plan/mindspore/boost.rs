@@ -101,7 +101,7 @@ impl BoostConfig {
         let mode = match boost.and_then(|boost| boost.get("mode")) {
             None => "auto",
             Some(Value::String(mode)) => mode,
-            Some(other) => return Err(unknown_mode(other).into()),
+            Some(other) => return Err(unknown_mode(other).into_error()),
         };
         let mut on = Vec::new();
         for (name, refusal) in ALGORITHMS {
@@ -124,7 +124,7 @@ impl BoostConfig {
                 },
                 "enable_all" => true,
                 "disable_all" => false,
-                other => return Err(unknown_mode(&Value::from(other)).into()),
+                other => return Err(unknown_mode(&Value::from(other)).into_error()),
             };
             if enabled && level != Level::O0 {
                 on.push((name, refusal));

@@ -62,6 +62,15 @@ pub struct Exception {
 }
 
 impl Exception {
+    /// The same message as an error of this crate.
+    pub fn into_error(self) -> Error {
+        let kind = match self.class {
+            ExceptionClass::Runtime => ErrorKind::InvalidState,
+            ExceptionClass::Type | ExceptionClass::Value => ErrorKind::InvalidArgument,
+        };
+        Error::new(kind, self.message)
+    }
+
     fn new(class: ExceptionClass, message: impl Into<String>) -> Self {
         Exception {
             class,
@@ -77,13 +86,3 @@ impl std::fmt::Display for Exception {
 }
 
 impl std::error::Error for Exception {}
-
-impl From<Exception> for Error {
-    fn from(exception: Exception) -> Self {
-        let kind = match exception.class {
-            ExceptionClass::Runtime => ErrorKind::InvalidState,
-            ExceptionClass::Type | ExceptionClass::Value => ErrorKind::InvalidArgument,
-        };
-        Error::new(kind, exception.message)
-    }
-}

@@ -1,0 +1,279 @@
+//! The steps of one bucket, each the work of one stream.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use super::book::Book;
+use super::lanes::{Lane, Lanes};
+use super::memory::{Half, Memory, Place};
+use super::tables::{FoldList, Segments};
+use crate::ascend::{Comm, DataType, Event, Span, Stream, Transfer};
+use crate::error::Result;
+use crate::kernel::{Coefficients, Fold, Gram, Kernels, Move, Tensors, WeightedSum};
+use crate::plan::Order;
+
+/// A step and the event behind it.
+pub(super) struct Stage {
+    /// For messages.
+    pub(super) name: String,
+    pub(super) task: Task,
+    /// Recorded behind the step.
+    pub(super) done: Event,
+}
+
+/// What a step does.
+pub(super) enum Task {
+    /// Nothing on this rank: others have more to do here.
+    Nothing,
+    /// Brings the tensors into the fused buffer.
+    CopyIn(Copy),
+    /// Sends parts of vectors to other ranks and receives theirs.
+    Exchange(Vec<Half>, Order),
+    /// The Gram matrices of the vectors on this rank's slice.
+    Gram(Products),
+    /// Shares them, or weights of tensors, with all ranks that hold other slices of the same vectors.
+    Gather(Gather),
+    /// Brings them to the owners of their tensors.
+    Records(Records),
+    /// The weights of the tensors that this rank owns.
+    Solve(Solve),
+    /// The weights, unless they are known, and the weighted sums.
+    Combine(Combine),
+    /// Brings the fused buffer back to the tensors.
+    CopyOut(Copy),
+}
+
+/// Between tensors and fused buffer.
+#[derive(Clone)]
+pub(super) struct Copy {
+    /// Addresses of the tensors in the book.
+    pub(super) tensors: Range<usize>,
+    pub(super) tensor_type: DataType,
+    pub(super) factor: f32,
+    pub(super) segments: Arc<Segments>,
+}
+
+/// From the vectors on a slice to this rank's contribution to the scalars.
+pub(super) struct Products {
+    /// Addresses of the vectors in the book.
+    pub(super) vectors: Range<usize>,
+    pub(super) segments: Arc<Segments>,
+    /// A record for each unit of the slice.
+    pub(super) partials: Span,
+    /// A record for each segment.
+    pub(super) records: Span,
+}
+
+/// An all-gather of scalars.
+pub(super) struct Gather {
+    pub(super) comm: Arc<Comm>,
+    /// This rank's contribution.
+    pub(super) own: Span,
+    /// The contributions of all members of the group.
+    pub(super) gathered: Span,
+}
+
+/// Records on their way to the owners of their tensors.
+pub(super) struct Records {
+    pub(super) comm: Arc<Comm>,
+    pub(super) transfers: Vec<Transfer>,
+    pub(super) order: Order,
+}
+
+/// From vectors and scalars to the combined vector.
+pub(super) struct Combine {
+    pub(super) solve: Option<Solve>,
+    /// Whether the weights are those of AdaSum.
+    pub(super) adasum: bool,
+    pub(super) segments: Arc<Segments>,
+    pub(super) sums: Vec<Sum>,
+}
+
+/// The coefficients of all tensors, or of those that this rank owns.
+pub(super) struct Solve {
+    /// The records, numbered as in the list.
+    pub(super) records: Span,
+    pub(super) list: FoldList,
+    pub(super) radix: usize,
+    pub(super) coefficients: Span,
+    pub(super) tensors: u64,
+}
+
+/// One launch of `weighted_sum`.
+pub(super) struct Sum {
+    /// Addresses of the vectors in the book.
+    pub(super) vectors: Range<usize>,
+    pub(super) weights: Span,
+    pub(super) out: Place,
+}
+
+/// What the stages of one bucket are issued with.
+pub(super) struct Context<'a> {
+    pub(super) kernels: &'a Kernels,
+    pub(super) comm: &'a Comm,
+    pub(super) book: &'a Book,
+    pub(super) memory: &'a Memory,
+    pub(super) dtype: DataType,
+}
+
+impl Task {
+    /// The stream that it runs on.
+    pub(super) fn lane(&self) -> Lane {
+        match self {
+            Task::Nothing | Task::Exchange(..) => Lane::Payload,
+            Task::Gather(_) | Task::Records(_) => Lane::Scalars,
+            Task::CopyIn(_)
+            | Task::Gram(_)
+            | Task::Solve(_)
+            | Task::Combine(_)
+            | Task::CopyOut(_) => Lane::Kernels,
+        }
+    }
+
+    /// Whether more of the same stream must follow before another stream may use the outcome: only what comes last may
+    /// say that the stream's work is done.
+    pub(super) fn is_partial(&self) -> bool {
+        matches!(self, Task::Gram(_) | Task::Records(_) | Task::Solve(_))
+    }
+
+    /// Enqueues it on its stream.
+    pub(super) fn issue(&self, context: &Context<'_>, lanes: &Lanes<'_>) -> Result<()> {
+        match self {
+            Task::Nothing => Ok(()),
+            Task::CopyIn(copy) => {
+                let tensors = context.book.tensors(&copy.tensors)?;
+                let launch = copy.launch(&tensors, context);
+                context.kernels.pack(lanes.kernels, &launch)
+            }
+            Task::CopyOut(copy) => {
+                let tensors = context.book.tensors(&copy.tensors)?;
+                let launch = copy.launch(&tensors, context);
+                context.kernels.unpack(lanes.kernels, &launch)
+            }
+            Task::Exchange(halves, order) => {
+                let halves = halves.iter();
+                let transfers: Result<Vec<Transfer>> = halves
+                    .map(|half| half.transfer(context.memory, context.dtype))
+                    .collect();
+                exchange(context.comm, &transfers?, *order, lanes.payload)
+            }
+            Task::Gram(products) => products.issue(context, lanes),
+            Task::Gather(gather) => {
+                gather
+                    .comm
+                    .all_gather(&gather.own, &gather.gathered, DataType::F32, lanes.scalars)
+            }
+            Task::Records(records) => exchange(
+                &records.comm,
+                &records.transfers,
+                records.order,
+                lanes.scalars,
+            ),
+            Task::Solve(solve) => solve.issue(context, lanes),
+            Task::Combine(combine) => combine.issue(context, lanes),
+        }
+    }
+}
+
+/// Enqueues transfers at once, or one after the other in their order, which must be that of
+/// [`pairwise`](crate::plan::Exchange::pairwise).
+fn exchange(comm: &Comm, transfers: &[Transfer], order: Order, stream: &Stream) -> Result<()> {
+    if order == Order::Batch {
+        return comm.batch(transfers, stream);
+    }
+    for transfer in transfers {
+        match transfer {
+            Transfer::Send { peer, span, dtype } => comm.send(span, *dtype, *peer, stream)?,
+            Transfer::Recv { peer, span, dtype } => comm.recv(span, *dtype, *peer, stream)?,
+        }
+    }
+    Ok(())
+}
+
+impl Copy {
+    fn launch<'a>(&'a self, tensors: &'a Tensors, context: &'a Context<'_>) -> Move<'a> {
+        Move {
+            tensors,
+            tensor_type: self.tensor_type,
+            fused: &context.memory.fused,
+            fused_type: context.dtype,
+            factor: self.factor,
+            segments: &self.segments.table,
+            segment_count: self.segments.count,
+            unit_count: self.segments.units,
+        }
+    }
+}
+
+impl Context<'_> {
+    /// What launches keep alive: the vectors lie in it.
+    fn behind(&self) -> [Span; 2] {
+        [self.memory.fused.clone(), self.memory.scratch.clone()]
+    }
+}
+
+impl Products {
+    fn issue(&self, context: &Context<'_>, lanes: &Lanes<'_>) -> Result<()> {
+        let vectors = context.book.vectors(&self.vectors, &context.behind())?;
+        context.kernels.gram(
+            lanes.kernels,
+            &Gram {
+                vectors: &vectors,
+                dtype: context.dtype,
+                segments: &self.segments.table,
+                partials: &self.partials,
+                segment_count: self.segments.count,
+                unit_count: self.segments.units,
+            },
+        )?;
+        context.kernels.fold(
+            lanes.kernels,
+            &Fold {
+                partials: &self.partials,
+                segments: &self.segments.table,
+                records: &self.records,
+                radix: vectors.radix(),
+                segment_count: self.segments.count,
+            },
+        )
+    }
+}
+
+impl Solve {
+    fn issue(&self, context: &Context<'_>, lanes: &Lanes<'_>) -> Result<()> {
+        context.kernels.coefficients(
+            lanes.kernels,
+            &Coefficients {
+                records: &self.records,
+                refs: &self.list.refs,
+                indices: &self.list.indices,
+                out: &self.coefficients,
+                radix: self.radix,
+                tensor_count: self.tensors,
+            },
+        )
+    }
+}
+
+impl Combine {
+    fn issue(&self, context: &Context<'_>, lanes: &Lanes<'_>) -> Result<()> {
+        if let Some(solve) = &self.solve {
+            solve.issue(context, lanes)?;
+        }
+        for sum in &self.sums {
+            context.kernels.weighted_sum(
+                lanes.kernels,
+                &WeightedSum {
+                    vectors: &context.book.vectors(&sum.vectors, &context.behind())?,
+                    dtype: context.dtype,
+                    segments: &self.segments.table,
+                    coefficients: &sum.weights,
+                    out: &sum.out.span(context.memory)?,
+                    segment_count: self.segments.count,
+                    unit_count: self.segments.units,
+                },
+            )?;
+        }
+        Ok(())
+    }
+}
