@@ -1,6 +1,7 @@
 //! Queues of work on a device.
 
 use std::collections::HashMap;
+use std::ffi::c_void;
 use std::fmt::Debug;
 use std::ptr::null_mut;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -32,6 +33,8 @@ type Kept = HashMap<usize, Arc<dyn Keep>>;
 pub struct Stream {
     device: Device,
     stream: Handle<aclrtStream>,
+    /// Whether it is destroyed with this object.
+    owned: bool,
     kept: Mutex<Kept>,
 }
 
@@ -48,8 +51,25 @@ impl Stream {
         Ok(Stream {
             device: device.clone(),
             stream: Handle(stream),
+            owned: true,
             kept: Mutex::default(),
         })
+    }
+
+    /// A stream that somebody else made and destroys, for example a framework.
+    ///
+    /// What queued work uses is kept until the stream is synchronised through this object, or until this object is
+    /// dropped when the stream has no work in it.
+    ///
+    /// # Safety
+    /// `stream` must be a live `aclrtStream` of `device` and stay so until this object is dropped.
+    pub unsafe fn borrow(device: &Device, stream: *mut c_void) -> Stream {
+        Stream {
+            device: device.clone(),
+            stream: Handle(aclrtStream(stream.cast())),
+            owned: false,
+            kept: Mutex::default(),
+        }
     }
 
     /// The device it runs on.
@@ -306,10 +326,13 @@ impl Drop for Stream {
             log::warn!("stream on {:?}: {error}", self.device);
             false
         });
-        if !complete {
+        if !complete && !self.kept().is_empty() {
             log::warn!("a stream on {:?} is dropped with work in it", self.device);
             let kept = std::mem::take(&mut *self.kept());
             Box::leak(Box::new(kept));
+        }
+        if !self.owned {
+            return;
         }
         let destroyed = self.device.ready().and_then(|backend| {
             if complete {

@@ -2,6 +2,7 @@
 //!
 //! Standard output carries data (the lines of ranks, results), standard error everything else.
 
+mod bench;
 mod config;
 mod demo;
 mod engine;
@@ -9,6 +10,8 @@ mod failure;
 mod guard;
 mod launch;
 mod logger;
+mod table;
+mod verdict;
 
 use std::process::ExitCode;
 
@@ -16,7 +19,7 @@ use clap::Parser;
 
 use crate::error::{Error, ErrorKind, Result};
 
-/// AdaSum gradient reduction for Ascend NPUs: launcher and demo.
+/// AdaSum gradient reduction for Ascend NPUs: launcher, demo and benchmarks.
 #[derive(Debug, Parser)]
 #[command(name = "adasum-run", version)]
 struct Arguments {
@@ -32,6 +35,13 @@ enum Command {
     Demo(demo::Args),
     /// Print what a C or C++ program needs to be built for ACL and HCCL and run on the mock
     Config(config::Args),
+    /// Make, merge, check and draw rank tables
+    Table(table::Args),
+    /// Measure reductions, kernels and messages on this machine
+    Bench(bench::Args),
+    /// One rank of a benchmark
+    #[command(hide = true)]
+    BenchRank(bench::rank::Args),
     /// One rank of the demo
     #[command(hide = true)]
     DemoRank(demo::rank::Args),
@@ -57,6 +67,9 @@ fn execute(command: Command) -> Result<u8> {
         Command::Launch(args) => launch::run(args).map(engine::End::exit_code),
         Command::Demo(args) => demo::run(&args).map(engine::End::exit_code),
         Command::Config(args) => config::run(&args).map(|()| 0),
+        Command::Table(args) => table::run(&args),
+        Command::Bench(args) => bench::run(&args).map(engine::End::exit_code),
+        Command::BenchRank(args) => bench::rank::run(&args).map(|()| 0),
         Command::DemoRank(args) => demo::rank::run(&args).map(|()| 0),
         Command::Guard => {
             guard::run();

@@ -3,8 +3,7 @@
 use std::time::Duration;
 
 use super::World;
-use crate::ascend::{Buffer, DataType, Stream};
-use crate::error::{Context, Error, ErrorKind, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::plan::{Description, Fingerprint, first_difference};
 
 /// Bytes of an entry that are shown: enough for a long name.
@@ -14,12 +13,18 @@ const ENTRY: usize = 256;
 ///
 /// Collective: what a rank does next depends only on what all ranks gathered, so all take the same way.
 pub(super) fn reach(world: &World, mine: &Description, timeout: Duration) -> Result<()> {
-    let gather = Gather { world, timeout };
+    let gather = |message: &[u8]| -> Result<Vec<Vec<u8>>> {
+        let bytes = world.gather(message, timeout)?;
+        Ok(bytes
+            .chunks_exact(message.len())
+            .map(<[u8]>::to_vec)
+            .collect())
+    };
     let mut message = [0_u8; size_of::<Fingerprint>() + 8];
     let (digest, entries) = message.split_at_mut(size_of::<Fingerprint>());
     digest.copy_from_slice(&mine.fingerprint());
     entries.copy_from_slice(&(mine.entries() as u64).to_le_bytes());
-    let all = gather.all(&message)?;
+    let all = gather(&message)?;
     if alike(&all) {
         return Ok(());
     }
@@ -30,9 +35,9 @@ pub(super) fn reach(world: &World, mine: &Description, timeout: Duration) -> Res
         .and_then(|entries| usize::try_from(entries).ok())
         .unwrap_or(usize::MAX);
     let index = first_difference(longest, |count| {
-        Ok::<_, Error>(alike(&gather.all(&mine.beginning(count))?))
+        Ok::<_, Error>(alike(&gather(&mine.beginning(count))?))
     })?;
-    let entries = gather.all(&padded(mine.entry(index)))?;
+    let entries = gather(&padded(mine.entry(index)))?;
     Err(Error::new(ErrorKind::Mismatch, difference(&entries)))
 }
 
@@ -69,31 +74,4 @@ fn padded(text: &str) -> [u8; ENTRY] {
     let len = text.len().min(ENTRY);
     bytes[..len].copy_from_slice(&text.as_bytes()[..len]);
     bytes
-}
-
-/// Small all-gathers that the host waits for.
-struct Gather<'a> {
-    world: &'a World,
-    timeout: Duration,
-}
-
-impl Gather<'_> {
-    /// What each rank gives, by rank.
-    fn all(&self, mine: &[u8]) -> Result<Vec<Vec<u8>>> {
-        let world = self.world;
-        let device = world.device();
-        let send = Buffer::from_slice(device, mine)?.span();
-        let receive = Buffer::new(device, mine.len() * world.size() as usize)?.span();
-        let stream = Stream::new(device)?;
-        world.enqueue(&stream, |stream| {
-            let comm = world.comm();
-            comm.all_gather(&send, &receive, DataType::U8, stream)
-        })?;
-        stream
-            .synchronize_timeout(self.timeout)
-            .context(|| format!("rank {}: waiting for the plans of all ranks", world.rank()))?;
-        let mut bytes = vec![0_u8; receive.len()];
-        receive.read(&mut bytes)?;
-        Ok(bytes.chunks_exact(mine.len()).map(<[u8]>::to_vec).collect())
-    }
 }

@@ -1,38 +1,21 @@
 //! Turns a plan into stages: device tables, places of vectors, communicators.
 
-use std::collections::HashMap;
 use std::ops;
 use std::sync::Arc;
 
 use super::bucket::{Entry, bytes, data_type};
 use super::memory::{Base, Half, Place};
-use super::stage::{Combine, Copy, Gather, Products, Records, Solve, Stage, Sum, Task};
-use super::tables::{FoldList, Segments, in_order, uniform_weights};
-use super::{Options, Reduction, World};
-use crate::ascend::{self, Buffer, DataType, Device, Event};
+use super::scalars::{Scalars, WORD};
+use super::stage::{Combine, Copy, Products, Stage, Sum, Task};
+use super::tables::{Segments, table, uniform_weights};
+use super::watch::Mark;
+use super::{Options, World};
+use crate::ascend::{Device, Event};
 use crate::error::Result;
-use crate::kernel::layout::{COEFFICIENT_WORDS, MAX_RADIX, record_words};
+use crate::kernel::layout::{MAX_RADIX, record_words};
 use crate::plan::{self, DType, Exchange, Layout, Plan, Planner, Range, Turn, UNIT};
 
 const _: () = assert!(UNIT == crate::kernel::layout::UNIT);
-
-/// Bytes of an fp32 word of records and coefficients.
-const WORD: usize = 4;
-
-const _: () = assert!((COEFFICIENT_WORDS * WORD) as u64 == plan::COEFFICIENT_BYTES);
-
-/// How the scalars of one round come together.
-struct Exchanged {
-    /// Where this rank's records are to be written.
-    records: ascend::Span,
-    /// Records to owners, and the owner's weights.
-    owners: [Task; 2],
-    gather: Gather,
-    /// Computes the weights of all tensors.
-    solve: Option<Solve>,
-    /// The weights of all tensors.
-    weights: ascend::Span,
-}
 
 /// What the stages of one bucket are made from.
 pub(super) struct Maker<'a> {
@@ -42,6 +25,8 @@ pub(super) struct Maker<'a> {
     /// Type of the caller's tensors.
     dtype: DType,
     options: &'a Options,
+    /// Number of the bucket, for messages.
+    bucket: usize,
     /// Bytes of an element of the fused buffer.
     size: u64,
     entries: Vec<Entry>,
@@ -54,6 +39,7 @@ impl<'a> Maker<'a> {
         planner: &'a Planner,
         dtype: DType,
         options: &'a Options,
+        bucket: usize,
         first_entry: usize,
     ) -> Self {
         let layout = planner.layout();
@@ -63,6 +49,7 @@ impl<'a> Maker<'a> {
             layout,
             dtype,
             options,
+            bucket,
             size: layout.dtype().size(),
             entries: Vec::new(),
             first_entry,
@@ -87,8 +74,11 @@ impl<'a> Maker<'a> {
         let mut stages = Vec::new();
         self.push(&mut stages, "copy in", Task::CopyIn(copy.clone()))?;
         if let Some(mean) = &plan.mean {
-            let weights = vec![1; mean.operands as usize];
-            self.mean(&mut stages, "in-server mean", mean, &weights)?;
+            // AdaSum takes the mean in the server too.
+            let ranks = mean.operands;
+            let weight = self.options.reduction.weight(1, ranks);
+            let weights = vec![weight.unwrap_or(1.0 / ranks as f32); ranks as usize];
+            self.constant(&mut stages, "in the server", mean, &weights)?;
         }
         if let Some(exchange) = &plan.share {
             let task = self.exchange_in_place(exchange)?;
@@ -128,11 +118,14 @@ impl<'a> Maker<'a> {
     }
 
     fn push(&self, stages: &mut Vec<Stage>, name: &str, task: Task) -> Result<()> {
-        stages.push(Stage {
-            name: name.to_owned(),
-            task,
+        let (peers, bytes) = task.traffic();
+        let mark = Arc::new(Mark {
+            operation: format!("bucket {}, {name}", self.bucket),
+            peers,
+            bytes,
             done: Event::new(self.device())?,
         });
+        stages.push(Stage { task, mark });
         Ok(())
     }
 
@@ -143,37 +136,31 @@ impl<'a> Maker<'a> {
         start..self.first_entry + self.entries.len()
     }
 
-    /// An exchange and the mean of vectors that are themselves means of so many.
-    fn mean(
+    /// An exchange and a sum with constant weights.
+    fn constant(
         &mut self,
         stages: &mut Vec<Stage>,
         name: &str,
         combine: &plan::Combine,
-        counts: &[u32],
+        weights: &[f32],
     ) -> Result<()> {
-        let total: u32 = counts.iter().sum();
-        // Numbers of ranks are exact in f32, so each weight is rounded once.
-        let weights: Vec<f32> = counts
-            .iter()
-            .map(|&count| count as f32 / total as f32)
-            .collect();
         let exchange = self.exchange(combine)?;
         self.push(stages, name, exchange)?;
         let combine = Combine {
             solve: None,
             adasum: false,
             segments: Arc::new(Segments::new(self.device(), self.layout, combine.slice)?),
-            sums: self.mean_sums(combine, &weights)?,
+            sums: self.constant_sums(combine, weights)?,
         };
         self.push(stages, &format!("{name}: sum"), Task::Combine(combine))
     }
 
-    /// The launches of a mean of any number of vectors, at most `MAX_RADIX` a launch.
+    /// The launches of a constant sum of any number of vectors, at most `MAX_RADIX` a launch.
     ///
     /// Partial sums go over the first vector, and only the last launch writes the own slice: the own
     /// vector is somewhere among the operands and must last until it is read. Each launch rounds to the
     /// element type once.
-    fn mean_sums(&mut self, combine: &plan::Combine, weights: &[f32]) -> Result<Vec<Sum>> {
+    fn constant_sums(&mut self, combine: &plan::Combine, weights: &[f32]) -> Result<Vec<Sum>> {
         let operands = self.operands(combine)?;
         let own = self.part(combine.slice)?;
         let mut sums: Vec<Sum> = Vec::new();
@@ -205,10 +192,12 @@ impl<'a> Maker<'a> {
     fn round(&mut self, stages: &mut Vec<Stage>, index: usize, round: &plan::Round) -> Result<()> {
         let name = format!("round {index}");
         let combine = &round.combine;
-        if self.options.reduction != Reduction::Adasum {
+        let total = round.members.iter().map(|subtree| subtree.count).sum();
+        let weights = round.members.iter();
+        let weights = weights.map(|subtree| self.options.reduction.weight(subtree.count, total));
+        if let Some(weights) = weights.collect::<Option<Vec<f32>>>() {
             if combine.operands > 1 {
-                let servers: Vec<u32> = round.members.iter().map(|member| member.count).collect();
-                return self.mean(stages, &name, combine, &servers);
+                return self.constant(stages, &name, combine, &weights);
             }
             // Others merge here; the stages stay in step.
             self.push(stages, &name, Task::Nothing)?;
@@ -243,12 +232,17 @@ impl<'a> Maker<'a> {
         }
         let segments = Arc::new(Segments::new(self.device(), self.layout, combine.slice)?);
         let operands = self.operands(combine)?;
-        let record = record_words(operands.len()) * WORD;
+        let radix = operands.len();
+        let record = record_words(radix) * WORD;
         let vectors = self.enter(operands.into_iter().map(Entry::Place));
-        let exchange = match &scalars.owned {
-            None => self.gathered(index, scalars, combine.operands)?,
-            Some(owned) => self.owned(index, scalars, owned, combine.operands)?,
-        };
+        let exchange = Scalars {
+            world: self.world,
+            planner: self.planner,
+            index,
+            plan: scalars,
+            radix: radix,
+        }
+        .exchange()?;
         let sum = Combine {
             solve: exchange.solve,
             adasum: true,
@@ -261,7 +255,7 @@ impl<'a> Maker<'a> {
         };
         let products = Products {
             vectors,
-            partials: self.table(bytes(segments.units, record as u64)?)?,
+            partials: table(self.device(), bytes(segments.units, record as u64)?)?,
             segments,
             records: exchange.records,
         };
@@ -277,135 +271,6 @@ impl<'a> Maker<'a> {
             Task::Gather(exchange.gather),
             Task::Combine(sum),
         ])
-    }
-
-    /// Everyone gathers all records and computes all weights.
-    fn gathered(&self, index: usize, scalars: &plan::Scalars, radix: u32) -> Result<Exchanged> {
-        let radix = radix as usize;
-        let tensors = self.layout.tensors().len();
-        let slices = self.planner.slices(scalars.group, index + 1);
-        let stride = bytes(scalars.stride, (record_words(radix) * WORD) as u64)?;
-        let records = self.table(stride)?;
-        let gathered = self.table(stride * slices.len())?;
-        let weights = self.table(tensors * COEFFICIENT_WORDS * WORD)?;
-        Ok(Exchanged {
-            owners: [Task::Nothing, Task::Nothing],
-            gather: Gather {
-                comm: self.world.group(scalars.group)?,
-                own: records.clone(),
-                gathered: gathered.clone(),
-            },
-            solve: Some(Solve {
-                records: gathered,
-                list: FoldList::gathered(self.device(), self.layout, &slices, scalars.stride)?,
-                radix,
-                coefficients: weights.clone(),
-                tensors: tensors as u64,
-            }),
-            records,
-            weights,
-        })
-    }
-
-    /// Owners get the records of their tensors and compute their weights; everyone gathers the weights.
-    fn owned(
-        &self,
-        index: usize,
-        scalars: &plan::Scalars,
-        owned: &plan::Owned,
-        radix: u32,
-    ) -> Result<Exchanged> {
-        let radix = radix as usize;
-        let record = record_words(radix) * WORD;
-        let entry = COEFFICIENT_WORDS * WORD;
-        let group = scalars.group;
-        let comm = self.world.group(group)?;
-        let own = scalars.tensors.intersection(owned.tensors);
-        // Records of this rank's slice, and behind them those of others for its own tensors.
-        let mut place = scalars.stride;
-        let mut parts =
-            HashMap::from([(self.world.rank(), (own, self.first_record(scalars, own)))]);
-        for receive in &owned.exchange.receives {
-            parts.insert(receive.peer, (receive.range, place));
-            place += u64::from(receive.operand);
-        }
-        let records = self.table(bytes(place, record as u64)?)?;
-        let turn = |send: bool, transfer: &plan::Transfer| -> Result<ascend::Transfer> {
-            let first = match send {
-                true => self.first_record(scalars, transfer.range),
-                false => parts.get(&transfer.peer).map_or(0, |part| part.1),
-            };
-            let start = bytes(first, record as u64)?;
-            let span = records.slice(start..start + transfer.operand as usize * record)?;
-            let peer = group.index_of(transfer.peer).unwrap_or(u32::MAX);
-            let dtype = DataType::F32;
-            Ok(match send {
-                true => ascend::Transfer::Send { peer, span, dtype },
-                false => ascend::Transfer::Recv { peer, span, dtype },
-            })
-        };
-        let transfers: Result<Vec<ascend::Transfer>> = owned
-            .exchange
-            .pairwise(self.world.rank())
-            .iter()
-            .map(|step| match step {
-                Turn::Send(transfer) => turn(true, transfer),
-                Turn::Receive(transfer) => turn(false, transfer),
-            })
-            .collect();
-        let slices = self.planner.slices(group, index + 1);
-        let ranks: Vec<u32> = group.ranks().collect();
-        let in_order: Vec<(Range, u64)> = in_order(&slices)
-            .into_iter()
-            .filter_map(|member| parts.get(&ranks[member]).copied())
-            .collect();
-        let mine = self.table(bytes(owned.run, entry as u64)?)?;
-        let weights = self.table(mine.len() * ranks.len())?;
-        let solve = Solve {
-            records: records.clone(),
-            list: FoldList::owned(self.device(), self.layout, owned.tensors, &in_order)?,
-            radix,
-            coefficients: mine.clone(),
-            tensors: owned.tensors.len(),
-        };
-        let exchange = Records {
-            comm: Arc::clone(&comm),
-            transfers: transfers?,
-            order: self.planner.choices().order,
-        };
-        Ok(Exchanged {
-            owners: [
-                match exchange.transfers.len() {
-                    0 => Task::Nothing,
-                    _ => Task::Records(exchange),
-                },
-                match solve.tensors {
-                    0 => Task::Nothing,
-                    _ => Task::Solve(solve),
-                },
-            ],
-            gather: Gather {
-                comm,
-                own: mine,
-                gathered: weights.clone(),
-            },
-            solve: None,
-            records,
-            weights,
-        })
-    }
-
-    /// Number of the first record of these tensors among those of this rank's slice.
-    fn first_record(&self, scalars: &plan::Scalars, tensors: Range) -> u64 {
-        let start = scalars.tensors.start();
-        self.layout.records_of(Range::new(start, tensors.start()))
-    }
-
-    /// Zeroed device memory of so many bytes.
-    fn table(&self, bytes: usize) -> Result<ascend::Span> {
-        Buffer::zeroed(self.device(), bytes.max(64))?
-            .span()
-            .slice(0..bytes)
     }
 
     fn device(&self) -> &'a Device {

@@ -15,6 +15,21 @@ pub enum Reduction {
     Adasum,
     /// The mean over all ranks.
     Mean,
+    /// The sum over all ranks. Each step adds in fp32 and rounds to the element type once, so fp16 may overflow.
+    Sum,
+}
+
+impl Reduction {
+    /// The weight of a vector that is already the mean or sum of `count` ranks or servers, in a step that
+    /// combines `total` of them. `None` where weights depend on the gradients.
+    pub(super) fn weight(self, count: u32, total: u32) -> Option<f32> {
+        match self {
+            Reduction::Adasum => None,
+            // Numbers of ranks are exact in f32, so the weight is rounded once.
+            Reduction::Mean => Some(count as f32 / total as f32),
+            Reduction::Sum => Some(1.0),
+        }
+    }
 }
 
 /// Element type of what ranks send each other and compute on.
@@ -49,7 +64,7 @@ pub enum ScalarExchange {
     Owned,
 }
 
-/// Choices of a [`GradientReducer`](super::GradientReducer); the same on all ranks but for `scale`.
+/// Choices of a [`GradientReducer`](super::GradientReducer); the same on all ranks but for `scale` and the limits of time.
 #[derive(Debug, Clone)]
 pub struct Options {
     /// How servers are combined.
@@ -77,8 +92,15 @@ pub struct Options {
     pub pipeline_depth: usize,
     /// Ends each reduction with a barrier of all ranks.
     pub barrier: bool,
+    /// Makes [`GradientReducer::synchronize`](super::GradientReducer::synchronize) collective: it compares a checksum of
+    /// the last results between all ranks, which reads them to the host. Finds data that was damaged after it was
+    /// combined; what was damaged before is the same on all ranks.
+    pub checksum: bool,
     /// Limit on the collective warm-up at creation, and on waits for collective figures.
     pub create_timeout: Duration,
+    /// A reduction in which nothing moves for so long has failed: a thread watches, and the error says what this rank
+    /// waits for. Below `HCCL_EXEC_TIMEOUT` (1836 s unless set) it comes before that of HCCL, above it after it.
+    pub stall_timeout: Duration,
 }
 
 impl Default for Options {
@@ -96,7 +118,9 @@ impl Default for Options {
             bucket_bytes: 25 << 20,
             pipeline_depth: 4,
             barrier: false,
+            checksum: false,
             create_timeout: Duration::from_secs(300),
+            stall_timeout: Duration::from_secs(300),
         }
     }
 }
@@ -150,7 +174,7 @@ impl Options {
     pub(super) fn agreed(&self, choices: Choices) -> String {
         format!(
             "reduction {:?}, radix {}, placement {:?}, order {:?}, scalars of more than {} bytes owned, wire {:?}, \
-             bucket_bytes {}, pipeline_depth {}, barrier {}",
+             bucket_bytes {}, pipeline_depth {}, barrier {}, checksum {}",
             self.reduction,
             choices.radix,
             choices.placement,
@@ -159,7 +183,8 @@ impl Options {
             self.wire,
             self.bucket_bytes,
             self.pipeline_depth,
-            self.barrier
+            self.barrier,
+            self.checksum
         )
     }
 }

@@ -119,6 +119,13 @@ fn index(tensor: u64) -> usize {
     usize::try_from(tensor).unwrap_or(usize::MAX)
 }
 
+/// Zeroed device memory of so many bytes; none still has an address.
+pub(super) fn table(device: &Device, bytes: usize) -> Result<Span> {
+    Buffer::zeroed(device, bytes.max(64))?
+        .span()
+        .slice(0..bytes)
+}
+
 /// A table of its own; an empty one still has an address.
 fn upload<T: Pod>(device: &Device, values: &[T]) -> Result<Span> {
     let bytes = size_of_val(values);
