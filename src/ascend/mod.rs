@@ -14,6 +14,7 @@ mod exchange;
 mod handle;
 mod module;
 mod stream;
+mod survey;
 mod transfer;
 
 use std::path::Path;
@@ -25,6 +26,9 @@ pub use device::Device;
 pub use event::Event;
 pub use module::{Argument, Function, Module};
 pub use stream::Stream;
+pub use survey::{Survey, survey};
+
+pub use crate::sys::Symbol;
 pub use transfer::{DataType, ReduceOp, Transfer};
 
 use crate::error::Result;

@@ -14,7 +14,10 @@ const ALLOWED: [(&str, &[&str]); 10] = [
     ("ascend", &["sys"]),
     ("kernel", &["ascend", "cache", "sys"]),
     ("reduce", &["plan", "kernel", "ascend", "topo"]),
-    ("cli", &["reduce", "topo", "plan", "ascend", "cache", "sys"]),
+    (
+        "cli",
+        &["reduce", "topo", "plan", "kernel", "ascend", "cache", "sys"],
+    ),
     ("bin", &["cli"]),
 ];
 

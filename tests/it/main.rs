@@ -16,6 +16,8 @@ mod c_programs;
 #[cfg(feature = "cli")]
 mod config;
 mod demo;
+#[cfg(feature = "cli")]
+mod doctor;
 mod golden;
 mod kernels;
 mod launch;
