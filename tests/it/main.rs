@@ -18,7 +18,10 @@ mod config;
 mod demo;
 #[cfg(feature = "cli")]
 mod doctor;
+mod engine;
+mod faults;
 mod golden;
+mod header;
 mod kernels;
 mod launch;
 mod layers;
