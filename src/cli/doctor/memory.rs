@@ -52,18 +52,9 @@ pub(super) fn check(table: Option<&RankTable>, free: Option<usize>) -> Check {
     check
 }
 
-/// Rounds of the reduction over this many servers, at most: one for each prime factor.
+/// Rounds of the reduction over this many servers, at most: as many as when each joins two.
 fn rounds(servers: usize) -> u64 {
-    let (mut rest, mut factor, mut count) = (servers, 2, 0);
-    while rest > 1 && factor * factor <= rest {
-        if rest % factor == 0 {
-            rest /= factor;
-            count += 1;
-        } else {
-            factor += 1;
-        }
-    }
-    count + u64::from(rest > 1)
+    u64::from(servers.next_power_of_two().trailing_zeros())
 }
 
 #[cfg(test)]
@@ -71,8 +62,8 @@ mod tests {
     use super::rounds;
 
     #[test]
-    fn a_round_for_each_prime_factor() {
-        let counts: Vec<u64> = [1, 2, 3, 4, 6, 7, 8, 12, 1009].map(rounds).into();
-        assert_eq!(counts, [0, 1, 1, 2, 2, 1, 3, 3, 1]);
+    fn a_round_at_most_doubles_what_is_joined() {
+        let counts: Vec<u64> = [1, 2, 3, 4, 6, 8, 9, 1009].map(rounds).into();
+        assert_eq!(counts, [0, 1, 2, 2, 3, 3, 4, 10]);
     }
 }

@@ -177,7 +177,7 @@ fn reduce(world: &World, timeout: Duration) -> Result<f64> {
     };
     let spans = SIZES.iter().map(upload).collect::<Result<Vec<_>>>()?;
     reducer.reduce(&spans, &stream)?;
-    stream.synchronize_timeout(timeout)?;
+    reducer.synchronize(&stream, timeout)?;
     let mut worst: f64 = 0.0;
     for (size, span) in SIZES.iter().zip(&spans) {
         let mut values = vec![0.0_f32; *size];
