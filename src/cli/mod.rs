@@ -3,6 +3,7 @@
 //! Standard output carries data (the lines of ranks, results), standard error everything else.
 
 mod bench;
+mod build_kernels;
 mod config;
 mod demo;
 mod doctor;
@@ -36,6 +37,8 @@ enum Command {
     Demo(demo::Args),
     /// Look at backend, variables, rank table and memory, and reduce with two ranks
     Doctor(doctor::Args),
+    /// Compile the kernels for an NPU, with the CANN toolkit that is installed here
+    BuildKernels(build_kernels::Args),
     /// Print what a C or C++ program needs to be built for ACL and HCCL and run on the mock
     Config(config::Args),
     /// Make, merge, check and draw rank tables
@@ -72,6 +75,7 @@ fn execute(command: Command) -> Result<u8> {
     match command {
         Command::Launch(args) => launch::run(args).map(engine::End::exit_code),
         Command::Demo(args) => demo::run(&args).map(engine::End::exit_code),
+        Command::BuildKernels(args) => build_kernels::run(&args).map(|()| 0),
         Command::Config(args) => config::run(&args).map(|()| 0),
         Command::Doctor(args) => doctor::run(&args),
         Command::Table(args) => table::run(&args),

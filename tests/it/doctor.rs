@@ -73,6 +73,7 @@ fn a_machine_in_order() {
         "8 devices; device 0 is an Ascend910B1",
     );
     expect(&report, "kernels", "ok", "the CPU twin");
+    expect(&report, "kernels", "ok", "an Ascend910B1 itself would ");
     expect(&report, "variables", "ok", "ADASUM_BACKEND=mock");
     expect(
         &report,

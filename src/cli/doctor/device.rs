@@ -5,7 +5,7 @@ use serde_json::json;
 use super::report::Check;
 use crate::ascend::{Device, Survey};
 use crate::error::Result;
-use crate::kernel::Kernels;
+use crate::kernel::{self, Kernels};
 
 /// What was found out about device 0.
 pub(super) struct Found {
@@ -31,7 +31,7 @@ pub(super) fn check(survey: &Survey, checks: &mut Vec<Check>) -> Option<Found> {
         }
     };
     checks.push(check);
-    checks.push(kernels(&device, survey));
+    checks.push(kernels(&device, &found.soc, survey));
     Some(found)
 }
 
@@ -62,18 +62,27 @@ fn open(check: &mut Check) -> Result<(Device, Found)> {
     Ok((device, Found { count, soc, free }))
 }
 
-fn kernels(device: &Device, survey: &Survey) -> Check {
+fn kernels(device: &Device, soc: &str, survey: &Survey) -> Check {
     let mut check = Check::new("kernels");
+    let is_mock = survey.backend.name == "mock";
     let named = std::env::var_os("ADASUM_KERNELS").filter(|path| !path.is_empty());
-    let source = match (&named, survey.backend.name) {
+    let on_chip = kernel::locate(soc);
+    let source = match (&named, &on_chip) {
         (Some(path), _) => format!("ADASUM_KERNELS={}", path.display()),
-        (None, "mock") => "the CPU twin that this program carries".to_owned(),
-        (None, _) => "the kernel binary for this chip".to_owned(),
+        (None, _) if is_mock => "the CPU twin that this program carries".to_owned(),
+        (None, Ok(path)) => path.display().to_string(),
+        (None, Err(_)) => "nowhere".to_owned(),
     };
     match Kernels::load(device) {
         Ok(_) => check.say(format!("all of them, from {source}")),
         Err(error) => check.fail(error.to_string()),
     }
-    check.data = json!({ "source": source });
+    if is_mock {
+        check.say(match &on_chip {
+            Ok(path) => format!("an {soc} itself would run {}", path.display()),
+            Err(error) => format!("an {soc} itself would have none: {error}"),
+        });
+    }
+    check.data = json!({"source": source, "on_chip": on_chip.ok()});
     check
 }
