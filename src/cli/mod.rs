@@ -9,6 +9,7 @@ mod failure;
 mod guard;
 mod launch;
 mod logger;
+mod reduce;
 
 use std::process::ExitCode;
 
@@ -16,7 +17,7 @@ use clap::Parser;
 
 use crate::error::{Error, ErrorKind, Result};
 
-/// AdaSum gradient reduction for Ascend NPUs: launcher and demo.
+/// AdaSum gradient reduction for Ascend NPUs: launcher, demo, reduction of files.
 #[derive(Debug, Parser)]
 #[command(name = "adasum-run", version)]
 struct Arguments {
@@ -32,6 +33,8 @@ enum Command {
     Demo(demo::Args),
     /// Print what a C or C++ program needs to be built for ACL and HCCL and run on the mock
     Config(config::Args),
+    /// Combine tensors of several files, one a rank, as training would: for checking and for merging weights
+    Reduce(reduce::Args),
     /// One rank of the demo
     #[command(hide = true)]
     DemoRank(demo::rank::Args),
@@ -57,6 +60,7 @@ fn execute(command: Command) -> Result<u8> {
         Command::Launch(args) => launch::run(args).map(engine::End::exit_code),
         Command::Demo(args) => demo::run(&args).map(engine::End::exit_code),
         Command::Config(args) => config::run(&args).map(|()| 0),
+        Command::Reduce(args) => reduce::run(&args).map(|()| 0),
         Command::DemoRank(args) => demo::rank::run(&args).map(|()| 0),
         Command::Guard => {
             guard::run();
