@@ -25,6 +25,8 @@ mod oracle;
 mod plan;
 mod processes;
 mod rank_table;
+#[cfg(feature = "cli")]
+mod reduce_command;
 mod reduction;
 mod support;
 #[cfg(feature = "bindgen")]

@@ -4,6 +4,8 @@
 //! [`mindspore`] is another arithmetic for comparison, [`statistics`] says what the reduction did.
 
 mod file;
+#[cfg(test)]
+mod malformed;
 mod mindspore;
 mod npy;
 mod npz;

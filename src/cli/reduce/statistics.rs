@@ -24,7 +24,8 @@ pub(super) struct Statistics {
     /// The result's norm divided by that of the mean of g_1 .. g_r; 0 for a result of zero.
     pub(super) gain: f64,
     /// How much cancelled: over the nodes of AdaSum's tree, the largest ratio of the summed squared norms of the
-    /// weighted vectors that make up a node to the squared norm of the node. For mean and sum the only node is the sum.
+    /// weighted vectors that make up a node to the squared norm of the node, at least 1. For mean and sum the only node is
+    /// the sum.
     pub(super) kappa: f64,
     /// Whether the result has a NaN or an infinity, or a rank's tensor has.
     pub(super) nonfinite: bool,
