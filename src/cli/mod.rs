@@ -10,6 +10,7 @@ mod guard;
 mod launch;
 mod logger;
 mod reduce;
+mod table;
 
 use std::process::ExitCode;
 
@@ -35,6 +36,8 @@ enum Command {
     Config(config::Args),
     /// Combine tensors of several files, one a rank, as training would: for checking and for merging weights
     Reduce(reduce::Args),
+    /// Make, merge, check and draw rank tables
+    Table(table::Args),
     /// One rank of the demo
     #[command(hide = true)]
     DemoRank(demo::rank::Args),
@@ -61,6 +64,7 @@ fn execute(command: Command) -> Result<u8> {
         Command::Demo(args) => demo::run(&args).map(engine::End::exit_code),
         Command::Config(args) => config::run(&args).map(|()| 0),
         Command::Reduce(args) => reduce::run(&args).map(|()| 0),
+        Command::Table(args) => table::run(&args),
         Command::DemoRank(args) => demo::rank::run(&args).map(|()| 0),
         Command::Guard => {
             guard::run();

@@ -17,6 +17,7 @@ mod c_programs;
 mod config;
 mod demo;
 mod golden;
+mod header;
 mod kernels;
 mod launch;
 mod layers;
@@ -25,9 +26,14 @@ mod oracle;
 mod plan;
 mod processes;
 mod rank_table;
+mod rank_table_forms;
 #[cfg(feature = "cli")]
 mod reduce_command;
 mod reduction;
+mod statistics;
 mod support;
+#[cfg(feature = "cli")]
+mod table;
+mod table_mutations;
 #[cfg(feature = "bindgen")]
 mod vendor;

@@ -169,6 +169,11 @@ fn check(args: &Args) -> Result<usize> {
             ));
         }
     }
+    if args.zero_tol.is_some_and(|tolerance| tolerance > 0.0) {
+        return Err(Error::unsupported(
+            "--zero-tol: the reducer has no tolerance for vanishing vectors",
+        ));
+    }
     for path in args.files.iter().chain([&args.output]) {
         file::Format::of(path)?;
     }

@@ -340,8 +340,8 @@ mod tests {
         for sizes in [vec![], vec![0], vec![5], vec![3, 4, 1], vec![1; 32]] {
             let tensor = Tensor {
                 name: "t".to_owned(),
-                data: vec![7; sizes.iter().product::<u64>() as usize * 2],
-                shape: Shape::new(sizes),
+                data: vec![7; 2 * sizes.iter().product::<usize>()],
+                shape: Shape::new(sizes.iter().map(|&size| size as u64).collect()),
                 dtype: DType::F16,
             };
             let mut bytes = header(&tensor).unwrap();

@@ -10,7 +10,7 @@ use sha1::{Digest, Sha1};
 
 use super::tensor::Tensor;
 use crate::ascend::{Buffer, Device, RootInfo, Span, Stream};
-use crate::error::{Context, Error, ErrorKind, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::reduce::{GradientReducer, Options, TensorSpec, World};
 
 /// The most devices that the mock plays.
@@ -72,7 +72,7 @@ pub(super) fn reduce(
         let start = thread::Builder::new().name(format!("rank {rank}"));
         let started = start.spawn(move || {
             // If nobody listens any more, another rank has failed before.
-            let _ = sender.send(job.run(rank).context(|| format!("rank {rank}")));
+            let _ = sender.send(job.run(rank));
         });
         started.map_err(|error| {
             Error::new(ErrorKind::Io, format!("rank {rank}: no thread: {error}"))
@@ -144,7 +144,7 @@ impl Job {
             .collect::<Result<Vec<Span>>>()?;
         let stream = Stream::new(world.device())?;
         reducer.reduce(&spans, &stream)?;
-        stream.synchronize_timeout(PATIENCE)?;
+        reducer.synchronize(&stream, PATIENCE)?;
         let mut hash = Sha1::new();
         let mut result = (world.rank() == 0).then(Vec::new);
         for span in &spans {

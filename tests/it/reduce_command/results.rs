@@ -166,7 +166,7 @@ fn a_single_file_is_its_own_result() {
     let mut half = Array::vector("b.weight.npy", &[0.5, -2.0, f32::INFINITY]);
     half.dtype = DType::F16;
     let input = vec![Array::random("a", 100, 0), half];
-    let (out, said) = Run::new("single", &[input.clone()]).reduced(&[]);
+    let (out, said) = Run::new("single", std::slice::from_ref(&input)).reduced(&[]);
     assert_eq!(out, input);
     assert!(
         said.contains("warning: tensor \"b.weight.npy\" is not finite"),
