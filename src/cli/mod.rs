@@ -2,6 +2,7 @@
 //!
 //! Standard output carries data (the lines of ranks, results), standard error everything else.
 
+mod bench;
 mod config;
 mod demo;
 mod engine;
@@ -11,6 +12,7 @@ mod launch;
 mod logger;
 mod reduce;
 mod table;
+mod verdict;
 
 use std::process::ExitCode;
 
@@ -18,7 +20,7 @@ use clap::Parser;
 
 use crate::error::{Error, ErrorKind, Result};
 
-/// AdaSum gradient reduction for Ascend NPUs: launcher, demo, reduction of files.
+/// AdaSum gradient reduction for Ascend NPUs: launcher, demo, benchmarks, reduction of files.
 #[derive(Debug, Parser)]
 #[command(name = "adasum-run", version)]
 struct Arguments {
@@ -38,6 +40,11 @@ enum Command {
     Reduce(reduce::Args),
     /// Make, merge, check and draw rank tables
     Table(table::Args),
+    /// Measure reductions, kernels and messages on this machine
+    Bench(bench::Args),
+    /// One rank of a benchmark
+    #[command(hide = true)]
+    BenchRank(bench::rank::Args),
     /// One rank of the demo
     #[command(hide = true)]
     DemoRank(demo::rank::Args),
@@ -65,6 +72,8 @@ fn execute(command: Command) -> Result<u8> {
         Command::Config(args) => config::run(&args).map(|()| 0),
         Command::Reduce(args) => reduce::run(&args).map(|()| 0),
         Command::Table(args) => table::run(&args),
+        Command::Bench(args) => bench::run(&args).map(engine::End::exit_code),
+        Command::BenchRank(args) => bench::rank::run(&args).map(|()| 0),
         Command::DemoRank(args) => demo::rank::run(&args).map(|()| 0),
         Command::Guard => {
             guard::run();

@@ -66,7 +66,7 @@ impl GradientReducer {
     /// timeout.
     pub fn statistics(&self) -> Result<Vec<TensorStatistics>> {
         let world = &self.world;
-        world.drain(self.timeout)?;
+        world.drain(self.create_timeout)?;
         let merging = self.buckets.iter().filter(|bucket| !bucket.is_empty());
         if merging
             .clone()
@@ -92,7 +92,7 @@ impl GradientReducer {
             .iter()
             .map(|figure| [figure.own, figure.kappa])
             .collect();
-        let all = exchange(world, &own, self.timeout)?;
+        let all = exchange(world, &own, self.create_timeout)?;
         let locals = world.locals() as usize;
         let of = |(tensor, figure): (usize, &Figures)| {
             let ranks: Vec<[f64; 2]> = all.iter().map(|rank| rank[tensor]).collect();
@@ -136,7 +136,7 @@ impl GradientReducer {
                     }
                 }
             }
-            all = exchange(&self.world, &mine, self.timeout)?;
+            all = exchange(&self.world, &mine, self.create_timeout)?;
         }
         Ok(all)
     }

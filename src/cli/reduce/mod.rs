@@ -192,6 +192,8 @@ fn options(args: &Args) -> Options {
             Radix::Auto => MAX_RADIX,
             Radix::Given(radix) => radix,
         },
+        create_timeout: ranks::PATIENCE,
+        stall_timeout: ranks::PATIENCE,
         ..Options::default()
     }
 }

@@ -17,8 +17,8 @@ use crate::reduce::{GradientReducer, Options, TensorSpec, World};
 pub(super) const MAX_RANKS: usize = 1024;
 /// Devices of the mock where nothing else is said.
 const DEVICES: usize = 8;
-/// How long a rank may wait for the others. Long enough for any file that fits in memory.
-const PATIENCE: Duration = Duration::from_secs(3600);
+/// How long a rank may wait for the others: long enough for any file that fits in memory.
+pub(super) const PATIENCE: Duration = Duration::from_secs(1800);
 
 const BACKEND: &str = "ADASUM_BACKEND";
 const MOCK_DEVICES: &str = "ASCEND_MOCK_DEVICES";
