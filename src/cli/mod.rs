@@ -3,6 +3,7 @@
 //! Standard output carries data (the lines of ranks, results), standard error everything else.
 
 mod bench;
+mod build_kernels;
 mod config;
 mod demo;
 mod engine;
@@ -34,6 +35,8 @@ enum Command {
     Launch(launch::Args),
     /// Train a small network on handwritten digits with 16 ranks, AdaSum beside the mean
     Demo(demo::Args),
+    /// Compile the kernels for an NPU, with the CANN toolkit that is installed here
+    BuildKernels(build_kernels::Args),
     /// Print what a C or C++ program needs to be built for ACL and HCCL and run on the mock
     Config(config::Args),
     /// Combine tensors of several files, one a rank, as training would: for checking and for merging weights
@@ -69,6 +72,7 @@ fn execute(command: Command) -> Result<u8> {
     match command {
         Command::Launch(args) => launch::run(args).map(engine::End::exit_code),
         Command::Demo(args) => demo::run(&args).map(engine::End::exit_code),
+        Command::BuildKernels(args) => build_kernels::run(&args).map(|()| 0),
         Command::Config(args) => config::run(&args).map(|()| 0),
         Command::Reduce(args) => reduce::run(&args).map(|()| 0),
         Command::Table(args) => table::run(&args),

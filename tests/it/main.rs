@@ -12,6 +12,8 @@
 mod backend;
 #[cfg(feature = "bindgen")]
 mod bindings;
+#[cfg(feature = "cli")]
+mod build_kernels;
 mod c_programs;
 #[cfg(feature = "cli")]
 mod config;

@@ -179,6 +179,7 @@ void Comm::submit(Operation operation, const std::vector<uint32_t> &peers, aclrt
     }
     if (!peers.empty()) {
         std::lock_guard<std::mutex> lock(host_);
+        take_buffers();
         build_links(*this, operation.signature.op, peers);
     }
     const std::string name = describe(operation.signature) + " of " + self();
@@ -193,6 +194,20 @@ void Comm::submit(Operation operation, const std::vector<uint32_t> &peers, aclrt
         fault(HCCL_E_RUNTIME, "EI9999: %s: the stream takes no task (%d)", self().c_str(), code);
     }
     count(Counter::CollectiveCalls);
+}
+
+// The vendor's library keeps two buffers per communicator, allocated at the first operation that goes to another rank.
+void Comm::take_buffers() {
+    constexpr int VERSION_WITH_OOM = 900;
+    if (buffers_taken_) {
+        return;
+    }
+    if (!take_memory(device(), buffer_bytes())) {
+        fault(cann_version() >= VERSION_WITH_OOM ? HCCL_E_OOM : HCCL_E_MEMORY,
+              "EI0007: %s: device %d has no memory left for its two buffers of %u MB (HCCL_BUFFSIZE, hcclBufferSize)",
+              self().c_str(), device(), plan_.settings.buffer_mb);
+    }
+    buffers_taken_ = true;
 }
 
 // The client has to order the operations of a communicator; the vendor's library does not look, and data gets corrupted.
@@ -415,6 +430,9 @@ void Comm::destroy() {
             return;
         }
         destroyed_ = true;
+        if (buffers_taken_) {
+            give_memory(device(), buffer_bytes());
+        }
         if (code_ == HCCL_SUCCESS) {
             block_->header.state = State::Left;
         }
