@@ -7,12 +7,13 @@ use std::time::{Duration, Instant};
 
 use sha1::{Digest, Sha1};
 
+use super::agreement;
 use crate::ascend::{
     Buffer, Comm, CommConfig, DataType, Device, Event, ReduceOp, RootInfo, Span, Stream,
 };
 use crate::error::{Context, Error, ErrorKind, Result};
 use crate::kernel::Kernels;
-use crate::plan::{Group, Shape};
+use crate::plan::{Description, Group, Shape};
 use crate::topo::Cluster;
 
 use super::hosts::{self, HOST_BYTES};
@@ -237,23 +238,11 @@ impl World {
         inner.end()
     }
 
-    /// Compares `digest` over all ranks; the error names those that differ from rank 0.
+    /// Compares `mine` over all ranks. Where they differ, the error on every rank names the first entry that does.
     ///
-    /// Collective. Waits for all ranks, at most `timeout`.
-    pub(crate) fn agree(&self, digest: [u8; 20], timeout: Duration) -> Result<()> {
-        let digests = self.gather(&digest, timeout)?;
-        let different: Vec<usize> = digests
-            .chunks_exact(digest.len())
-            .enumerate()
-            .filter_map(|(rank, other)| (other != &digests[..digest.len()]).then_some(rank))
-            .collect();
-        if different.is_empty() {
-            return Ok(());
-        }
-        Err(Error::new(
-            ErrorKind::Mismatch,
-            format!("ranks {different:?} have other tensors or options than rank 0"),
-        ))
+    /// Collective. Waits for all ranks, at most `timeout` for each of a few small exchanges.
+    pub(crate) fn agree(&self, mine: Description, timeout: Duration) -> Result<()> {
+        agreement::reach(self, &mine, timeout)
     }
 
     /// The `bytes` of all ranks, one after the other. All give equally many.
