@@ -99,7 +99,7 @@ pub struct Options {
     /// Limit on the collective warm-up at creation, and on waits for collective figures.
     pub create_timeout: Duration,
     /// A reduction in which nothing moves for so long has failed: a thread watches, and the error says what this rank
-    /// waits for. Below `HCCL_EXEC_TIMEOUT` (1836 s unless set) it comes before that of HCCL, above it after it.
+    /// waits for. What the caller's stream holds before it counts, too. Below `HCCL_EXEC_TIMEOUT` (1836 s unless set) it comes before that of HCCL, above it after it.
     pub stall_timeout: Duration,
 }
 
@@ -120,7 +120,7 @@ impl Default for Options {
             barrier: false,
             checksum: false,
             create_timeout: Duration::from_secs(300),
-            stall_timeout: Duration::from_secs(300),
+            stall_timeout: Duration::from_secs(1800),
         }
     }
 }

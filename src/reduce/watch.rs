@@ -48,7 +48,7 @@ struct State {
     /// The newest reduction of each reducer that may not have ended, by the address of its marks.
     flights: Vec<Flight>,
     steps: u64,
-    /// Recorded behind steps, the oldest first; not behind every one where the host is far ahead.
+    /// Recorded behind steps, the oldest first; behind some of them only where the host is far ahead.
     ends: VecDeque<(u64, Event)>,
     /// For the ends of steps to come.
     free: Vec<Event>,
@@ -60,6 +60,21 @@ struct State {
 }
 
 impl State {
+    /// Makes room for the end of one more step: forgets every other one, so that those left are spread over all steps
+    /// that are under way, however many.
+    fn thin_out(&mut self) {
+        if !self.free.is_empty() {
+            return;
+        }
+        let ends = std::mem::take(&mut self.ends);
+        for (index, (step, event)) in ends.into_iter().enumerate() {
+            match index % 2 {
+                0 => self.free.push(event),
+                _ => self.ends.push_back((step, event)),
+            }
+        }
+    }
+
     /// Takes note of steps that have ended.
     fn forget_ended(&mut self) {
         while let Some((step, event)) = self.ends.pop_front() {
@@ -160,6 +175,7 @@ impl Watch {
             flight.enqueued = true;
         }
         let step = state.steps;
+        state.thin_out();
         if let Some(event) = state.free.pop() {
             stream.record(&event)?;
             state.ends.push_back((step, event));

@@ -451,7 +451,7 @@ fn a_stall_is_an_error_that_says_what_is_missing_and_a_new_world_works() {
 
         let root = second.get_or_init(|| RootInfo::new(&device).unwrap());
         let world = World::from_root_info(device, root, 4, rank, 1).unwrap();
-        let mut reducer = with(&world, &[5000], &options);
+        let mut reducer = with(&world, &[5000], &Options::default());
         let ones = vec![vec![1.0_f32; 5000]];
         assert_eq!(reduce(&mut reducer, &world, &ones).0, ones);
         drop(reducer);
@@ -459,19 +459,22 @@ fn a_stall_is_an_error_that_says_what_is_missing_and_a_new_world_works() {
         errors
     });
     for (rank, errors) in errors.iter().enumerate().filter(|(rank, _)| *rank != 2) {
-        let first = &errors[0];
-        let text = first.to_string();
-        assert!(
-            text.contains(&format!("rank {rank}:")) && text.contains("round"),
-            "{text}"
-        );
-        assert!(text.contains("ranks [") || text.contains("rank "), "{text}");
+        let text = errors[0].to_string();
+        assert!(text.contains(&format!("rank {rank}:")), "{text}");
         for later in &errors[1..] {
             assert_eq!(later.kind(), ErrorKind::Poisoned);
             assert!(later.to_string().contains(&text), "{later}\n{text}");
         }
     }
-    // Ranks 3 and 2 exchange first.
-    let text = errors[3][0].to_string();
-    assert!(text.contains('2'), "{text}");
+    // The first to notice says what it waits for; others may hear of that one's failure before their own time is over.
+    let first: Vec<String> = errors
+        .iter()
+        .filter_map(|errors| Some(errors.first()?.to_string()))
+        .collect();
+    let stalled = |text: &&String| text.contains("nothing moved") && text.contains("round");
+    let waits = first.iter().find(stalled);
+    assert!(
+        waits.is_some_and(|text| text.contains("ranks [")),
+        "{first:?}"
+    );
 }
