@@ -17,9 +17,9 @@ use crate::plan::{Choices, DType, Layout, Planner, TensorSpec, buckets, fingerpr
 
 /// Reduces the gradients of a fixed list of tensors.
 pub struct GradientReducer {
-    world: World,
-    specs: Vec<TensorSpec>,
-    buckets: Vec<Bucket>,
+    pub(super) world: World,
+    pub(super) specs: Vec<TensorSpec>,
+    pub(super) buckets: Vec<Bucket>,
     /// Bucket `i` uses slot `i` modulo their number.
     slots: Vec<Memory>,
     book: Book,
@@ -28,7 +28,7 @@ pub struct GradientReducer {
     /// The steps in that order, for those who watch.
     marks: Arc<[Arc<Mark>]>,
     barrier: Option<Arc<Mark>>,
-    create_timeout: Duration,
+    pub(super) create_timeout: Duration,
     stall_timeout: Duration,
     /// The results of the last reduction, where checksums of them are to be compared.
     unchecked: Mutex<Option<Vec<Span>>>,
