@@ -477,9 +477,6 @@ mutants! {
     mutant_check_reads_sums_too_early: "finite_check", PIPES, [(
         "finite_check.cpp", "    wait_for<HardEvent::V_S>();\n", "",
     )];
-    mutant_check_copies_a_flag_too_early: "finite_check", PIPES, [(
-        "finite_check.cpp", "    wait_for<HardEvent::V_MTE3>();\n", "",
-    )];
     mutant_check_blocks_disagree: "finite_check", BLOCKS, [(
         "finite_check.cpp", "Duplicate(one_, 1.0f,", "Duplicate(one_, 1.0f + static_cast<float>(GetBlockIdx()),",
     )];
