@@ -18,6 +18,10 @@ mod c_programs;
 #[cfg(feature = "cli")]
 mod config;
 mod demo;
+#[cfg(feature = "cli")]
+mod doctor;
+mod engine;
+mod faults;
 mod golden;
 mod header;
 mod kernels;

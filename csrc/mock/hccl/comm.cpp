@@ -39,6 +39,7 @@ struct LocalMember {
     char *base;
     uint64_t arena_bytes;
     uint64_t block_offset;
+    const Board *board;
 };
 
 struct Comms {
@@ -83,8 +84,9 @@ public:
     }
     ~Pending() {
         if (!ran_) {
-            comm_->fail(HCCL_E_INTERNAL, format("EI9999: %s: %s never ran, because its stream had failed or was aborted",
-                                                comm_->self().c_str(), describe(operation_.signature).c_str()));
+            comm_->fail(HCCL_E_INTERNAL, format("EI9999: %s: %s never ran, because its stream had failed or was aborted%s%s",
+                                                comm_->self().c_str(), describe(operation_.signature).c_str(),
+                                                drop_reason().empty() ? "" : ": ", drop_reason().c_str()));
         }
         comm_->pending_--;
     }
@@ -126,11 +128,12 @@ Comm::Comm(CommPlan plan) : plan_(std::move(plan)), links_(new Link[plan_.member
         fault(HCCL_E_MEMORY, "EI0007: device %d has no room for one more communicator of %u ranks", device(), size());
     }
     block_ = reinterpret_cast<Block *>(arena_.base + block_offset_);
+    board_ = board_of(device(), arena_.base, &board_offset_);
     for (uint32_t peer = 0; peer < size(); peer++) {
         links_[peer].here = &block_->slots[peer];
     }
     all.names.insert({device(), plan_.name});
-    all.members[{plan_.id, rank()}] = {arena_.base, arena_.bytes, block_offset_};
+    all.members[{plan_.id, rank()}] = {arena_.base, arena_.bytes, block_offset_, board_};
 }
 
 Comm::~Comm() { destroy(); }
@@ -149,12 +152,11 @@ std::string Comm::peer_name(uint32_t peer) const {
 }
 
 std::string Comm::peer_names(const std::vector<uint32_t> &peers) const {
-    constexpr size_t MOST = 16;
     std::string text;
-    for (size_t i = 0; i < peers.size() && i < MOST; i++) {
+    for (size_t i = 0; i < peers.size() && i < MOST_NAMED; i++) {
         text += (i == 0 ? "" : ", ") + peer_name(peers[i]);
     }
-    return peers.size() > MOST ? text + format(" and %zu more", peers.size() - MOST) : text;
+    return peers.size() > MOST_NAMED ? text + format(" and %zu more", peers.size() - MOST_NAMED) : text;
 }
 
 std::string Comm::members_digest() const {
@@ -176,6 +178,7 @@ void Comm::submit(Operation operation, const std::vector<uint32_t> &peers, aclrt
     }
     if (!peers.empty()) {
         std::lock_guard<std::mutex> lock(host_);
+        take_buffers();
         build_links(*this, operation.signature.op, peers);
     }
     const std::string name = describe(operation.signature) + " of " + self();
@@ -190,6 +193,20 @@ void Comm::submit(Operation operation, const std::vector<uint32_t> &peers, aclrt
         fault(HCCL_E_RUNTIME, "EI9999: %s: the stream takes no task (%d)", self().c_str(), code);
     }
     count(Counter::CollectiveCalls);
+}
+
+// The vendor's library keeps two buffers per communicator, allocated at the first operation that goes to another rank.
+void Comm::take_buffers() {
+    constexpr int VERSION_WITH_OOM = 900;
+    if (buffers_taken_) {
+        return;
+    }
+    if (!take_memory(device(), buffer_bytes())) {
+        fault(cann_version() >= VERSION_WITH_OOM ? HCCL_E_OOM : HCCL_E_MEMORY,
+              "EI0007: %s: device %d has no memory left for its two buffers of %u MB (HCCL_BUFFSIZE, hcclBufferSize)",
+              self().c_str(), device(), plan_.settings.buffer_mb);
+    }
+    buffers_taken_ = true;
 }
 
 // The client has to order the operations of a communicator; the vendor's library does not look, and data gets corrupted.
@@ -208,6 +225,7 @@ void Comm::check_order(const Operation &operation, aclrtStream stream) {
 
 Outcome Comm::execute(const Operation &operation, const Cancelled &cancelled) {
     std::lock_guard<std::mutex> lock(running_);
+    const Activity activity(board_, plan_.name, operation.signature.op, false, operation.serial);
     try {
         check_failed();
         block_->header.serial = operation.serial;
@@ -230,6 +248,7 @@ Outcome Comm::execute(const Operation &operation, const Cancelled &cancelled) {
     } catch (const std::exception &error) {
         fail(HCCL_E_INTERNAL, format("EI9999: %s: %s", self().c_str(), error.what()));
     }
+    activity.failed();
     return failed_outcome();
 }
 
@@ -286,17 +305,22 @@ void Comm::alarm_everybody() {
     }
 }
 
-void Comm::attach(uint32_t peer, char *base, uint64_t arena_bytes, uint64_t block_offset,
+void Comm::attach(uint32_t peer, char *base, uint64_t arena_bytes, uint64_t block_offset, const Board *board,
                   std::shared_ptr<PeerArena> process) {
     Link &link = links_[peer];
     link.process = std::move(process);
     link.base = base;
     link.arena_bytes = arena_bytes;
+    link.board = board;
     auto *block = reinterpret_cast<Block *>(base + block_offset);
     link.header = &block->header;
     link.there = &block->slots[rank()];
     link.there->attachment = Attachment::Attached;
     link.connected.store(true, std::memory_order_release);
+}
+
+std::string Link::elsewhere(const std::string &comm) const {
+    return wire != nullptr ? wire->ask_elsewhere() : mock::elsewhere(board, comm);
 }
 
 void Link::post(const Post &post) {
@@ -341,7 +365,7 @@ void Comm::attach_wire(uint32_t peer, Descriptor socket) {
     Link &link = links_[peer];
     const Member &member = plan_.members[peer];
     link.wire = std::make_shared<Wire>(std::move(socket), plan_.network->address(member.server, member.device), block_,
-                                       link.here, arena_);
+                                       link.here, arena_, board_, plan_.name);
     link.header = &link.wire->mirror;
     watch(link.wire);
     link.connected.store(true, std::memory_order_release);
@@ -357,7 +381,8 @@ bool Comm::attach_local(uint32_t peer) {
     if (found == all.members.end()) {
         return false;
     }
-    attach(peer, found->second.base, found->second.arena_bytes, found->second.block_offset, nullptr);
+    attach(peer, found->second.base, found->second.arena_bytes, found->second.block_offset, found->second.board,
+           nullptr);
     return true;
 }
 
@@ -404,6 +429,9 @@ void Comm::destroy() {
             return;
         }
         destroyed_ = true;
+        if (buffers_taken_) {
+            give_memory(device(), buffer_bytes());
+        }
         if (code_ == HCCL_SUCCESS) {
             block_->header.state = State::Left;
         }

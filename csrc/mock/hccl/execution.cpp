@@ -141,18 +141,21 @@ void Execution::check(const std::vector<uint32_t> &missing, const char *what) co
                               comm_.self().c_str(), static_cast<unsigned long long>(operation_.serial),
                               describe(operation_.signature).c_str(), seconds_since(start_),
                               comm_.peer_names(missing).c_str(), what);
-    for (const uint32_t peer : missing) {
-        text += activity(peer);
+    for (size_t i = 0; i < missing.size() && i < Comm::MOST_NAMED; i++) {
+        text += activity(missing[i]);
     }
     throw Fault(HCCL_E_TIMEOUT, text);
 }
 
 std::string Execution::activity(uint32_t peer) const {
-    const Header &header = *comm_.link(peer).header;
+    const Link &link = comm_.link(peer);
+    const std::string elsewhere = link.elsewhere(comm_.plan().name); // refreshes the header of a rank reached by TCP
+    const Header &header = *link.header;
     const auto executing = static_cast<Op>(header.executing.load());
     const auto serial = static_cast<unsigned long long>(header.serial.load());
     if (executing == Op::None) {
-        return format("; rank %u runs nothing of this communicator, its last operation was number %llu", peer, serial);
+        return format("; rank %u runs nothing of this communicator, its last operation was number %llu%s", peer, serial,
+                      elsewhere.c_str());
     }
     return format("; rank %u is in its operation %llu, %s", peer, serial, op_name(executing));
 }
