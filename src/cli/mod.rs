@@ -12,6 +12,7 @@ mod failure;
 mod guard;
 mod launch;
 mod logger;
+mod reduce;
 mod table;
 mod verdict;
 
@@ -21,7 +22,7 @@ use clap::Parser;
 
 use crate::error::{Error, ErrorKind, Result};
 
-/// AdaSum gradient reduction for Ascend NPUs: launcher, demo and benchmarks.
+/// AdaSum gradient reduction for Ascend NPUs: launcher, demo, benchmarks, reduction of files.
 #[derive(Debug, Parser)]
 #[command(name = "adasum-run", version)]
 struct Arguments {
@@ -41,6 +42,8 @@ enum Command {
     BuildKernels(build_kernels::Args),
     /// Print what a C or C++ program needs to be built for ACL and HCCL and run on the mock
     Config(config::Args),
+    /// Combine tensors of several files, one a rank, as training would: for checking and for merging weights
+    Reduce(reduce::Args),
     /// Make, merge, check and draw rank tables
     Table(table::Args),
     /// Measure reductions, kernels and messages on this machine
@@ -78,6 +81,7 @@ fn execute(command: Command) -> Result<u8> {
         Command::BuildKernels(args) => build_kernels::run(&args).map(|()| 0),
         Command::Config(args) => config::run(&args).map(|()| 0),
         Command::Doctor(args) => doctor::run(&args),
+        Command::Reduce(args) => reduce::run(&args).map(|()| 0),
         Command::Table(args) => table::run(&args),
         Command::Bench(args) => bench::run(&args).map(engine::End::exit_code),
         Command::BenchRank(args) => bench::rank::run(&args).map(|()| 0),

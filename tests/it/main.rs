@@ -33,7 +33,10 @@ mod plan;
 mod processes;
 mod rank_table;
 mod rank_table_forms;
+#[cfg(feature = "cli")]
+mod reduce_command;
 mod reduction;
+mod statistics;
 mod support;
 #[cfg(feature = "cli")]
 mod table;
