@@ -15,12 +15,14 @@ mod bindings;
 #[cfg(feature = "cli")]
 mod build_kernels;
 mod c_programs;
+mod choices;
 #[cfg(feature = "cli")]
 mod config;
 mod demo;
 mod engine;
 mod faults;
 mod golden;
+mod golden_log;
 mod header;
 mod kernels;
 mod launch;
@@ -29,6 +31,7 @@ mod leaks;
 mod oracle;
 mod plan;
 mod processes;
+mod properties;
 mod rank_table;
 mod rank_table_forms;
 mod reduction;
