@@ -240,7 +240,7 @@ impl<'a> Maker<'a> {
             planner: self.planner,
             index,
             plan: scalars,
-            radix: radix,
+            radix,
         }
         .exchange()?;
         let sum = Combine {
