@@ -17,9 +17,9 @@ use crate::plan::{Choices, DType, Layout, Planner, TensorSpec, buckets, fingerpr
 
 /// Reduces the gradients of a fixed list of tensors.
 pub struct GradientReducer {
-    world: World,
-    specs: Vec<TensorSpec>,
-    buckets: Vec<Bucket>,
+    pub(super) world: World,
+    pub(super) specs: Vec<TensorSpec>,
+    pub(super) buckets: Vec<Bucket>,
     /// Bucket `i` uses slot `i` modulo their number.
     slots: Vec<Memory>,
     book: Book,
@@ -27,8 +27,8 @@ pub struct GradientReducer {
     order: Vec<(usize, usize)>,
     /// The steps in that order, for those who watch.
     marks: Arc<[Arc<Mark>]>,
-    barrier: bool,
-    create_timeout: Duration,
+    barrier: Option<Arc<Mark>>,
+    pub(super) create_timeout: Duration,
     stall_timeout: Duration,
     /// The results of the last reduction, where checksums of them are to be compared.
     unchecked: Mutex<Option<Vec<Span>>>,
@@ -72,15 +72,19 @@ impl GradientReducer {
         let marks = order
             .iter()
             .map(|&(bucket, stage)| Arc::clone(&buckets[bucket].stages[stage].mark));
+        let barrier = match options.barrier {
+            true => Some(world.mark("barrier", 0)?),
+            false => None,
+        };
         let mut reducer = GradientReducer {
-            marks: marks.collect(),
+            marks: marks.chain(barrier.clone()).collect(),
             world: world.clone(),
             specs: tensors.to_vec(),
             slots: make_slots(world, &buckets, options.pipeline_depth)?,
             buckets,
             book: Book::new(world.device(), entries)?,
             order,
-            barrier: options.barrier,
+            barrier,
             create_timeout: options.create_timeout,
             stall_timeout: options.stall_timeout,
             unchecked: Mutex::new(None),
@@ -220,8 +224,10 @@ impl GradientReducer {
             for &(bucket, stage) in &self.order {
                 progress[bucket].issue(stage, lanes)?;
             }
-            if self.barrier {
+            if let Some(barrier) = &self.barrier {
+                let _call = world.watch().call(barrier, self.order.len());
                 world.comm().barrier(lanes.payload)?;
+                lanes.payload.record(&barrier.done)?;
             }
             world.watch().end();
             Ok(())

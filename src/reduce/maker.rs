@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::bucket::{Entry, bytes, data_type};
 use super::memory::{Base, Half, Place};
 use super::scalars::{Scalars, WORD};
-use super::stage::{Combine, Copy, Products, Stage, Sum, Task};
+use super::stage::{Combine, Copy, Merge, Products, Stage, Sum, Task};
 use super::tables::{Segments, table, uniform_weights};
 use super::watch::Mark;
 use super::{Options, World};
@@ -148,7 +148,7 @@ impl<'a> Maker<'a> {
         self.push(stages, name, exchange)?;
         let combine = Combine {
             solve: None,
-            adasum: false,
+            merge: None,
             segments: Arc::new(Segments::new(self.device(), self.layout, combine.slice)?),
             sums: self.constant_sums(combine, weights)?,
         };
@@ -235,17 +235,27 @@ impl<'a> Maker<'a> {
         let radix = operands.len();
         let record = record_words(radix) * WORD;
         let vectors = self.enter(operands.into_iter().map(Entry::Place));
+        let servers = |subtree: &plan::Group| {
+            let first = self.world.shape().server(subtree.first);
+            first..first + subtree.count
+        };
+        let merge = Arc::new(Merge {
+            round: index,
+            subtrees: round.members.iter().map(servers).collect(),
+            own: combine.own as usize,
+        });
         let exchange = Scalars {
             world: self.world,
             planner: self.planner,
             index,
             plan: scalars,
             radix,
+            merge: &merge,
         }
         .exchange()?;
         let sum = Combine {
             solve: exchange.solve,
-            adasum: true,
+            merge: Some(Arc::clone(&merge)),
             sums: vec![Sum {
                 vectors: vectors.clone(),
                 weights: exchange.weights,

@@ -1,10 +1,11 @@
 //! How the scalars of one round come together: everyone gathers them, or owners sum and solve.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use super::World;
 use super::bucket::bytes;
-use super::stage::{Gather, Records, Solve, Task};
+use super::stage::{Gather, Merge, Records, Solve, Task};
 use super::tables::{FoldList, in_order, table};
 use crate::ascend::{DataType, Span, Transfer};
 use crate::error::Result;
@@ -24,6 +25,8 @@ pub(super) struct Scalars<'a> {
     pub(super) index: usize,
     pub(super) plan: &'a plan::Scalars,
     pub(super) radix: usize,
+    /// What the round puts together.
+    pub(super) merge: &'a Arc<Merge>,
 }
 
 /// The exchange of one round's scalars.
@@ -71,6 +74,8 @@ impl Scalars<'_> {
                 radix: self.radix,
                 coefficients: weights.clone(),
                 tensors: tensors as u64,
+                merge: Arc::clone(self.merge),
+                first: 0,
             }),
             records,
             weights,
@@ -105,6 +110,8 @@ impl Scalars<'_> {
             radix: self.radix,
             coefficients: mine.clone(),
             tensors: owned.tensors.len(),
+            merge: Arc::clone(self.merge),
+            first: usize::try_from(owned.tensors.start()).unwrap_or(usize::MAX),
         };
         Ok(Exchanged {
             owners: [

@@ -86,8 +86,8 @@ pub(super) struct Records {
 /// From vectors and scalars to the combined vector.
 pub(super) struct Combine {
     pub(super) solve: Option<Solve>,
-    /// Whether the weights are those of AdaSum.
-    pub(super) adasum: bool,
+    /// Absent where weights are constant.
+    pub(super) merge: Option<Arc<Merge>>,
     pub(super) segments: Arc<Segments>,
     pub(super) sums: Vec<Sum>,
 }
@@ -100,6 +100,19 @@ pub(super) struct Solve {
     pub(super) radix: usize,
     pub(super) coefficients: Span,
     pub(super) tensors: u64,
+    pub(super) merge: Arc<Merge>,
+    /// Position of the first tensor in the bucket.
+    pub(super) first: usize,
+}
+
+/// What a round of AdaSum merges.
+pub(super) struct Merge {
+    /// Number of the round.
+    pub(super) round: usize,
+    /// The servers that each of the vectors stands for.
+    pub(super) subtrees: Vec<Range<u32>>,
+    /// Number of the vector that this rank brought.
+    pub(super) own: usize,
 }
 
 /// One launch of `weighted_sum`.

@@ -19,6 +19,8 @@ mod choices;
 #[cfg(feature = "cli")]
 mod config;
 mod demo;
+#[cfg(feature = "cli")]
+mod doctor;
 mod engine;
 mod faults;
 mod golden;
@@ -34,7 +36,10 @@ mod processes;
 mod properties;
 mod rank_table;
 mod rank_table_forms;
+#[cfg(feature = "cli")]
+mod reduce_command;
 mod reduction;
+mod statistics;
 mod support;
 #[cfg(feature = "cli")]
 mod table;

@@ -152,12 +152,11 @@ std::string Comm::peer_name(uint32_t peer) const {
 }
 
 std::string Comm::peer_names(const std::vector<uint32_t> &peers) const {
-    constexpr size_t MOST = 16;
     std::string text;
-    for (size_t i = 0; i < peers.size() && i < MOST; i++) {
+    for (size_t i = 0; i < peers.size() && i < MOST_NAMED; i++) {
         text += (i == 0 ? "" : ", ") + peer_name(peers[i]);
     }
-    return peers.size() > MOST ? text + format(" and %zu more", peers.size() - MOST) : text;
+    return peers.size() > MOST_NAMED ? text + format(" and %zu more", peers.size() - MOST_NAMED) : text;
 }
 
 std::string Comm::members_digest() const {

@@ -93,6 +93,7 @@ public:
     // "communicator X, rank 3 of 16" and "rank 5 (world rank 13)", for messages.
     std::string self() const;
     std::string peer_name(uint32_t peer) const;
+    static constexpr size_t MOST_NAMED = 16; // a message tells of so many peers
     std::string peer_names(const std::vector<uint32_t> &peers) const;
 
     // Queues the operation on the stream, after its links were built in this call.
