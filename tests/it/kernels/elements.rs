@@ -67,7 +67,7 @@ impl Fusion {
             segment_count: self.segments.len() as u64,
             unit_count: self.segments.iter().map(Segment::units).sum(),
         };
-        let spans = self.tensors.iter().filter(|span| span.len() > 0);
+        let spans = self.tensors.iter().filter(|span| !span.is_empty());
         let job = Job {
             work: 2 * self.segments.iter().map(|segment| segment.len).sum::<u64>(),
             outs: if pack {
