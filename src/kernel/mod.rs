@@ -353,7 +353,7 @@ impl Kernels {
     /// Checks that `spans` start where this chip can copy from and to.
     fn check_places(&self, kernel: &str, name: &str, spans: &[Span]) -> Result<()> {
         const GRAIN: u64 = 64;
-        let off = |span: &Span| !span.is_empty() && span.address() % GRAIN != 0;
+        let off = |span: &Span| !span.is_empty() && !span.address().is_multiple_of(GRAIN);
         match spans.iter().position(off) {
             Some(index) if self.chip.copies_whole_blocks() => Err(Error::invalid(format!(
                 "{kernel}: {name} {index} starts {} bytes off a multiple of {GRAIN}, which {} cannot copy",

@@ -80,7 +80,7 @@ impl Fusion {
                 self.types[1],
                 std::slice::from_ref(&self.fused),
                 &self.segments,
-            ) && spans.clone().all(|span| span.address() % 64 == 0),
+            ) && spans.clone().all(|span| span.address().is_multiple_of(64)),
             rest: if pack {
                 rests(self.types[1], &self.segments)
             } else {

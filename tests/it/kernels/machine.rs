@@ -60,10 +60,10 @@ impl Job<'_> {
 
 /// Whether all segments start on 64 bytes in vectors of `dtype` at `spans`.
 pub(super) fn is_aligned(dtype: DataType, spans: &[Span], segments: &[Segment]) -> bool {
-    spans.iter().all(|span| span.address() % 64 == 0)
+    spans.iter().all(|span| span.address().is_multiple_of(64))
         && segments
             .iter()
-            .all(|segment| segment.offset * dtype.size() as u64 % 64 == 0)
+            .all(|segment| (segment.offset * dtype.size() as u64).is_multiple_of(64))
 }
 
 /// What lies between the segments' ends and the next multiples of 64 bytes.
@@ -311,7 +311,7 @@ impl Machine {
             work: products(segments, vectors.len()),
             outs: std::slice::from_ref(out),
             types: &[dtype],
-            aligned: is_aligned(dtype, vectors, segments) && out.address() % 64 == 0,
+            aligned: is_aligned(dtype, vectors, segments) && out.address().is_multiple_of(64),
             rest: rests(dtype, segments),
         };
         self.on_all(&job, |kernels| kernels.weighted_sum(&self.stream, &launch));
