@@ -42,6 +42,7 @@ __aicore__ inline uint32_t lanes_for(uint32_t len, uint32_t least, uint32_t most
 class PlainLanes {
  public:
   static constexpr uint32_t WIDTH = 512;
+  static constexpr bool WHOLE_TILES = true;
 
   static __aicore__ inline constexpr uint32_t ub_bytes(uint32_t radix) { return entries(radix) * WIDTH * 4; }
 
@@ -83,8 +84,24 @@ class PlainLanes {
     fresh_ = false;
   }
 
+#ifdef ADASUM_FUSED
+  // `add` for a whole tile of each vector.
+  template <typename T>
+  void add_tile(const AscendC::LocalTensor<T> &tiles, uint32_t stride, uint32_t count) {
+    fused::PairSums sums{sums_.write(0, lanes_), sums_.write(WIDTH, lanes_), sums_.write(2 * WIDTH, lanes_), lanes_,
+                         fresh_};
+    fused::pair_tile(sums, tiles.read(0, count), tiles.read(stride, count), count);
+    fresh_ = false;
+  }
+#endif
+
   // Writes the hi words of a record; its lo words stay as they are, which is zero.
   __aicore__ inline void finish(const AscendC::LocalTensor<float> &record) {
+#ifdef ADASUM_FUSED
+    for (uint32_t entry = 0; entry < entries_; ++entry) {
+      record.SetValue(2 * entry, fused::sum_of_lanes(sums_.read(entry * WIDTH, lanes_), lanes_));
+    }
+#else
     for (uint32_t half = lanes_ / 2; half >= REPEAT; half /= 2) {
       for (uint32_t entry = 0; entry < entries_; ++entry) {
         AscendC::LocalTensor<float> sums = sums_[entry * WIDTH];
@@ -95,6 +112,7 @@ class PlainLanes {
     AscendC::WholeReduceSum(record, sums_, static_cast<int32_t>(REPEAT), static_cast<int32_t>(entries_), 2, 1,
                             static_cast<int32_t>(WIDTH / BLOCK));
     AscendC::PipeBarrier<PIPE_V>();
+#endif
   }
 
  private:
@@ -110,6 +128,8 @@ class PlainLanes {
 template <bool EXACT>
 class WideLanes {
  public:
+  static constexpr bool WHOLE_TILES = false;
+
   static __aicore__ inline constexpr uint32_t ub_bytes(uint32_t radix) {
     uint32_t sums = 2 * entries(radix) + 1;
     uint32_t halves = EXACT ? 0 : 2 * radix;
@@ -208,6 +228,11 @@ class WideLanes {
 
   // upper(i) + lower(i) = x[i], 12 bits each: their products are exact.
   __aicore__ inline void split_all(const AscendC::LocalTensor<float> *x, int32_t count) {
+#ifdef ADASUM_FUSED
+    for (uint32_t i = 0; i < radix_; ++i) {
+      fused::split(upper(i), lower(i), x[i], count);
+    }
+#else
     for (uint32_t i = 0; i < radix_; ++i) {
       AscendC::Muls(upper(i), x[i], 4097.0f, count);
     }
@@ -224,7 +249,18 @@ class WideLanes {
       AscendC::Sub(lower(i), x[i], upper(i), count);
     }
     AscendC::PipeBarrier<PIPE_V>();
+#endif
   }
+
+#ifdef ADASUM_FUSED
+  fused::Factor factor(const AscendC::LocalTensor<float> *x, uint32_t i, int32_t count) const {
+    if (EXACT) {
+      return fused::Factor{AscendC::twin::input(x[i], count), nullptr, nullptr};
+    }
+    return fused::Factor{AscendC::twin::input(x[i], count), AscendC::twin::input(upper(i), count),
+                         AscendC::twin::input(lower(i), count)};
+  }
+#endif
 
   // error = the rounding error of product = x[i] * x[j].
   __aicore__ inline void find_error(const AscendC::LocalTensor<float> &error,
@@ -244,6 +280,12 @@ class WideLanes {
 
   __aicore__ inline void set_products(uint32_t entry, const AscendC::LocalTensor<float> *x, uint32_t i, uint32_t j,
                                       int32_t count) {
+#ifdef ADASUM_FUSED
+    if (!EXACT) {
+      fused::set_products(high(entry), low(entry), factor(x, i, count), factor(x, j, count), count);
+      return;
+    }
+#endif
     AscendC::Mul(high(entry), x[i], x[j], count);
     AscendC::PipeBarrier<PIPE_V>();
     if (!EXACT) {
@@ -253,6 +295,9 @@ class WideLanes {
 
   __aicore__ inline void add_products(uint32_t entry, const AscendC::LocalTensor<float> *x, uint32_t i, uint32_t j,
                                       int32_t count) {
+#ifdef ADASUM_FUSED
+    fused::add_products<EXACT>(high(entry), low(entry), factor(x, i, count), factor(x, j, count), count);
+#else
     AscendC::Mul(product_, x[i], x[j], count);
     AscendC::PipeBarrier<PIPE_V>();
     if (!EXACT) {
@@ -268,14 +313,19 @@ class WideLanes {
       AscendC::Muls(high(entry), high_[spare_ * width_], 1.0f, count);
       AscendC::PipeBarrier<PIPE_V>();
     }
+#endif
   }
 
   __aicore__ inline void add_half(uint32_t entry, uint32_t half) {
+#ifdef ADASUM_FUSED
+    fused::add_half(high(entry), low(entry), half);
+#else
     int32_t count = static_cast<int32_t>(half);
     AscendC::Add(low(entry), low(entry), low(entry)[half], count);
     AscendC::PipeBarrier<PIPE_V>();
     add_exactly(entry, high(entry)[half], count);
     swap_spare(entry);
+#endif
   }
 
   // spare = high + addend, and the rounding error goes to low.
