@@ -3,6 +3,7 @@
 //! Standard output carries data (the lines of ranks, results), standard error everything else.
 
 mod bench;
+mod build_kernels;
 mod config;
 mod demo;
 mod engine;
@@ -10,6 +11,7 @@ mod failure;
 mod guard;
 mod launch;
 mod logger;
+mod table;
 
 use std::process::ExitCode;
 
@@ -31,6 +33,8 @@ enum Command {
     Launch(launch::Args),
     /// Train a small network on handwritten digits with 16 ranks, AdaSum beside the mean
     Demo(demo::Args),
+    /// Compile the kernels for an NPU, with the CANN toolkit that is installed here
+    BuildKernels(build_kernels::Args),
     /// Print what a C or C++ program needs to be built for ACL and HCCL and run on the mock
     Config(config::Args),
     /// Measure reductions, kernels and messages on this machine
@@ -38,6 +42,8 @@ enum Command {
     /// One rank of a benchmark
     #[command(hide = true)]
     BenchRank(bench::rank::Args),
+    /// Make, merge, check and draw rank tables
+    Table(table::Args),
     /// One rank of the demo
     #[command(hide = true)]
     DemoRank(demo::rank::Args),
@@ -62,9 +68,11 @@ fn execute(command: Command) -> Result<u8> {
     match command {
         Command::Launch(args) => launch::run(args).map(engine::End::exit_code),
         Command::Demo(args) => demo::run(&args).map(engine::End::exit_code),
+        Command::BuildKernels(args) => build_kernels::run(&args).map(|()| 0),
         Command::Config(args) => config::run(&args).map(|()| 0),
         Command::Bench(args) => bench::run(&args).map(engine::End::exit_code),
         Command::BenchRank(args) => bench::rank::run(&args).map(|()| 0),
+        Command::Table(args) => table::run(&args),
         Command::DemoRank(args) => demo::rank::run(&args).map(|()| 0),
         Command::Guard => {
             guard::run();

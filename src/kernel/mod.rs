@@ -9,26 +9,28 @@
 //! | [`pack`](Kernels::pack), [`unpack`](Kernels::unpack) | tensors anywhere | one fused buffer, and back |
 //! | [`subtract`](Kernels::subtract) | two vectors | their difference |
 //! | [`finite_check`](Kernels::finite_check) | a vector | a flag for each tensor with a NaN or an infinity |
+//! | [`guard`](Kernels::guard) | words that another stream zeroes | a failure of the stream if they are not zero |
 //!
 //! A launch is enqueued on a stream and runs in its order; nothing here waits for the device. What the tables in
 //! device memory hold is in [`layout`]; the kernels themselves are in `csrc/kernels`. This module must not know why
 //! anything is reduced.
 
+mod arch;
+mod binary;
 mod elements;
 pub mod layout;
+mod toolkit;
 mod twin;
 
+pub use arch::Chip;
+pub use binary::{Build, locate};
 pub use elements::{FiniteCheck, Move, Subtract, Tensors};
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use crate::ascend::{Argument, Buffer, DataType, Device, Function, Module, Span, Stream};
-use crate::cache;
 use crate::error::{Context, Error, Result};
-use crate::sys::{self, Kind};
-
-/// Names the kernel binary to load instead of the embedded twin.
-const KERNELS_VARIABLE: &str = "ADASUM_KERNELS";
+use crate::sys;
 
 /// The kernels of one device, ready to launch.
 pub struct Kernels {
@@ -40,13 +42,16 @@ pub struct Kernels {
     unpack: Function,
     subtract: Function,
     finite_check: Function,
+    guard: Function,
     blocks: u32,
+    chip: Chip,
 }
 
 /// The vectors of a launch: a table of their addresses in device memory, which also keeps them alive.
 #[derive(Clone)]
 pub struct Vectors {
     table: Span,
+    radix: usize,
     spans: Vec<Span>,
 }
 
@@ -60,13 +65,29 @@ impl Vectors {
         let addresses: Vec<u64> = spans.iter().map(Span::address).collect();
         Ok(Vectors {
             table: Buffer::from_slice(device, &addresses)?.span(),
+            radix: spans.len(),
             spans: spans.to_vec(),
+        })
+    }
+
+    /// `table` as the addresses (`u64`) of the operands, in their order. It is filled later, on the stream of the
+    /// launches; each launch keeps `behind` alive.
+    ///
+    /// # Errors
+    /// If there is room for none or more than [`layout::MAX_RADIX`].
+    pub fn in_table(table: Span, behind: &[Span]) -> Result<Self> {
+        let radix = table.len() / size_of::<u64>();
+        layout::check_radix(radix, "vectors")?;
+        Ok(Vectors {
+            table,
+            radix,
+            spans: behind.to_vec(),
         })
     }
 
     /// How many there are.
     pub fn radix(&self) -> usize {
-        self.spans.len()
+        self.radix
     }
 
     fn argument(&self) -> Argument<'_> {
@@ -152,14 +173,15 @@ pub struct WeightedSum<'a> {
 impl Kernels {
     /// Loads the kernels for `device`.
     ///
-    /// On the mock that is the CPU twin which is part of this crate. `ADASUM_KERNELS`, an absolute path, names
-    /// another kernel binary.
+    /// On the mock that is the CPU twin which is part of this crate, on a chip the binary that [`locate`] finds.
+    /// `ADASUM_KERNELS`, an absolute path, names another kernel binary.
     ///
     /// # Errors
-    /// [`ErrorKind::Unsupported`](crate::error::ErrorKind::Unsupported) on a real device without `ADASUM_KERNELS`;
-    /// otherwise what loading the binary or finding a kernel in it says.
+    /// [`ErrorKind::Unsupported`](crate::error::ErrorKind::Unsupported) if there is no binary for the chip, or no
+    /// kernels; otherwise what loading the binary or finding a kernel in it says.
     pub fn load(device: &Device) -> Result<Self> {
-        let path = binary(sys::backend()?.kind, std::env::var_os(KERNELS_VARIABLE))?;
+        let chip = Chip::named(&device.soc_name()?)?;
+        let path = binary::find(sys::backend()?.kind, &chip)?;
         Kernels::load_file(device, &path).context(|| format!("kernel binary {}", path.display()))
     }
 
@@ -178,7 +200,9 @@ impl Kernels {
             unpack: module.function("unpack")?,
             subtract: module.function("subtract")?,
             finite_check: module.function("finite_check")?,
+            guard: module.function("guard")?,
             blocks: device.vector_cores()?.max(1),
+            chip: Chip::named(&device.soc_name()?)?,
         })
     }
 
@@ -193,7 +217,8 @@ impl Kernels {
     pub fn gram(&self, stream: &Stream, launch: &Gram<'_>) -> Result<()> {
         let radix = launch.vectors.radix();
         check_gram_radix("gram", radix)?;
-        let dtype = layout::dtype_code(launch.dtype, "gram")?;
+        let dtype = self.dtype(launch.dtype, "gram")?;
+        self.check_places("gram", "vector", &launch.vectors.spans)?;
         let words = layout::record_words(radix);
         need(
             "gram",
@@ -292,7 +317,9 @@ impl Kernels {
 
     /// Enqueues the weighted sum of the vectors: one pass over memory.
     pub fn weighted_sum(&self, stream: &Stream, launch: &WeightedSum<'_>) -> Result<()> {
-        let dtype = layout::dtype_code(launch.dtype, "weighted_sum")?;
+        let dtype = self.dtype(launch.dtype, "weighted_sum")?;
+        self.check_places("weighted_sum", "vector", &launch.vectors.spans)?;
+        self.check_places("weighted_sum", "out", std::slice::from_ref(launch.out))?;
         need(
             "weighted_sum",
             "segments",
@@ -315,6 +342,45 @@ impl Kernels {
                 Argument::Value(launch.unit_count),
             ],
         )
+    }
+
+    /// The code of an element type that this chip computes with.
+    fn dtype(&self, dtype: DataType, kernel: &str) -> Result<u64> {
+        self.chip.check(dtype, kernel)?;
+        layout::dtype_code(dtype, kernel)
+    }
+
+    /// Checks that `spans` start where this chip can copy from and to.
+    fn check_places(&self, kernel: &str, name: &str, spans: &[Span]) -> Result<()> {
+        const GRAIN: u64 = 64;
+        let off = |span: &Span| !span.is_empty() && span.address() % GRAIN != 0;
+        match spans.iter().position(off) {
+            Some(index) if self.chip.copies_whole_blocks() => Err(Error::invalid(format!(
+                "{kernel}: {name} {index} starts {} bytes off a multiple of {GRAIN}, which {} cannot copy",
+                spans.get(index).map_or(0, |span| span.address() % GRAIN),
+                self.chip.name()
+            ))),
+            _ => Ok(()),
+        }
+    }
+
+    /// Enqueues a check that every 32-bit word of `words` (256 bytes at most) is zero: the stream fails if one is not.
+    /// Sets all of them to 1.
+    ///
+    /// Another stream zeroes them when its work is done. A stream that waits for an event of a failed one goes on;
+    /// this keeps it from using what the failed one left behind.
+    pub fn guard(&self, stream: &Stream, words: &Span) -> Result<()> {
+        const MOST: usize = 256;
+        if words.len() > MOST {
+            return Err(Error::invalid(format!(
+                "guard: {} bytes of words are more than {MOST}",
+                words.len()
+            )));
+        }
+        self.check_places("guard", "words", std::slice::from_ref(words))?;
+        let count = (words.len() / size_of::<u32>()) as u64;
+        let arguments = [Argument::Span(words), Argument::Value(count)];
+        self.launch(stream, &self.guard, count.min(1), &arguments)
     }
 
     /// Spreads `items` over the blocks; nothing to do is nothing to launch.
@@ -357,49 +423,4 @@ fn need(kernel: &str, name: &str, span: &Span, count: u64, bytes: usize) -> Resu
         )));
     }
     Ok(())
-}
-
-/// The kernel binary to load.
-fn binary(kind: Kind, named: Option<std::ffi::OsString>) -> Result<PathBuf> {
-    if let Some(path) = named.filter(|path| !path.is_empty()).map(PathBuf::from) {
-        if !path.is_absolute() {
-            return Err(Error::invalid(format!(
-                "{KERNELS_VARIABLE} must be an absolute path, not {}",
-                path.display()
-            )));
-        }
-        return Ok(path);
-    }
-    match kind {
-        Kind::Mock => {
-            const FILE: &str = "adasum_kernels.o";
-            Ok(cache::unpack(&[(FILE, twin::binary())])?.join(FILE))
-        }
-        Kind::Cann => Err(Error::unsupported(format!(
-            "no kernel binary for this device: build csrc/kernels with the CANN toolkit and set {KERNELS_VARIABLE} \
-             to the absolute path of the result"
-        ))),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::error::ErrorKind;
-
-    #[test]
-    fn a_real_device_needs_a_built_binary() {
-        let error = binary(Kind::Cann, None).unwrap_err();
-        assert_eq!(error.kind(), ErrorKind::Unsupported);
-        assert!(error.to_string().contains("ADASUM_KERNELS"), "{error}");
-        let path = binary(Kind::Cann, Some("/opt/kernels.o".into())).unwrap();
-        assert_eq!(path, Path::new("/opt/kernels.o"));
-    }
-
-    #[test]
-    fn the_binary_is_named_by_an_absolute_path() {
-        let error = binary(Kind::Mock, Some("kernels.o".into())).unwrap_err();
-        assert_eq!(error.kind(), ErrorKind::InvalidArgument);
-        assert!(error.to_string().contains("absolute"), "{error}");
-    }
 }

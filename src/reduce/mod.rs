@@ -3,12 +3,23 @@
 //! A [`World`] is this rank's live membership: its device, streams and communicators. A
 //! [`GradientReducer`] is made once for a list of tensors and then reduces their gradients step by step.
 //! All ranks of a world create the same reducers in the same order and call them in the same order.
+//!
+//! Tensors are put into buckets. Each has a list of stages, made from its plan (`maker`), and each stage runs on one of
+//! three streams (`lanes`). The stages of all buckets are issued as a wavefront (`pipeline`).
 
+mod book;
 mod bucket;
 mod gradient;
+mod lanes;
+mod maker;
+mod memory;
+mod options;
+mod pipeline;
+mod stage;
 mod tables;
 mod world;
 
 pub use crate::plan::{DType, TensorSpec};
-pub use gradient::{GradientReducer, Options, Reduction};
+pub use gradient::GradientReducer;
+pub use options::{Options, Reduction, Wire};
 pub use world::World;

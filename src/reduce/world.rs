@@ -14,12 +14,14 @@ use crate::kernel::Kernels;
 use crate::plan::{Group, Shape};
 use crate::topo::Cluster;
 
+use super::lanes::Lanes;
+
 /// The live membership of one rank.
 ///
-/// Clones share it. What is enqueued through a world runs on the stream that the caller gives, so that a
-/// failure shows where the caller waits. Work on different streams is chained by an event in the order of
-/// the calls: all ranks issue the operations of their communicators in one order. The caller keeps its own
-/// collectives on this device out of that order.
+/// Clones share it. What is enqueued through a world runs on the stream that the caller gives and on streams of its
+/// own, which that one waits for; a failure shows where the caller waits. Calls on different streams are chained by an
+/// event: all ranks issue the operations of their communicators in one order. The caller keeps its own collectives on
+/// this device out of that order. The first failure poisons the world: every later call fails with it.
 #[derive(Clone)]
 pub struct World {
     inner: Arc<Inner>,
@@ -30,11 +32,23 @@ struct Inner {
     shape: Shape,
     rank: u32,
     kernels: Kernels,
-    /// Recorded behind the last work that was enqueued.
-    last: Mutex<Event>,
+    /// For kernels and for scalar collectives.
+    kernel_stream: Stream,
+    scalar_stream: Stream,
+    order: Mutex<Order>,
+    /// The first failure.
+    failure: Mutex<Option<Error>>,
     // Sub-communicators go before the communicator that they were made from.
     groups: Mutex<HashMap<Group, Arc<Comm>>>,
     comm: Comm,
+}
+
+/// Chains what is enqueued on different streams. Its lock is held while a call enqueues.
+struct Order {
+    /// Recorded behind the last work that was enqueued.
+    last: Event,
+    /// Recorded before work that several streams share.
+    start: Event,
 }
 
 impl World {
@@ -73,11 +87,23 @@ impl World {
     }
 
     fn new(device: Device, comm: Comm, shape: Shape) -> Result<Self> {
+        let internal = || {
+            let stream = Stream::new(&device)?;
+            stream.stop_on_failure()?;
+            Ok(stream)
+        };
+        let order = Order {
+            last: Event::new(&device)?,
+            start: Event::new(&device)?,
+        };
         Ok(World {
             inner: Arc::new(Inner {
                 rank: comm.rank(),
                 kernels: Kernels::load(&device)?,
-                last: Mutex::new(Event::new(&device)?),
+                kernel_stream: internal()?,
+                scalar_stream: internal()?,
+                order: Mutex::new(order),
+                failure: Mutex::new(None),
                 groups: Mutex::new(HashMap::new()),
                 device,
                 shape,
@@ -132,7 +158,7 @@ impl World {
     /// Leaves the world, after what was enqueued is done or `timeout` is over. Every reducer and clone must
     /// be gone; all ranks should call it.
     pub fn finish(self, timeout: Duration) -> Result<()> {
-        self.drain(timeout)?;
+        self.settle(timeout)?;
         let inner = Arc::try_unwrap(self.inner).map_err(|shared| {
             Error::new(
                 ErrorKind::InvalidState,
@@ -184,13 +210,58 @@ impl World {
 
     /// Waits until what was enqueued through this world is done, at most `timeout`.
     ///
-    /// A failure of that work shows on the stream it was given, not here.
+    /// A failure on the stream that it was given shows there, not here.
     pub(crate) fn drain(&self, timeout: Duration) -> Result<()> {
+        self.check()?;
         let stream = Stream::new(self.device())?;
-        stream.wait(&lock(&self.inner.last))?;
+        stream.wait(&lock(&self.inner.order).last)?;
+        self.synchronize(&stream, timeout)
+    }
+
+    /// Waits until nothing that was enqueued runs any more, at most `timeout`; whether it failed does not matter.
+    fn settle(&self, timeout: Duration) -> Result<()> {
+        let stream = Stream::new(self.device())?;
+        stream.wait(&lock(&self.inner.order).last)?;
+        for stream in [
+            &stream,
+            &self.inner.kernel_stream,
+            &self.inner.scalar_stream,
+        ] {
+            match stream.synchronize_timeout(timeout) {
+                Err(error) if error.kind() == ErrorKind::Timeout => return Err(error),
+                Err(error) => log::warn!("rank {}: {error}", self.rank()),
+                Ok(()) => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Waits until what `stream` holds is done, at most `timeout`. The first failure of that work or of the world's own
+    /// streams, or a timeout, poisons the world.
+    pub(crate) fn synchronize(&self, stream: &Stream, timeout: Duration) -> Result<()> {
+        self.check()?;
         stream
             .synchronize_timeout(timeout)
+            .and_then(|()| self.inner.kernel_stream.synchronize_timeout(timeout))
+            .and_then(|()| self.inner.scalar_stream.synchronize_timeout(timeout))
             .context(|| format!("rank {}: waiting for its work to end", self.rank()))
+            .inspect_err(|error| self.poison(error))
+    }
+
+    /// The first failure, if there was one.
+    pub(crate) fn check(&self) -> Result<()> {
+        match &*lock(&self.inner.failure) {
+            None => Ok(()),
+            Some(first) => Err(Error::new(
+                ErrorKind::Poisoned,
+                format!("an earlier reduction failed, make a new world and reducer: {first}"),
+            )),
+        }
+    }
+
+    /// Makes every later call fail with `error`, unless there was one before.
+    pub(crate) fn poison(&self, error: &Error) {
+        lock(&self.inner.failure).get_or_insert_with(|| error.clone());
     }
 
     pub(crate) fn shape(&self) -> Shape {
@@ -238,16 +309,43 @@ impl World {
         Ok(comm)
     }
 
-    /// Lets `work` enqueue on `stream`, behind all that went through this world before.
+    /// Lets `work` enqueue on `stream`, behind all that went through this world before. A failure poisons the world.
     pub(crate) fn enqueue(
         &self,
         stream: &Stream,
         work: impl FnOnce(&Stream) -> Result<()>,
     ) -> Result<()> {
-        let last = lock(&self.inner.last);
-        stream.wait(&last)?;
-        work(stream)?;
-        stream.record(&last)
+        self.in_order(stream, |_| work(stream))
+    }
+
+    /// As [`World::enqueue`], for work that is spread over the streams of the world. When it returns, `stream` must
+    /// have been made to wait for all of it.
+    pub(crate) fn enqueue_lanes(
+        &self,
+        stream: &Stream,
+        work: impl FnOnce(&Lanes<'_>) -> Result<()>,
+    ) -> Result<()> {
+        let lanes = Lanes {
+            payload: stream,
+            kernels: &self.inner.kernel_stream,
+            scalars: &self.inner.scalar_stream,
+        };
+        self.in_order(stream, |order| {
+            stream.record(&order.start)?;
+            lanes.kernels.wait(&order.start)?;
+            lanes.scalars.wait(&order.start)?;
+            work(&lanes)
+        })
+    }
+
+    fn in_order(&self, stream: &Stream, work: impl FnOnce(&Order) -> Result<()>) -> Result<()> {
+        let order = lock(&self.inner.order);
+        self.check()?;
+        stream
+            .wait(&order.last)
+            .and_then(|()| work(&order))
+            .and_then(|()| stream.record(&order.last))
+            .inspect_err(|error| self.poison(error))
     }
 }
 

@@ -12,11 +12,14 @@
 mod backend;
 #[cfg(feature = "bindgen")]
 mod bindings;
+#[cfg(feature = "cli")]
+mod build_kernels;
 mod c_programs;
 #[cfg(feature = "cli")]
 mod config;
 mod demo;
 mod golden;
+mod header;
 mod kernels;
 mod launch;
 mod layers;
@@ -25,7 +28,11 @@ mod oracle;
 mod plan;
 mod processes;
 mod rank_table;
+mod rank_table_forms;
 mod reduction;
 mod support;
+#[cfg(feature = "cli")]
+mod table;
+mod table_mutations;
 #[cfg(feature = "bindgen")]
 mod vendor;

@@ -73,10 +73,11 @@ inline void pair_tile(const PairSums &sums, const T *x, const T *y, uint32_t cou
   }
 }
 
-// The sum of all lanes as a tree: halves are joined until 64 lanes are left, then neighbours. There are 64 or 512 lanes.
+// The sum of 64 or 512 lanes as a tree: halves are joined until 8 lanes are left, then neighbours.
 inline float sum_of_lanes(const float *sums, uint32_t lanes) {
   using namespace AscendC::twin;
   constexpr uint32_t REGISTERS = 64 / REGISTER_LANES;
+  constexpr uint32_t BLOCK_LANES = 8;
   Lanes parts[REGISTERS];
   for (uint32_t k = 0; k < REGISTERS; ++k) {
     const float *from = sums + k * REGISTER_LANES;
@@ -87,17 +88,22 @@ inline float sum_of_lanes(const float *sums, uint32_t lanes) {
       parts[k] = even + odd;
     }
   }
-  for (uint32_t distance = 1; distance < REGISTER_LANES; distance *= 2) {
-    for (uint32_t k = 0; k < REGISTERS; ++k) {
+  uint32_t left = REGISTERS;
+  for (; left * REGISTER_LANES > BLOCK_LANES && left > 1; left /= 2) {
+    for (uint32_t k = 0; k < left / 2; ++k) {
+      parts[k] = parts[k] + parts[k + left / 2];
+    }
+  }
+  for (uint32_t half = REGISTER_LANES / 2; half >= BLOCK_LANES; half /= 2) {
+    parts[0] = parts[0] + exchanged(parts[0], half);
+  }
+  // What a register cannot hold of 8 lanes lies in the second one.
+  for (uint32_t distance = 1; distance < BLOCK_LANES && distance < REGISTER_LANES; distance *= 2) {
+    for (uint32_t k = 0; k < left; ++k) {
       parts[k] = parts[k] + exchanged(parts[k], distance);
     }
   }
-  for (uint32_t left = REGISTERS / 2; left > 0; left /= 2) {
-    for (uint32_t k = 0; k < left; ++k) {
-      parts[k] = parts[2 * k] + parts[2 * k + 1];
-    }
-  }
-  return parts[0][0];
+  return left == 2 ? parts[0][0] + parts[1][0] : parts[0][0];
 }
 
 // upper + lower = x, 12 bits each.
