@@ -12,6 +12,7 @@ mod guard;
 mod launch;
 mod logger;
 mod table;
+mod verdict;
 
 use std::process::ExitCode;
 
@@ -37,13 +38,13 @@ enum Command {
     BuildKernels(build_kernels::Args),
     /// Print what a C or C++ program needs to be built for ACL and HCCL and run on the mock
     Config(config::Args),
+    /// Make, merge, check and draw rank tables
+    Table(table::Args),
     /// Measure reductions, kernels and messages on this machine
     Bench(bench::Args),
     /// One rank of a benchmark
     #[command(hide = true)]
     BenchRank(bench::rank::Args),
-    /// Make, merge, check and draw rank tables
-    Table(table::Args),
     /// One rank of the demo
     #[command(hide = true)]
     DemoRank(demo::rank::Args),
@@ -70,9 +71,9 @@ fn execute(command: Command) -> Result<u8> {
         Command::Demo(args) => demo::run(&args).map(engine::End::exit_code),
         Command::BuildKernels(args) => build_kernels::run(&args).map(|()| 0),
         Command::Config(args) => config::run(&args).map(|()| 0),
+        Command::Table(args) => table::run(&args),
         Command::Bench(args) => bench::run(&args).map(engine::End::exit_code),
         Command::BenchRank(args) => bench::rank::run(&args).map(|()| 0),
-        Command::Table(args) => table::run(&args),
         Command::DemoRank(args) => demo::rank::run(&args).map(|()| 0),
         Command::Guard => {
             guard::run();

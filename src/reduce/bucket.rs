@@ -35,18 +35,18 @@ pub(super) struct Bucket {
 }
 
 impl Bucket {
-    /// Prepares the stages of the tensors `members`, of which all have type `dtype`. Their addresses stand in the book
-    /// from entry `first_entry` on.
+    /// Prepares the stages of the tensors `members`, of which all have type `dtype`, for bucket `number`. Its part of
+    /// the book begins with entry `first_entry`.
     pub(super) fn new(
         world: &World,
         planner: &Planner,
         dtype: DType,
         members: Vec<usize>,
-        first_entry: usize,
+        (number, first_entry): (usize, usize),
         options: &Options,
     ) -> Result<Self> {
         let plan = planner.plan(world.rank())?;
-        let mut maker = Maker::new(world, planner, dtype, options, first_entry);
+        let mut maker = Maker::new(world, planner, dtype, options, number, first_entry);
         let stages = maker.stages(&plan, &members)?;
         let scratch_bytes = maker.scratch_bytes(&plan)?;
         Ok(Bucket {
@@ -131,8 +131,8 @@ impl<'a> Progress<'a> {
         let copy = matches!(stage.task, Task::CopyIn(_) | Task::CopyOut(_));
         if !matches!(stage.task, Task::Nothing) && (self.copies || !copy) {
             self.enter(stage.task.lane(), lanes)
-                .and_then(|()| self.run(stage, lanes))
-                .context(|| stage.name.clone())?;
+                .and_then(|()| self.run(stage, index, lanes))
+                .context(|| stage.mark.operation.clone())?;
         }
         if index + 1 == self.bucket.stages.len() {
             return self.enter(Lane::Payload, lanes);
@@ -140,15 +140,18 @@ impl<'a> Progress<'a> {
         Ok(())
     }
 
-    fn run(&mut self, stage: &'a Stage, lanes: &Lanes<'_>) -> Result<()> {
+    fn run(&mut self, stage: &'a Stage, index: usize, lanes: &Lanes<'_>) -> Result<()> {
         let lane = stage.task.lane();
-        stage.task.issue(&self.context, lanes)?;
+        {
+            let _call = self.context.watch.call(&stage.mark, index);
+            stage.task.issue(&self.context, lanes)?;
+        }
         if !stage.task.is_partial() {
             self.bucket.tokens.clear(lane, lanes)?;
         }
         self.scalars |= lane == Lane::Scalars;
-        self.last = Some((lane, &stage.done));
-        lanes.get(lane).record(&stage.done)
+        self.last = Some((lane, &stage.mark.done));
+        lanes.get(lane).record(&stage.mark.done)
     }
 
     /// Enqueues on `lane` the wait for the stage before.
@@ -158,6 +161,8 @@ impl<'a> Progress<'a> {
             _ => return Ok(()),
         }
         if lane == Lane::Payload {
+            // Whoever gave the world up has dropped work of its streams, perhaps in the middle of a stage.
+            self.context.watch.check()?;
             let kernels = self.context.kernels;
             self.bucket.tokens.check(kernels, self.scalars, lanes)?;
             self.scalars = false;

@@ -1,12 +1,15 @@
 //! The gradient reducer: AdaSum (or the mean) of every tensor over all ranks, in place.
 
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use super::book::Book;
 use super::bucket::{Bucket, Progress, data_type};
+use super::checksum;
 use super::memory::Memory;
 use super::pipeline::wavefront;
 use super::stage;
+use super::watch::Mark;
 use super::{Options, Reduction, World};
 use crate::ascend::{Buffer, Span, Stream};
 use crate::error::{Context, Error, Result};
@@ -22,8 +25,14 @@ pub struct GradientReducer {
     book: Book,
     /// Bucket and stage, in the order in which they are issued.
     order: Vec<(usize, usize)>,
+    /// The steps in that order, for those who watch.
+    marks: Arc<[Arc<Mark>]>,
     barrier: bool,
-    timeout: Duration,
+    create_timeout: Duration,
+    stall_timeout: Duration,
+    /// The results of the last reduction, where checksums of them are to be compared.
+    unchecked: Mutex<Option<Vec<Span>>>,
+    checksum: bool,
 }
 
 impl GradientReducer {
@@ -58,15 +67,23 @@ impl GradientReducer {
         let buckets = make_buckets(world, tensors, options)?;
         let lengths: Vec<usize> = buckets.iter().map(|bucket| bucket.stages.len()).collect();
         let entries = buckets.iter().map(|bucket| bucket.entries.len()).sum();
+        let order = wavefront(&lengths, options.pipeline_depth);
+        let marks = order
+            .iter()
+            .map(|&(bucket, stage)| Arc::clone(&buckets[bucket].stages[stage].mark));
         let mut reducer = GradientReducer {
+            marks: marks.collect(),
             world: world.clone(),
             specs: tensors.to_vec(),
             slots: make_slots(world, &buckets, options.pipeline_depth)?,
             buckets,
             book: Book::new(world.device(), entries)?,
-            order: wavefront(&lengths, options.pipeline_depth),
+            order,
             barrier: options.barrier,
-            timeout: options.create_timeout,
+            create_timeout: options.create_timeout,
+            stall_timeout: options.stall_timeout,
+            unchecked: Mutex::new(None),
+            checksum: options.checksum,
         };
         reducer
             .warm_up()
@@ -92,17 +109,45 @@ impl GradientReducer {
         let enqueued = self.enqueue(Some(gradients), stream);
         // Work of the world's own streams uses them, too, and `stream` waits for that.
         stream.keep(gradients);
+        if self.checksum {
+            *self.unchecked() = Some(gradients.to_vec());
+        }
         enqueued.context(|| format!("rank {}", self.world.rank()))
     }
 
     /// Waits until what `stream` holds is done, at most `timeout`, and looks at all streams of the world.
     ///
-    /// This is the call to make before results are used on the host.
+    /// This is the call to make before results are used on the host. `timeout` is the time after which the step is given
+    /// up, in full milliseconds.
     ///
     /// # Errors
-    /// The first failure of any of that work, or `Timeout`. Either poisons the world: every later call fails.
+    /// The first failure of any of that work; `Timeout` after `timeout`, or when the watchdog has found a stall. Either
+    /// poisons the world: every later call fails. Work that is left on `stream` then is dropped where the library can do
+    /// that, and the stream is good for other work.
     pub fn synchronize(&self, stream: &Stream, timeout: Duration) -> Result<()> {
-        self.world.synchronize(stream, timeout)
+        self.world.synchronize(stream, timeout)?;
+        let results = self.unchecked().take();
+        results.map_or(Ok(()), |results| self.compare(&results, timeout))
+    }
+
+    /// Compares a checksum of each tensor of `results` between all ranks, on the host.
+    ///
+    /// Collective. What is queued is not waited for.
+    ///
+    /// # Errors
+    /// `Mismatch` on all ranks, naming the first tensor that differs and the ranks that have it otherwise than most. It
+    /// poisons the world.
+    pub fn compare(&self, results: &[Span], timeout: Duration) -> Result<()> {
+        self.check(results)?;
+        let compared = checksum::compare(&self.world, &self.specs, results, timeout);
+        compared.inspect_err(|error| self.world.fail(error))
+    }
+
+    fn unchecked(&self) -> MutexGuard<'_, Option<Vec<Span>>> {
+        // Changed in one step only.
+        self.unchecked
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Whether each tensor was non-finite on any rank in the last reduction; the same on all ranks.
@@ -110,7 +155,7 @@ impl GradientReducer {
     /// Waits for the reduction. A tensor with a NaN or an infinity on one rank is non-finite as a whole on
     /// all ranks afterwards; the other tensors are not touched by it.
     pub fn nonfinite(&self) -> Result<Vec<bool>> {
-        self.world.drain(self.timeout)?;
+        self.world.drain(self.create_timeout)?;
         let mut flags = vec![false; self.specs.len()];
         for bucket in &self.buckets {
             for (&member, flag) in bucket.members.iter().zip(bucket.nonfinite()?) {
@@ -149,7 +194,12 @@ impl GradientReducer {
             });
         let addresses = entries.collect();
         let world = &self.world;
+        let timeout = match gradients {
+            Some(_) => self.stall_timeout,
+            None => self.create_timeout,
+        };
         world.enqueue_lanes(stream, |lanes| {
+            world.watch().begin(&self.marks, timeout);
             self.book.update(addresses, lanes.kernels)?;
             let mut progress: Vec<Progress<'_>> = (0..)
                 .zip(self.buckets.iter().zip(&memories))
@@ -157,6 +207,7 @@ impl GradientReducer {
                     let context = stage::Context {
                         kernels: world.kernels(),
                         comm: world.comm(),
+                        watch: world.watch(),
                         book: &self.book,
                         memory,
                         dtype: data_type(bucket.layout.dtype()),
@@ -166,13 +217,12 @@ impl GradientReducer {
                 })
                 .collect();
             for &(bucket, stage) in &self.order {
-                progress[bucket]
-                    .issue(stage, lanes)
-                    .context(|| format!("bucket {bucket}"))?;
+                progress[bucket].issue(stage, lanes)?;
             }
             if self.barrier {
                 world.comm().barrier(lanes.payload)?;
             }
+            world.watch().end();
             Ok(())
         })
     }
@@ -212,7 +262,7 @@ impl GradientReducer {
     fn warm_up(&mut self) -> Result<()> {
         let stream = Stream::new(self.world.device())?;
         self.enqueue(None, &stream)?;
-        self.synchronize(&stream, self.timeout)
+        self.synchronize(&stream, self.create_timeout)
     }
 }
 
@@ -234,7 +284,8 @@ fn make_buckets(world: &World, tensors: &[TensorSpec], options: &Options) -> Res
             let counts: Vec<u64> = members.iter().map(|&index| tensors[index].count).collect();
             let layout = Layout::new(wire, &counts)?;
             let planner = Planner::new(world.shape(), layout, options.radix)?;
-            let bucket = Bucket::new(world, &planner, dtype, members, entries, options)?;
+            let place = (made.len(), entries);
+            let bucket = Bucket::new(world, &planner, dtype, members, place, options)?;
             entries += bucket.entries.len();
             made.push(bucket);
         }

@@ -7,6 +7,7 @@ use super::bucket::{Entry, bytes, data_type};
 use super::memory::{Base, Half, Place};
 use super::stage::{Combine, Copy, Gather, Products, Solve, Stage, Sum, Task};
 use super::tables::{FoldList, Segments, uniform_weights};
+use super::watch::Mark;
 use super::{Options, World};
 use crate::ascend::{self, Buffer, Device, Event};
 use crate::error::Result;
@@ -26,6 +27,8 @@ pub(super) struct Maker<'a> {
     /// Type of the caller's tensors.
     dtype: DType,
     options: &'a Options,
+    /// Number of the bucket, for messages.
+    bucket: usize,
     /// Bytes of an element of the fused buffer.
     size: u64,
     entries: Vec<Entry>,
@@ -38,6 +41,7 @@ impl<'a> Maker<'a> {
         planner: &'a Planner,
         dtype: DType,
         options: &'a Options,
+        bucket: usize,
         first_entry: usize,
     ) -> Self {
         let layout = planner.layout();
@@ -47,6 +51,7 @@ impl<'a> Maker<'a> {
             layout,
             dtype,
             options,
+            bucket,
             size: layout.dtype().size(),
             entries: Vec::new(),
             first_entry,
@@ -111,11 +116,14 @@ impl<'a> Maker<'a> {
     }
 
     fn push(&self, stages: &mut Vec<Stage>, name: &str, task: Task) -> Result<()> {
-        stages.push(Stage {
-            name: name.to_owned(),
-            task,
+        let (peers, bytes) = task.traffic();
+        let mark = Arc::new(Mark {
+            operation: format!("bucket {}, {name}", self.bucket),
+            peers,
+            bytes,
             done: Event::new(self.device())?,
         });
+        stages.push(Stage { task, mark });
         Ok(())
     }
 
@@ -230,6 +238,10 @@ impl<'a> Maker<'a> {
         };
         let gather = Gather {
             comm: self.world.group(group)?,
+            peers: group
+                .ranks()
+                .filter(|&rank| rank != self.world.rank())
+                .collect(),
             records,
             gathered: gathered.clone(),
         };

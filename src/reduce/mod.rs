@@ -9,17 +9,22 @@
 
 mod book;
 mod bucket;
+mod checksum;
 mod gradient;
+mod hosts;
 mod lanes;
 mod maker;
 mod memory;
 mod options;
 mod pipeline;
+mod report;
 mod stage;
 mod tables;
+mod watch;
 mod world;
 
 pub use crate::plan::{DType, TensorSpec};
 pub use gradient::GradientReducer;
 pub use options::{Options, Reduction, Wire};
+pub use report::{Failure, REPORT_MARK, REPORT_VARIABLE, Report, Waiting};
 pub use world::World;

@@ -50,7 +50,7 @@ impl Wire {
     }
 }
 
-/// Choices of a [`GradientReducer`](super::GradientReducer); the same on all ranks but for `scale`.
+/// Choices of a [`GradientReducer`](super::GradientReducer); the same on all ranks but for `scale` and the limits of time.
 #[derive(Debug, Clone)]
 pub struct Options {
     /// How servers are combined.
@@ -70,8 +70,15 @@ pub struct Options {
     pub pipeline_depth: usize,
     /// Ends each reduction with a barrier of all ranks.
     pub barrier: bool,
+    /// Makes [`GradientReducer::synchronize`](super::GradientReducer::synchronize) collective: it compares a checksum of
+    /// the last results between all ranks, which reads them to the host. Finds data that was damaged after it was
+    /// combined; what was damaged before is the same on all ranks.
+    pub checksum: bool,
     /// Limit on the collective warm-up at creation, and on waits for collective figures.
     pub create_timeout: Duration,
+    /// A reduction in which nothing moves for so long has failed: a thread watches, and the error says what this rank
+    /// waits for. Below `HCCL_EXEC_TIMEOUT` (1836 s unless set) it comes before that of HCCL, above it after it.
+    pub stall_timeout: Duration,
 }
 
 impl Default for Options {
@@ -85,7 +92,9 @@ impl Default for Options {
             bucket_bytes: 25 << 20,
             pipeline_depth: 4,
             barrier: false,
+            checksum: false,
             create_timeout: Duration::from_secs(300),
+            stall_timeout: Duration::from_secs(300),
         }
     }
 }
@@ -108,13 +117,14 @@ impl Options {
     /// What all ranks must agree on, as a text for the fingerprint.
     pub(super) fn agreed(&self) -> String {
         format!(
-            "{:?} {} {:?} {} {} {}",
+            "{:?} {} {:?} {} {} {} {}",
             self.reduction,
             self.radix,
             self.wire,
             self.bucket_bytes,
             self.pipeline_depth,
-            self.barrier
+            self.barrier,
+            self.checksum
         )
     }
 }

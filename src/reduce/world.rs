@@ -2,7 +2,8 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 
 use sha1::{Digest, Sha1};
 
@@ -14,7 +15,9 @@ use crate::kernel::Kernels;
 use crate::plan::{Group, Shape};
 use crate::topo::Cluster;
 
+use super::hosts::{self, HOST_BYTES};
 use super::lanes::Lanes;
+use super::watch::Watch;
 
 /// The live membership of one rank.
 ///
@@ -36,8 +39,8 @@ struct Inner {
     kernel_stream: Stream,
     scalar_stream: Stream,
     order: Mutex<Order>,
-    /// The first failure.
-    failure: Mutex<Option<Error>>,
+    watch: Arc<Watch>,
+    watchdog: Mutex<Option<JoinHandle<()>>>,
     // Sub-communicators go before the communicator that they were made from.
     groups: Mutex<HashMap<Group, Arc<Comm>>>,
     comm: Comm,
@@ -86,6 +89,35 @@ impl World {
         World::new(device, comm, shape)
     }
 
+    /// As [`World::from_root_info`], with the servers from a key of each rank's host: equal for the ranks of a server,
+    /// different between servers. Waits for all ranks, at most `timeout`.
+    ///
+    /// # Errors
+    /// On all ranks, showing who is where, if the ranks of a server are not consecutive or servers have different numbers
+    /// of ranks.
+    pub fn from_root_info_by_host(
+        device: Device,
+        root: &RootInfo,
+        size: u32,
+        rank: u32,
+        host: &str,
+        timeout: Duration,
+    ) -> Result<Self> {
+        let comm = Comm::from_root_info(&device, root, size, rank, &CommConfig::default())
+            .context(|| format!("rank {rank} of {size}"))?;
+        let own = Buffer::from_slice(&device, &hosts::encode(host))?.span();
+        let all = Buffer::new(&device, HOST_BYTES * size as usize)?.span();
+        let stream = Stream::new(&device)?;
+        comm.all_gather(&own, &all, DataType::U8, &stream)?;
+        stream
+            .synchronize_timeout(timeout)
+            .context(|| format!("rank {rank}: waiting for the hosts of all ranks"))?;
+        let mut bytes = vec![0_u8; all.len()];
+        all.read(&mut bytes)?;
+        let (hosts, _) = bytes.as_chunks::<HOST_BYTES>();
+        World::new(device, comm, hosts::shape(hosts)?)
+    }
+
     fn new(device: Device, comm: Comm, shape: Shape) -> Result<Self> {
         let internal = || {
             let stream = Stream::new(&device)?;
@@ -96,20 +128,33 @@ impl World {
             last: Event::new(&device)?,
             start: Event::new(&device)?,
         };
-        Ok(World {
-            inner: Arc::new(Inner {
-                rank: comm.rank(),
-                kernels: Kernels::load(&device)?,
-                kernel_stream: internal()?,
-                scalar_stream: internal()?,
-                order: Mutex::new(order),
-                failure: Mutex::new(None),
-                groups: Mutex::new(HashMap::new()),
-                device,
-                shape,
-                comm,
-            }),
-        })
+        let watch = Watch::new(comm.rank());
+        let inner = Arc::new(Inner {
+            rank: comm.rank(),
+            kernels: Kernels::load(&device)?,
+            kernel_stream: internal()?,
+            scalar_stream: internal()?,
+            order: Mutex::new(order),
+            watch: Arc::clone(&watch),
+            watchdog: Mutex::new(None),
+            groups: Mutex::new(HashMap::new()),
+            device,
+            shape,
+            comm,
+        });
+        let weak = Arc::downgrade(&inner);
+        let thread = std::thread::Builder::new()
+            .name("adasum-watchdog".to_owned())
+            .spawn(move || {
+                if watch.run()
+                    && let Some(inner) = weak.upgrade()
+                {
+                    inner.release();
+                }
+            })
+            .map_err(|error| Error::new(ErrorKind::Io, format!("no watchdog thread: {error}")))?;
+        *lock(&inner.watchdog) = Some(thread);
+        Ok(World { inner })
     }
 
     /// This rank.
@@ -155,10 +200,17 @@ impl World {
         })
     }
 
-    /// Leaves the world, after what was enqueued is done or `timeout` is over. Every reducer and clone must
-    /// be gone; all ranks should call it.
+    /// Leaves the world, after what was enqueued is done or `timeout` is over; a world that has failed is left at once.
+    /// Every reducer and clone must be gone; all ranks should call it. Afterwards the process can join a new world.
+    ///
+    /// # Errors
+    /// If a reducer or clone is left, work does not end, or a communicator cannot be destroyed.
     pub fn finish(self, timeout: Duration) -> Result<()> {
-        self.settle(timeout)?;
+        match self.check() {
+            Ok(()) => self.settle(timeout)?,
+            Err(_) => self.inner.release(),
+        }
+        self.inner.stop_watchdog();
         let inner = Arc::try_unwrap(self.inner).map_err(|shared| {
             Error::new(
                 ErrorKind::InvalidState,
@@ -168,32 +220,14 @@ impl World {
                 ),
             )
         })?;
-        let groups = inner
-            .groups
-            .into_inner()
-            .unwrap_or_else(PoisonError::into_inner);
-        for comm in groups.into_values().filter_map(Arc::into_inner) {
-            comm.destroy()?;
-        }
-        inner.comm.destroy()
+        inner.end()
     }
 
     /// Compares `digest` over all ranks; the error names those that differ from rank 0.
     ///
     /// Collective. Waits for all ranks, at most `timeout`.
     pub(crate) fn agree(&self, digest: [u8; 20], timeout: Duration) -> Result<()> {
-        let device = self.device();
-        let mine = Buffer::from_slice(device, &digest)?.span();
-        let all = Buffer::new(device, digest.len() * self.size() as usize)?.span();
-        let stream = Stream::new(device)?;
-        self.enqueue(&stream, |stream| {
-            self.comm().all_gather(&mine, &all, DataType::U8, stream)
-        })?;
-        stream
-            .synchronize_timeout(timeout)
-            .context(|| format!("rank {}: waiting for the plans of all ranks", self.rank()))?;
-        let mut digests = vec![0_u8; all.len()];
-        all.read(&mut digests)?;
+        let digests = self.gather(&digest, timeout)?;
         let different: Vec<usize> = digests
             .chunks_exact(digest.len())
             .enumerate()
@@ -206,6 +240,25 @@ impl World {
             ErrorKind::Mismatch,
             format!("ranks {different:?} have other tensors or options than rank 0"),
         ))
+    }
+
+    /// The `bytes` of all ranks, one after the other. All give equally many.
+    ///
+    /// Collective. Waits for all ranks, at most `timeout`.
+    pub(crate) fn gather(&self, bytes: &[u8], timeout: Duration) -> Result<Vec<u8>> {
+        let device = self.device();
+        let mine = Buffer::from_slice(device, bytes)?.span();
+        let all = Buffer::new(device, bytes.len() * self.size() as usize)?.span();
+        let stream = Stream::new(device)?;
+        self.enqueue(&stream, |stream| {
+            self.comm().all_gather(&mine, &all, DataType::U8, stream)
+        })?;
+        stream
+            .synchronize_timeout(timeout)
+            .context(|| format!("rank {}: waiting for all ranks", self.rank()))?;
+        let mut gathered = vec![0_u8; all.len()];
+        all.read(&mut gathered)?;
+        Ok(gathered)
     }
 
     /// Waits until what was enqueued through this world is done, at most `timeout`.
@@ -237,31 +290,44 @@ impl World {
     }
 
     /// Waits until what `stream` holds is done, at most `timeout`. The first failure of that work or of the world's own
-    /// streams, or a timeout, poisons the world.
+    /// streams, or a timeout, poisons the world and frees what it holds, as far as the library allows.
     pub(crate) fn synchronize(&self, stream: &Stream, timeout: Duration) -> Result<()> {
         self.check()?;
-        stream
-            .synchronize_timeout(timeout)
-            .and_then(|()| self.inner.kernel_stream.synchronize_timeout(timeout))
-            .and_then(|()| self.inner.scalar_stream.synchronize_timeout(timeout))
-            .context(|| format!("rank {}: waiting for its work to end", self.rank()))
-            .inspect_err(|error| self.poison(error))
+        let inner = &self.inner;
+        let start = Instant::now();
+        let streams = [stream, &inner.kernel_stream, &inner.scalar_stream];
+        let result = streams.into_iter().try_for_each(|stream| {
+            inner
+                .wait_for(stream, start, timeout)
+                .context(|| format!("rank {}: waiting for its work to end", inner.rank))
+        });
+        let Err(error) = result else {
+            return Ok(());
+        };
+        let error = inner.cause().unwrap_or(error);
+        inner
+            .watch
+            .poison(&error, error.kind() == ErrorKind::Timeout);
+        inner.release();
+        if !matches!(stream.query(), Ok(true) | Err(_)) {
+            // What it holds waits for ranks that never come; a stream that has failed keeps saying so.
+            if let Err(error) = stream.abort() {
+                log::warn!("rank {}: {error}", inner.rank);
+            }
+            inner.end_comms();
+        }
+        // What the watchdog found says more than that work was dropped.
+        Err(inner.watch.failure().unwrap_or(error))
     }
 
     /// The first failure, if there was one.
     pub(crate) fn check(&self) -> Result<()> {
-        match &*lock(&self.inner.failure) {
-            None => Ok(()),
-            Some(first) => Err(Error::new(
-                ErrorKind::Poisoned,
-                format!("an earlier reduction failed, make a new world and reducer: {first}"),
-            )),
-        }
+        self.inner.watch.check()
     }
 
-    /// Makes every later call fail with `error`, unless there was one before.
-    pub(crate) fn poison(&self, error: &Error) {
-        lock(&self.inner.failure).get_or_insert_with(|| error.clone());
+    /// The health of the world.
+    pub(super) fn watch(&self) -> &Watch {
+        &self.inner.watch
     }
 
     pub(crate) fn shape(&self) -> Shape {
@@ -345,7 +411,96 @@ impl World {
             .wait(&order.last)
             .and_then(|()| work(&order))
             .and_then(|()| stream.record(&order.last))
-            .inspect_err(|error| self.poison(error))
+            .inspect_err(|error| self.fail(error))
+    }
+
+    /// Makes every later call fail with `error` and frees what the world holds.
+    pub(super) fn fail(&self, error: &Error) {
+        self.inner.watch.poison(error, false);
+        self.inner.release();
+    }
+}
+
+impl Inner {
+    /// Waits for a stream, in pieces: the watchdog may find earlier that nothing will come.
+    fn wait_for(&self, stream: &Stream, start: Instant, timeout: Duration) -> Result<()> {
+        const PIECE: Duration = Duration::from_millis(20);
+        loop {
+            let left = timeout.saturating_sub(start.elapsed());
+            match stream.synchronize_timeout(left.min(PIECE)) {
+                Err(error) if error.kind() == ErrorKind::Timeout => {}
+                other => return other,
+            }
+            if let Some(found) = self.watch.failure() {
+                return Err(found);
+            }
+            if left.is_zero() {
+                return Err(self.watch.stall(start.elapsed()));
+            }
+        }
+    }
+
+    /// A failure of the world's own streams: where the caller's stream was stopped for it, this says why.
+    fn cause(&self) -> Option<Error> {
+        let streams = [
+            ("kernels", &self.kernel_stream),
+            ("exchange of scalars", &self.scalar_stream),
+        ];
+        streams.into_iter().find_map(|(name, stream)| {
+            let failed = stream.query().err()?;
+            Some(failed.context(format!("rank {}: {name}", self.rank)))
+        })
+    }
+
+    /// Gives up what a failed world holds: work on its own streams, and communicators that no queued work uses. Also
+    /// frees threads that wait in a call of HCCL.
+    fn release(&self) {
+        for stream in [&self.kernel_stream, &self.scalar_stream] {
+            if let Err(error) = stream.abort() {
+                log::warn!("rank {}: {error}", self.rank);
+            }
+        }
+        self.end_comms();
+    }
+
+    fn end_comms(&self) {
+        let groups: Vec<Arc<Comm>> = lock(&self.groups).values().cloned().collect();
+        let groups = groups.iter().map(|comm| comm.abort());
+        for ended in groups.chain([self.comm.abort()]) {
+            if let Err(error) = ended {
+                log::info!("rank {}: not yet: {error}", self.rank);
+            }
+        }
+    }
+
+    fn stop_watchdog(&self) {
+        self.watch.stop();
+        let thread = lock(&self.watchdog).take();
+        if let Some(thread) = thread
+            && thread.thread().id() != std::thread::current().id()
+        {
+            // A panic there is a bug there; the world ends all the same.
+            let _ = thread.join();
+        }
+    }
+
+    /// Destroys the communicators, those of groups first.
+    fn end(mut self) -> Result<()> {
+        let groups = std::mem::take(
+            self.groups
+                .get_mut()
+                .unwrap_or_else(PoisonError::into_inner),
+        );
+        for comm in groups.into_values() {
+            comm.abort()?;
+        }
+        self.comm.abort()
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        self.stop_watchdog();
     }
 }
 
