@@ -185,6 +185,11 @@ class WideLanes {
   }
 
   __aicore__ inline void add(const AscendC::LocalTensor<float> *x, int32_t count) {
+#ifdef ADASUM_FUSED
+    fused::add_products<EXACT>(wide_sums(), halves_, x, count);
+    fresh_ = false;
+    return;
+#endif
     if (!EXACT) {
       split_all(x, count);
     }
@@ -203,6 +208,10 @@ class WideLanes {
 
   // Writes hi and lo of each entry of a record.
   __aicore__ inline void finish(const AscendC::LocalTensor<float> &record) {
+#ifdef ADASUM_FUSED
+    fused::finish_products(wide_sums(), used_, record);
+    return;
+#endif
     for (uint32_t half = lanes_ / 2; half >= BLOCK; half /= 2) {
       for (uint32_t entry = 0; entry < entries_; ++entry) {
         add_half(entry, half);
@@ -223,6 +232,14 @@ class WideLanes {
  private:
   static constexpr uint32_t TEMPORARIES = 4;
 
+#ifdef ADASUM_FUSED
+  // Sums stay in their places here.
+  fused::WideSums wide_sums() const {
+    return fused::WideSums{high_.write(0, entries_ * width_), low_.write(0, entries_ * width_), width_, lanes_,
+                           radix_, fresh_};
+  }
+#endif
+
   // The sums of an entry: hi lanes change places with the spare ones at each addition.
   __aicore__ inline AscendC::LocalTensor<float> high(uint32_t entry) const { return high_[place_[entry] * width_]; }
   __aicore__ inline AscendC::LocalTensor<float> low(uint32_t entry) const { return low_[entry * width_]; }
@@ -238,11 +255,6 @@ class WideLanes {
 
   // upper(i) + lower(i) = x[i], 12 bits each: their products are exact.
   __aicore__ inline void split_all(const AscendC::LocalTensor<float> *x, int32_t count) {
-#ifdef ADASUM_FUSED
-    for (uint32_t i = 0; i < radix_; ++i) {
-      fused::split(upper(i), lower(i), x[i], count);
-    }
-#else
     for (uint32_t i = 0; i < radix_; ++i) {
       AscendC::Muls(upper(i), x[i], 4097.0f, count);
     }
@@ -259,18 +271,7 @@ class WideLanes {
       AscendC::Sub(lower(i), x[i], upper(i), count);
     }
     AscendC::PipeBarrier<PIPE_V>();
-#endif
   }
-
-#ifdef ADASUM_FUSED
-  fused::Factor factor(const AscendC::LocalTensor<float> *x, uint32_t i, int32_t count) const {
-    if (EXACT) {
-      return fused::Factor{AscendC::twin::input(x[i], count), nullptr, nullptr};
-    }
-    return fused::Factor{AscendC::twin::input(x[i], count), AscendC::twin::input(upper(i), count),
-                         AscendC::twin::input(lower(i), count)};
-  }
-#endif
 
   // error = the rounding error of product = x[i] * x[j].
   __aicore__ inline void find_error(const AscendC::LocalTensor<float> &error,
@@ -290,12 +291,6 @@ class WideLanes {
 
   __aicore__ inline void set_products(uint32_t entry, const AscendC::LocalTensor<float> *x, uint32_t i, uint32_t j,
                                       int32_t count) {
-#ifdef ADASUM_FUSED
-    if (!EXACT) {
-      fused::set_products(high(entry), low(entry), factor(x, i, count), factor(x, j, count), count);
-      return;
-    }
-#endif
     AscendC::Mul(high(entry), x[i], x[j], count);
     AscendC::PipeBarrier<PIPE_V>();
     if (!EXACT) {
@@ -305,9 +300,6 @@ class WideLanes {
 
   __aicore__ inline void add_products(uint32_t entry, const AscendC::LocalTensor<float> *x, uint32_t i, uint32_t j,
                                       int32_t count) {
-#ifdef ADASUM_FUSED
-    fused::add_products<EXACT>(high(entry), low(entry), factor(x, i, count), factor(x, j, count), count);
-#else
     AscendC::Mul(product_, x[i], x[j], count);
     AscendC::PipeBarrier<PIPE_V>();
     if (!EXACT) {
@@ -323,19 +315,14 @@ class WideLanes {
       AscendC::Muls(high(entry), high_[spare_ * width_], 1.0f, count);
       AscendC::PipeBarrier<PIPE_V>();
     }
-#endif
   }
 
   __aicore__ inline void add_half(uint32_t entry, uint32_t half) {
-#ifdef ADASUM_FUSED
-    fused::add_half(high(entry), low(entry), half);
-#else
     int32_t count = static_cast<int32_t>(half);
     AscendC::Add(low(entry), low(entry), low(entry)[half], count);
     AscendC::PipeBarrier<PIPE_V>();
     add_exactly(entry, high(entry)[half], count);
     swap_spare(entry);
-#endif
   }
 
   // spare = high + addend, and the rounding error goes to low.

@@ -106,45 +106,39 @@ inline float sum_of_lanes(const float *sums, uint32_t lanes) {
   return left == 2 ? parts[0][0] + parts[1][0] : parts[0][0];
 }
 
-// upper + lower = x, 12 bits each.
-inline void split(const Tensor &upper, const Tensor &lower, const Tensor &value, int32_t count) {
-  const float *x = AscendC::twin::input(value, count);
-  float *up = AscendC::twin::output(upper, count);
-  float *low = AscendC::twin::output(lower, count);
-#pragma GCC ivdep
-  for (int32_t i = 0; i < count; ++i) {
-    float wide = x[i] * 4097.0f;
-    float rest = wide - x[i];
-    float high = wide - rest;
-    up[i] = high;
-    low[i] = x[i] - high;
-  }
-}
+// Two-float sums of all entries of a Gram matrix, `width` lanes apart, of which `lanes` are in use.
+struct WideSums {
+  float *high;
+  float *low;
+  uint32_t width;
+  uint32_t lanes;
+  uint32_t radix;
+  bool fresh;
+};
 
-// One factor of products in two-float lanes; the halves are needed where products are not exact.
+// One factor of products; the halves of 12 bits are needed where products are not exact.
 struct Factor {
   const float *x;
   const float *upper;
   const float *lower;
 };
 
+inline void split(float *upper, float *lower, const float *x, int32_t count) {
+#pragma GCC ivdep
+  for (int32_t i = 0; i < count; ++i) {
+    float wide = x[i] * 4097.0f;
+    float rest = wide - x[i];
+    float high = wide - rest;
+    upper[i] = high;
+    lower[i] = x[i] - high;
+  }
+}
+
 inline float product_error(const Factor &a, const Factor &b, float product, int32_t i) {
   float error = a.upper[i] * b.upper[i] - product;
   error = error + a.upper[i] * b.lower[i];
   error = error + a.lower[i] * b.upper[i];
   return error + a.lower[i] * b.lower[i];
-}
-
-// high + low = a * b.
-inline void set_products(const Tensor &high, const Tensor &low, const Factor &a, const Factor &b, int32_t count) {
-  float *hi = AscendC::twin::output(high, count);
-  float *lo = AscendC::twin::output(low, count);
-#pragma GCC ivdep
-  for (int32_t i = 0; i < count; ++i) {
-    float product = a.x[i] * b.x[i];
-    hi[i] = product;
-    lo[i] = product_error(a, b, product, i);
-  }
 }
 
 // hi + lo = hi + lo + addend.
@@ -158,37 +152,90 @@ inline void add_exactly(float &hi, float &lo, float addend) {
   hi = sum;
 }
 
-// high + low += a * b.
+// high + low = a * b; low is zero already where products are exact.
 template <bool EXACT>
-inline void add_products(const Tensor &high, const Tensor &low, const Factor &a, const Factor &b, int32_t count) {
-  float *hi = AscendC::twin::output(high, count);
-  float *lo = AscendC::twin::output(low, count);
-#pragma GCC ivdep
+inline void set_entry(float *__restrict high, float *__restrict low, const Factor &a, const Factor &b, int32_t count) {
   for (int32_t i = 0; i < count; ++i) {
     float product = a.x[i] * b.x[i];
-    float rest = lo[i];
+    high[i] = product;
     if (!EXACT) {
-      rest = rest + product_error(a, b, product, i);
+      low[i] = product_error(a, b, product, i);
     }
-    float sum = hi[i];
-    add_exactly(sum, rest, product);
-    hi[i] = sum;
-    lo[i] = rest;
   }
 }
 
-// Joins the lanes from `half` on with those before them.
-inline void add_half(const Tensor &high, const Tensor &low, uint32_t half) {
-  int32_t count = static_cast<int32_t>(half);
-  float *hi = AscendC::twin::output(high, 2 * count);
-  float *lo = AscendC::twin::output(low, 2 * count);
-#pragma GCC ivdep
+// high + low += a * b.
+template <bool EXACT>
+inline void add_entry(float *__restrict high, float *__restrict low, const Factor &a, const Factor &b, int32_t count) {
   for (int32_t i = 0; i < count; ++i) {
-    float sum = hi[i];
-    float rest = lo[i] + lo[i + count];
-    add_exactly(sum, rest, hi[i + count]);
-    hi[i] = sum;
-    lo[i] = rest;
+    float product = a.x[i] * b.x[i];
+    float sum = high[i];
+    float rest = low[i];
+    if (!EXACT) {
+      rest = rest + product_error(a, b, product, i);
+    }
+    add_exactly(sum, rest, product);
+    high[i] = sum;
+    low[i] = rest;
+  }
+}
+
+// Adds the products of up to as many elements of each vector as there are lanes. `halves` has room for two times
+// `width` numbers of each vector.
+template <bool EXACT>
+inline void add_products(const WideSums &sums, const Tensor &halves, const Tensor *x, int32_t count) {
+  Factor factors[8];
+  for (uint32_t k = 0; k < sums.radix; ++k) {
+    factors[k].x = AscendC::twin::input(x[k], count);
+    if (!EXACT) {
+      for (int32_t i = 0; i < count; i += 16) {
+        expect(factors[k].x + i + AHEAD);
+      }
+      float *upper = halves.write(2 * k * sums.width, sums.width);
+      float *lower = halves.write((2 * k + 1) * sums.width, sums.width);
+      split(upper, lower, factors[k].x, count);
+      factors[k].upper = upper;
+      factors[k].lower = lower;
+    }
+  }
+  float *high = sums.high;
+  float *low = sums.low;
+  for (uint32_t a = 0; a < sums.radix; ++a) {
+    for (uint32_t b = a; b < sums.radix; ++b) {
+      if (sums.fresh) {
+        set_entry<EXACT>(high, low, factors[a], factors[b], count);
+      } else {
+        add_entry<EXACT>(high, low, factors[a], factors[b], count);
+      }
+      high += sums.width;
+      low += sums.width;
+    }
+  }
+}
+
+// Joins lanes by halves until 8 are left, then adds the first `used` of those in their order; writes hi and lo of each
+// entry.
+inline void finish_products(const WideSums &sums, uint32_t used, const Tensor &record) {
+  uint32_t entries = sums.radix * (sums.radix + 1) / 2;
+  for (uint32_t entry = 0; entry < entries; ++entry) {
+    float *high = sums.high + entry * sums.width;
+    float *low = sums.low + entry * sums.width;
+    for (uint32_t half = sums.lanes / 2; half >= 8; half /= 2) {
+#pragma GCC ivdep
+      for (uint32_t i = 0; i < half; ++i) {
+        float sum = high[i];
+        float rest = low[i] + low[i + half];
+        add_exactly(sum, rest, high[i + half]);
+        high[i] = sum;
+        low[i] = rest;
+      }
+    }
+    TwoFloat sum{0.0f, 0.0f};
+    for (uint32_t lane = 0; lane < used; ++lane) {
+      sum = adasum::add(sum, two_sum(high[lane], low[lane]));
+    }
+    record.SetValue(2 * entry, sum.hi);
+    record.SetValue(2 * entry + 1, sum.lo);
   }
 }
 

@@ -67,7 +67,7 @@ inline void store_one_by_one(T *to, const Lanes &lanes) {
 inline Lanes load_lanes(const half *from) {
   __m256i shorts;
   std::memcpy(&shorts, from, sizeof(shorts));
-  return _mm512_cvtph_ps(shorts);
+  return _mm512_maskz_cvtph_ps(0xffffU, shorts);
 }
 
 inline void store_lanes(half *to, const Lanes &lanes) {
@@ -76,7 +76,7 @@ inline void store_lanes(half *to, const Lanes &lanes) {
     store_one_by_one(to, lanes);
     return;
   }
-  __m256i shorts = _mm512_cvtps_ph(lanes, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+  __m256i shorts = _mm512_maskz_cvtps_ph(0xffffU, lanes, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
   std::memcpy(to, &shorts, sizeof(shorts));
 }
 
