@@ -6,11 +6,13 @@ mod bench;
 mod build_kernels;
 mod config;
 mod demo;
+mod doctor;
 mod engine;
 mod failure;
 mod guard;
 mod launch;
 mod logger;
+mod reduce;
 mod table;
 mod verdict;
 
@@ -20,7 +22,7 @@ use clap::Parser;
 
 use crate::error::{Error, ErrorKind, Result};
 
-/// AdaSum gradient reduction for Ascend NPUs: launcher, demo and benchmarks.
+/// AdaSum gradient reduction for Ascend NPUs: launcher, demo, benchmarks, reduction of files.
 #[derive(Debug, Parser)]
 #[command(name = "adasum-run", version)]
 struct Arguments {
@@ -34,10 +36,14 @@ enum Command {
     Launch(launch::Args),
     /// Train a small network on handwritten digits with 16 ranks, AdaSum beside the mean
     Demo(demo::Args),
+    /// Look at backend, variables, rank table and memory, and reduce with two ranks
+    Doctor(doctor::Args),
     /// Compile the kernels for an NPU, with the CANN toolkit that is installed here
     BuildKernels(build_kernels::Args),
     /// Print what a C or C++ program needs to be built for ACL and HCCL and run on the mock
     Config(config::Args),
+    /// Combine tensors of several files, one a rank, as training would: for checking and for merging weights
+    Reduce(reduce::Args),
     /// Make, merge, check and draw rank tables
     Table(table::Args),
     /// Measure reductions, kernels and messages on this machine
@@ -48,6 +54,9 @@ enum Command {
     /// One rank of the demo
     #[command(hide = true)]
     DemoRank(demo::rank::Args),
+    /// The two ranks of the doctor's self-test
+    #[command(hide = true, name = doctor::RANKS_COMMAND)]
+    DoctorRanks(doctor::RanksArgs),
     /// What ends the ranks of a launcher that is killed
     #[command(hide = true, name = guard::COMMAND)]
     Guard,
@@ -71,10 +80,13 @@ fn execute(command: Command) -> Result<u8> {
         Command::Demo(args) => demo::run(&args).map(engine::End::exit_code),
         Command::BuildKernels(args) => build_kernels::run(&args).map(|()| 0),
         Command::Config(args) => config::run(&args).map(|()| 0),
+        Command::Doctor(args) => doctor::run(&args),
+        Command::Reduce(args) => reduce::run(&args).map(|()| 0),
         Command::Table(args) => table::run(&args),
         Command::Bench(args) => bench::run(&args).map(engine::End::exit_code),
         Command::BenchRank(args) => bench::rank::run(&args).map(|()| 0),
         Command::DemoRank(args) => demo::rank::run(&args).map(|()| 0),
+        Command::DoctorRanks(args) => doctor::ranks(&args).map(|()| 0),
         Command::Guard => {
             guard::run();
             Ok(0)

@@ -3,7 +3,7 @@
 use super::lanes::{Lane, Lanes, Tokens};
 use super::maker::Maker;
 use super::memory::{Memory, Place};
-use super::stage::{self, Stage, Task};
+use super::stage::{self, Combine, Merge, Solve, Stage, Task};
 use super::{Options, World};
 use crate::ascend::{DataType, Event, Span};
 use crate::error::{Context, Error, ErrorKind, Result};
@@ -76,25 +76,47 @@ impl Bucket {
         Ok(Span::joined(&members).filter(|joined| joined.len() == length))
     }
 
+    /// The rounds of AdaSum that this rank takes part in, in their order, with the coefficients of all tensors.
+    pub(super) fn rounds(&self) -> impl Iterator<Item = (&Merge, &Span)> {
+        self.stages.iter().filter_map(|stage| match &stage.task {
+            Task::Combine(Combine {
+                merge: Some(merge),
+                sums,
+                ..
+            }) => sums.first().map(|sum| (&**merge, &sum.weights)),
+            _ => None,
+        })
+    }
+
+    /// What this rank solves for itself.
+    pub(super) fn solves(&self) -> impl Iterator<Item = &Solve> {
+        self.stages.iter().filter_map(|stage| match &stage.task {
+            Task::Combine(combine) => combine.solve.as_ref(),
+            Task::Solve(solve) => Some(solve),
+            _ => None,
+        })
+    }
+
+    /// Whether no tensor has an element.
+    pub(super) fn is_empty(&self) -> bool {
+        self.layout.elements() == 0
+    }
+
     /// Flags of the last round, in which every rank sees every tensor. The streams must be drained.
     pub(super) fn nonfinite(&self) -> Result<Vec<bool>> {
-        if self.layout.elements() == 0 {
+        if self.is_empty() {
             return Ok(vec![false; self.layout.tensors().len()]);
         }
-        let solves = self.stages.iter().rev().filter_map(|stage| {
-            let Task::Combine(combine) = &stage.task else {
-                return None;
-            };
-            combine.solve.as_ref()
-        });
-        let Some(solve) = solves.into_iter().next() else {
+        let Some((_, weights)) = self.rounds().last() else {
             return Err(Error::new(
                 ErrorKind::Unsupported,
                 "only AdaSum over several servers looks for non-finite tensors",
             ));
         };
         let mut words = vec![0.0_f32; self.layout.tensors().len() * COEFFICIENT_WORDS];
-        solve.coefficients.read(&mut words)?;
+        weights
+            .slice(0..size_of_val(&words[..]))?
+            .read(&mut words)?;
         Ok(words
             .chunks_exact(COEFFICIENT_WORDS)
             .map(|coefficient| coefficient[COEFFICIENT_FLAGS] != 0.0)

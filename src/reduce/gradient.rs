@@ -13,13 +13,13 @@ use super::watch::Mark;
 use super::{Options, Reduction, World};
 use crate::ascend::{Buffer, Span, Stream};
 use crate::error::{Context, Error, Result};
-use crate::plan::{DType, Layout, Planner, TensorSpec, buckets, fingerprint};
+use crate::plan::{Choices, DType, Layout, Planner, TensorSpec, buckets, fingerprint};
 
 /// Reduces the gradients of a fixed list of tensors.
 pub struct GradientReducer {
-    world: World,
-    specs: Vec<TensorSpec>,
-    buckets: Vec<Bucket>,
+    pub(super) world: World,
+    pub(super) specs: Vec<TensorSpec>,
+    pub(super) buckets: Vec<Bucket>,
     /// Bucket `i` uses slot `i` modulo their number.
     slots: Vec<Memory>,
     book: Book,
@@ -27,8 +27,8 @@ pub struct GradientReducer {
     order: Vec<(usize, usize)>,
     /// The steps in that order, for those who watch.
     marks: Arc<[Arc<Mark>]>,
-    barrier: bool,
-    create_timeout: Duration,
+    barrier: Option<Arc<Mark>>,
+    pub(super) create_timeout: Duration,
     stall_timeout: Duration,
     /// The results of the last reduction, where checksums of them are to be compared.
     unchecked: Mutex<Option<Vec<Span>>>,
@@ -60,26 +60,31 @@ impl GradientReducer {
                 shape.locals
             )));
         }
+        let choices = options.choose(world, tensors)?;
         world.agree(
-            fingerprint(shape, tensors, &options.agreed()),
+            fingerprint(shape, tensors, &options.agreed(choices)),
             options.create_timeout,
         )?;
-        let buckets = make_buckets(world, tensors, options)?;
+        let buckets = make_buckets(world, tensors, options, choices)?;
         let lengths: Vec<usize> = buckets.iter().map(|bucket| bucket.stages.len()).collect();
         let entries = buckets.iter().map(|bucket| bucket.entries.len()).sum();
         let order = wavefront(&lengths, options.pipeline_depth);
         let marks = order
             .iter()
             .map(|&(bucket, stage)| Arc::clone(&buckets[bucket].stages[stage].mark));
+        let barrier = match options.barrier {
+            true => Some(world.mark("barrier", 0)?),
+            false => None,
+        };
         let mut reducer = GradientReducer {
-            marks: marks.collect(),
+            marks: marks.chain(barrier.clone()).collect(),
             world: world.clone(),
             specs: tensors.to_vec(),
             slots: make_slots(world, &buckets, options.pipeline_depth)?,
             buckets,
             book: Book::new(world.device(), entries)?,
             order,
-            barrier: options.barrier,
+            barrier,
             create_timeout: options.create_timeout,
             stall_timeout: options.stall_timeout,
             unchecked: Mutex::new(None),
@@ -219,8 +224,10 @@ impl GradientReducer {
             for &(bucket, stage) in &self.order {
                 progress[bucket].issue(stage, lanes)?;
             }
-            if self.barrier {
+            if let Some(barrier) = &self.barrier {
+                let _call = world.watch().call(barrier, self.order.len());
                 world.comm().barrier(lanes.payload)?;
+                lanes.payload.record(&barrier.done)?;
             }
             world.watch().end();
             Ok(())
@@ -267,7 +274,12 @@ impl GradientReducer {
 }
 
 /// Tensors of one type share buckets, in the order of the list.
-fn make_buckets(world: &World, tensors: &[TensorSpec], options: &Options) -> Result<Vec<Bucket>> {
+fn make_buckets(
+    world: &World,
+    tensors: &[TensorSpec],
+    options: &Options,
+    choices: Choices,
+) -> Result<Vec<Bucket>> {
     let mut made = Vec::new();
     let mut entries = 0;
     for dtype in [DType::F32, DType::F16, DType::BF16] {
@@ -283,7 +295,7 @@ fn make_buckets(world: &World, tensors: &[TensorSpec], options: &Options) -> Res
             let members = members[part].to_vec();
             let counts: Vec<u64> = members.iter().map(|&index| tensors[index].count).collect();
             let layout = Layout::new(wire, &counts)?;
-            let planner = Planner::new(world.shape(), layout, options.radix)?;
+            let planner = Planner::with(world.shape(), layout, choices)?;
             let place = (made.len(), entries);
             let bucket = Bucket::new(world, &planner, dtype, members, place, options)?;
             entries += bucket.entries.len();

@@ -7,6 +7,7 @@
 //! Tensors are put into buckets. Each has a list of stages, made from its plan (`maker`), and each stage runs on one of
 //! three streams (`lanes`). The stages of all buckets are issued as a wavefront (`pipeline`).
 
+mod agreement;
 mod book;
 mod bucket;
 mod checksum;
@@ -18,13 +19,16 @@ mod memory;
 mod options;
 mod pipeline;
 mod report;
+mod scalars;
 mod stage;
+mod statistics;
 mod tables;
 mod watch;
 mod world;
 
-pub use crate::plan::{DType, TensorSpec};
+pub use crate::plan::{DType, Machine, Order, Placement, TensorSpec};
 pub use gradient::GradientReducer;
-pub use options::{Options, Reduction, Wire};
+pub use options::{Options, Reduction, ScalarExchange, Wire};
 pub use report::{Failure, REPORT_MARK, REPORT_VARIABLE, Report, Waiting};
+pub use statistics::TensorStatistics;
 pub use world::World;

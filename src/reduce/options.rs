@@ -2,8 +2,10 @@
 
 use std::time::Duration;
 
+use super::World;
+use crate::ascend::{Device, backend};
 use crate::error::{Error, Result};
-use crate::plan::DType;
+use crate::plan::{Choices, DType, Layout, Machine, Order, Placement, Request, TensorSpec, choose};
 
 /// How gradients of different servers are combined.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -50,13 +52,33 @@ impl Wire {
     }
 }
 
+/// How the scalars of a round are summed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum ScalarExchange {
+    /// The faster one by the cost model.
+    #[default]
+    Auto,
+    /// Every rank gathers all records and computes all weights.
+    Gathered,
+    /// Each tensor has an owner who gets its records and computes its weights, which all ranks gather.
+    Owned,
+}
+
 /// Choices of a [`GradientReducer`](super::GradientReducer); the same on all ranks but for `scale` and the limits of time.
 #[derive(Debug, Clone)]
 pub struct Options {
     /// How servers are combined.
     pub reduction: Reduction,
-    /// The most subtrees that a round merges, 2 to 8.
+    /// The most subtrees that a round merges, 2 to 8, or [`Options::AUTO_RADIX`]. Part of the result's last bits.
     pub radix: u32,
+    /// Where vectors lie while servers are merged.
+    pub placement: Placement,
+    /// How exchanges are issued; `None` for batches.
+    pub order: Option<Order>,
+    /// How scalars are summed.
+    pub scalars: ScalarExchange,
+    /// What the cost model knows of the machine; `None` for what the device's name says.
+    pub machine: Option<Machine>,
     /// With a single server of several ranks AdaSum has nothing to combine and the result is a plain
     /// mean. That is refused unless it is asked for here.
     pub allow_plain_mean: bool,
@@ -86,6 +108,10 @@ impl Default for Options {
         Options {
             reduction: Reduction::Adasum,
             radix: 2,
+            placement: Placement::Hierarchical,
+            order: None,
+            scalars: ScalarExchange::Auto,
+            machine: None,
             allow_plain_mean: false,
             wire: Wire::Native,
             scale: 1.0,
@@ -100,6 +126,36 @@ impl Default for Options {
 }
 
 impl Options {
+    /// As `radix`: the fastest one by the cost model, for all tensors together.
+    pub const AUTO_RADIX: u32 = 0;
+
+    /// Settles what is left open, for tensors of these types and sizes.
+    pub(super) fn choose(&self, world: &World, tensors: &[TensorSpec]) -> Result<Choices> {
+        let mut layouts = Vec::new();
+        for dtype in [DType::F32, DType::F16, DType::BF16] {
+            let of_type = tensors.iter().filter(|t| self.wire.dtype(t.dtype) == dtype);
+            let counts: Vec<u64> = of_type.map(|tensor| tensor.count).collect();
+            if !counts.is_empty() {
+                layouts.push(Layout::new(dtype, &counts)?);
+            }
+        }
+        let machine = match &self.machine {
+            Some(machine) => machine.clone(),
+            None => machine_of(world.device())?,
+        };
+        let request = Request {
+            radix: Some(self.radix).filter(|&radix| radix != Options::AUTO_RADIX),
+            placement: self.placement,
+            order: self.order,
+            owned_above: match self.scalars {
+                ScalarExchange::Auto => None,
+                ScalarExchange::Gathered => Some(u64::MAX),
+                ScalarExchange::Owned => Some(0),
+            },
+        };
+        choose(world.shape(), &layouts, &machine, &request)
+    }
+
     /// An error that names the option that is out of range.
     pub(super) fn check(&self) -> Result<()> {
         if self.pipeline_depth == 0 {
@@ -115,11 +171,15 @@ impl Options {
     }
 
     /// What all ranks must agree on, as a text for the fingerprint.
-    pub(super) fn agreed(&self) -> String {
+    pub(super) fn agreed(&self, choices: Choices) -> String {
         format!(
-            "{:?} {} {:?} {} {} {} {}",
+            "reduction {:?}, radix {}, placement {:?}, order {:?}, scalars of more than {} bytes owned, wire {:?}, \
+             bucket_bytes {}, pipeline_depth {}, barrier {}, checksum {}",
             self.reduction,
-            self.radix,
+            choices.radix,
+            choices.placement,
+            choices.order,
+            choices.owned_above,
             self.wire,
             self.bucket_bytes,
             self.pipeline_depth,
@@ -127,4 +187,21 @@ impl Options {
             self.checksum
         )
     }
+}
+
+/// The preset for a device: the mock's, or by the name of the chip.
+fn machine_of(device: &Device) -> Result<Machine> {
+    if backend()?.name == "mock" {
+        return Ok(Machine::mock());
+    }
+    let chip = device.soc_name()?;
+    Ok(if chip.starts_with("Ascend910_93") {
+        Machine::ascend_a3()
+    } else if chip.starts_with("Ascend910B") {
+        Machine::ascend_910b()
+    } else if chip.starts_with("Ascend910") {
+        Machine::ascend_910a()
+    } else {
+        Machine::ascend_910b()
+    })
 }

@@ -3,7 +3,10 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use half::f16;
 use npyz::npz::NpzArchive;
+
+use adasum::reduce::DType;
 
 use crate::oracle;
 use crate::support::{in_world, reduce, reducer};
@@ -15,14 +18,19 @@ fn path(file: &str) -> PathBuf {
 }
 
 /// One case of Horovod's core: inputs by rank, tensor sizes, result.
-struct Case {
-    inputs: Vec<Vec<f32>>,
-    layers: Vec<usize>,
-    out: Vec<f32>,
+pub(crate) struct Case {
+    pub(crate) inputs: Vec<Vec<f32>>,
+    pub(crate) layers: Vec<usize>,
+    pub(crate) out: Vec<f32>,
 }
 
-fn horovod(ranks: u32) -> BTreeMap<String, Case> {
-    let file = path(&format!("adasum_np{ranks}_float32.npz"));
+/// The cases of fp32 or fp16, by name.
+pub(crate) fn horovod(ranks: u32, dtype: DType) -> BTreeMap<String, Case> {
+    let kind = match dtype {
+        DType::F32 => "float32",
+        _ => "float16",
+    };
+    let file = path(&format!("adasum_np{ranks}_{kind}.npz"));
     let mut archive = NpzArchive::open(&file).unwrap();
     let names: Vec<String> = archive
         .array_names()
@@ -30,7 +38,8 @@ fn horovod(ranks: u32) -> BTreeMap<String, Case> {
         .collect();
     let mut cases = BTreeMap::new();
     for name in names {
-        let input: Vec<f32> = array(&mut archive, &format!("{name}__in"));
+        let mut values = |key: &str| floats(&mut archive, &format!("{name}__{key}"), dtype);
+        let (input, out) = (values("in"), values("out"));
         let layers: Vec<i32> = array(&mut archive, &format!("{name}__layers"));
         let elements = input.len() / ranks as usize;
         cases.insert(
@@ -41,11 +50,45 @@ fn horovod(ranks: u32) -> BTreeMap<String, Case> {
                     .iter()
                     .map(|&n| usize::try_from(n).unwrap())
                     .collect(),
-                out: array(&mut archive, &format!("{name}__out")),
+                out,
             },
         );
     }
     cases
+}
+
+/// The numbers of a file of any other kind: shape and values by name.
+pub(crate) fn arrays(file: &str) -> BTreeMap<String, (Vec<u64>, Vec<f64>)> {
+    let mut archive = NpzArchive::open(path(file)).unwrap();
+    let names: Vec<String> = archive.array_names().map(str::to_owned).collect();
+    let mut arrays = BTreeMap::new();
+    for name in names {
+        let array = archive.by_name(&name).unwrap().unwrap();
+        let shape = array.shape().to_vec();
+        let values = match array.dtype().descr().as_str() {
+            "'<f4'" => array
+                .into_vec::<f32>()
+                .unwrap()
+                .into_iter()
+                .map(f64::from)
+                .collect(),
+            "'<f8'" => array.into_vec().unwrap(),
+            _ => continue,
+        };
+        arrays.insert(name, (shape, values));
+    }
+    arrays
+}
+
+fn floats(
+    archive: &mut NpzArchive<std::io::BufReader<std::fs::File>>,
+    name: &str,
+    dtype: DType,
+) -> Vec<f32> {
+    match dtype {
+        DType::F32 => array(archive, name),
+        _ => array(archive, name).into_iter().map(f16::to_f32).collect(),
+    }
 }
 
 fn array<T: npyz::Deserialize>(
@@ -59,7 +102,7 @@ fn array<T: npyz::Deserialize>(
 }
 
 /// The parts of a fused vector.
-fn split<T: Clone>(fused: &[T], layers: &[usize]) -> Vec<Vec<T>> {
+pub(crate) fn split<T: Clone>(fused: &[T], layers: &[usize]) -> Vec<Vec<T>> {
     let mut rest = fused;
     layers
         .iter()
@@ -72,7 +115,7 @@ fn split<T: Clone>(fused: &[T], layers: &[usize]) -> Vec<Vec<T>> {
 }
 
 /// Cases whose result is exact for any right program.
-fn exact(case: &str, ranks: u32) -> bool {
+pub(crate) fn exact(case: &str, ranks: u32) -> bool {
     let always = ["zero_all", "identical", "antiparallel"];
     let of_two = ["zero_one_rank", "disjoint"];
     always.iter().any(|kind| case.starts_with(kind))
@@ -80,7 +123,7 @@ fn exact(case: &str, ranks: u32) -> bool {
 }
 
 fn against_horovod(ranks: u32) {
-    let cases = horovod(ranks);
+    let cases = horovod(ranks, DType::F32);
     assert_eq!(cases.len(), 17, "all cases are read");
     let results = in_world(ranks, 1, |world| {
         let run = |case: &Case| {

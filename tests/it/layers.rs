@@ -17,7 +17,7 @@ const ALLOWED: [(&str, &[&str]); 11] = [
     ("ffi", &["reduce", "topo", "plan", "ascend"]),
     (
         "cli",
-        &["reduce", "topo", "plan", "ascend", "cache", "kernel", "sys"],
+        &["reduce", "topo", "plan", "kernel", "ascend", "cache", "sys"],
     ),
     ("bin", &["cli"]),
 ];

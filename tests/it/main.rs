@@ -19,6 +19,8 @@ mod c_programs;
 #[cfg(feature = "cli")]
 mod config;
 mod demo;
+#[cfg(feature = "cli")]
+mod doctor;
 mod engine;
 mod faults;
 mod golden;
@@ -32,7 +34,10 @@ mod plan;
 mod processes;
 mod rank_table;
 mod rank_table_forms;
+#[cfg(feature = "cli")]
+mod reduce_command;
 mod reduction;
+mod statistics;
 mod support;
 #[cfg(feature = "cli")]
 mod table;

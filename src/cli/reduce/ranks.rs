@@ -1,0 +1,168 @@
+//! The ranks: threads of this process, each with a device of the mock, running what training runs.
+
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+use std::sync::{Arc, OnceLock, mpsc};
+use std::thread;
+use std::time::Duration;
+
+use sha1::{Digest, Sha1};
+
+use super::tensor::Tensor;
+use crate::ascend::{Buffer, Device, RootInfo, Span, Stream};
+use crate::error::{Error, ErrorKind, Result};
+use crate::reduce::{GradientReducer, Options, TensorSpec, World};
+
+/// The most devices that the mock plays.
+pub(super) const MAX_RANKS: usize = 1024;
+/// Devices of the mock where nothing else is said.
+const DEVICES: usize = 8;
+/// How long a rank may wait for the others: long enough for any file that fits in memory.
+pub(super) const PATIENCE: Duration = Duration::from_secs(1800);
+
+const BACKEND: &str = "ADASUM_BACKEND";
+const MOCK_DEVICES: &str = "ASCEND_MOCK_DEVICES";
+
+/// Makes sure that this process runs on the mock and sees a device for each of `ranks`.
+///
+/// The mock takes its settings from the environment, so where they do not suffice this program starts anew in
+/// the same process with other ones, and the call does not return. Nothing must have been done before it.
+///
+/// # Errors
+/// If this program cannot be started anew.
+pub(super) fn prepare(ranks: usize) -> Result<()> {
+    let variable = |name| std::env::var(name).ok();
+    let devices = variable(MOCK_DEVICES).map_or(Some(DEVICES), |value| value.parse().ok());
+    let on_mock = variable(BACKEND).as_deref() == Some("mock");
+    if on_mock && devices.is_some_and(|devices| devices >= ranks) {
+        return Ok(());
+    }
+    let program = std::env::current_exe()
+        .map_err(|error| Error::new(ErrorKind::Io, format!("cannot find this program: {error}")))?;
+    let error = Command::new(program)
+        .args(std::env::args_os().skip(1))
+        .env(BACKEND, "mock")
+        .env(MOCK_DEVICES, ranks.max(DEVICES).to_string())
+        .exec();
+    Err(Error::new(
+        ErrorKind::Io,
+        format!("cannot start this program anew: {error}"),
+    ))
+}
+
+/// Reduces `inputs`, one list of tensors a rank, over a world with `locals` ranks a server.
+///
+/// # Errors
+/// What failed on the first rank that says so, whose peers are left waiting: the process should end. `Mismatch` if
+/// ranks hold different results.
+pub(super) fn reduce(
+    inputs: &Arc<Vec<Vec<Tensor>>>,
+    locals: u32,
+    options: &Options,
+) -> Result<Vec<Tensor>> {
+    let job = Arc::new(Job {
+        inputs: Arc::clone(inputs),
+        locals,
+        options: options.clone(),
+        root: OnceLock::new(),
+    });
+    let (sender, reports) = mpsc::channel();
+    for rank in 0..inputs.len() {
+        let (job, sender) = (Arc::clone(&job), sender.clone());
+        let start = thread::Builder::new().name(format!("rank {rank}"));
+        let started = start.spawn(move || {
+            // If nobody listens any more, another rank has failed before.
+            let _ = sender.send(job.run(rank));
+        });
+        started.map_err(|error| {
+            Error::new(ErrorKind::Io, format!("rank {rank}: no thread: {error}"))
+        })?;
+    }
+    drop(sender);
+    let reports = reports.into_iter().collect::<Result<Vec<Report>>>()?;
+    if reports
+        .iter()
+        .any(|report| report.digest != reports[0].digest)
+    {
+        let message = "ranks hold different results";
+        return Err(Error::new(ErrorKind::Mismatch, message));
+    }
+    let complete = reports.len() == inputs.len();
+    let data = reports.into_iter().find_map(|report| report.result);
+    // A rank that reports nothing has panicked, and has said so.
+    let data = data.filter(|_| complete);
+    let data = data.ok_or_else(|| Error::new(ErrorKind::InvalidState, "a rank ended badly"))?;
+    let with_data = |(tensor, data): (&Tensor, Vec<u8>)| Tensor {
+        name: tensor.name.clone(),
+        shape: tensor.shape.clone(),
+        dtype: tensor.dtype,
+        data,
+    };
+    Ok(inputs[0].iter().zip(data).map(with_data).collect())
+}
+
+/// What all ranks share.
+struct Job {
+    inputs: Arc<Vec<Vec<Tensor>>>,
+    locals: u32,
+    options: Options,
+    root: OnceLock<Result<RootInfo>>,
+}
+
+/// What a rank ends with.
+struct Report {
+    /// Of all elements of the result.
+    digest: [u8; 20],
+    /// The elements themselves, tensor by tensor, from rank 0.
+    result: Option<Vec<Vec<u8>>>,
+}
+
+impl Job {
+    /// One rank from beginning to end.
+    fn run(&self, rank: usize) -> Result<Report> {
+        let number = |value: usize| {
+            u32::try_from(value).map_err(|_| Error::invalid(format!("{value} ranks are too many")))
+        };
+        let (rank, size) = (number(rank)?, number(self.inputs.len())?);
+        let device = Device::open(rank.cast_signed())?;
+        // Every rank asks; the first to come makes it.
+        let root = self.root.get_or_init(|| RootInfo::new(&device));
+        let root = root.as_ref().map_err(Clone::clone)?;
+        let world = World::from_root_info(device, root, size, rank, self.locals)?;
+        let report = self.reduce(&world)?;
+        world.finish(PATIENCE)?;
+        Ok(report)
+    }
+
+    fn reduce(&self, world: &World) -> Result<Report> {
+        let tensors = &self.inputs[world.rank() as usize];
+        let specs: Vec<TensorSpec> = tensors.iter().map(Tensor::spec).collect();
+        let mut reducer = GradientReducer::new(world, &specs, &self.options)?;
+        let spans = tensors
+            .iter()
+            .map(|tensor| upload(world.device(), &tensor.data))
+            .collect::<Result<Vec<Span>>>()?;
+        let stream = Stream::new(world.device())?;
+        reducer.reduce(&spans, &stream)?;
+        reducer.synchronize(&stream, PATIENCE)?;
+        let mut hash = Sha1::new();
+        let mut result = (world.rank() == 0).then(Vec::new);
+        for span in &spans {
+            let mut data = vec![0; span.len()];
+            span.read(&mut data)?;
+            hash.update(&data);
+            if let Some(result) = &mut result {
+                result.push(data);
+            }
+        }
+        let digest = hash.finalize().into();
+        Ok(Report { digest, result })
+    }
+}
+
+fn upload(device: &Device, data: &[u8]) -> Result<Span> {
+    let span = Buffer::new(device, data.len().max(64))?.span();
+    let span = span.slice(0..data.len())?;
+    span.write(data)?;
+    Ok(span)
+}
