@@ -16,6 +16,7 @@ mod bindings;
 #[cfg(feature = "cli")]
 mod build_kernels;
 mod c_programs;
+mod choices;
 #[cfg(feature = "cli")]
 mod config;
 mod demo;
@@ -24,6 +25,7 @@ mod doctor;
 mod engine;
 mod faults;
 mod golden;
+mod golden_log;
 mod header;
 mod kernels;
 mod launch;
@@ -32,6 +34,7 @@ mod leaks;
 mod oracle;
 mod plan;
 mod processes;
+mod properties;
 mod rank_table;
 mod rank_table_forms;
 #[cfg(feature = "cli")]
