@@ -34,7 +34,7 @@ pub(super) fn run(args: &Args) -> Result<()> {
         };
         archs
             .iter()
-            .map(|&arch| Build::for_arch(arch))
+            .map(|&arch| Chip::of_arch(arch))
             .collect::<Result<_>>()?
     } else {
         args.soc

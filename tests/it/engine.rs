@@ -323,6 +323,81 @@ fn servers_are_found_by_the_keys_of_hosts() {
     }
 }
 
+/// A rank that never makes its reducer holds the others in a call of HCCL, which builds links: the watchdog ends it.
+#[test]
+fn a_call_of_the_host_that_waits_for_a_peer_ends_in_time() {
+    let errors = ranks(3, |rank, device, root| {
+        let world = World::from_root_info(device, root, 3, rank, 1).unwrap();
+        let options = Options {
+            create_timeout: Duration::from_millis(500),
+            ..Options::default()
+        };
+        let start = Instant::now();
+        let error = match rank {
+            1 => None,
+            _ => Some(
+                GradientReducer::new(&world, &specs(&[5000]), &options)
+                    .map(|_| ())
+                    .unwrap_err(),
+            ),
+        };
+        assert!(start.elapsed() < Duration::from_secs(20));
+        std::thread::sleep(Duration::from_secs(2));
+        world.finish(Duration::from_secs(20)).unwrap();
+        error
+    });
+    for rank in [0, 2] {
+        let text = errors[rank].as_ref().unwrap().to_string();
+        let other = 2 - rank;
+        let missing = if rank < other { "[1, 2]" } else { "[0, 1]" };
+        assert!(
+            text.contains("gathering from all ranks") && text.contains(missing),
+            "{text}"
+        );
+    }
+}
+
+/// Prints a hash of results; the processor that the mock plays decides how many blocks kernels run in.
+#[test]
+#[ignore = "in a process of its own, started by another test"]
+fn hashed_results() {
+    // More units on each rank than there are cores.
+    let counts = [2_000_000, 3];
+    let results = in_world(3, 2, |world| {
+        let mut reducer = with(world, &counts, &Options::default());
+        reduce(&mut reducer, world, &inputs(world, &counts)).0
+    });
+    let bits = results[0].iter().flatten().map(|x| u64::from(x.to_bits()));
+    let hash = bits.fold(0, |hash: u64, bits| {
+        hash.rotate_left(5)
+            .wrapping_add(bits)
+            .wrapping_mul(0x0000_0100_0000_01B3)
+    });
+    println!("\nhash {hash:016x}");
+}
+
+#[test]
+fn the_result_does_not_depend_on_the_number_of_cores() {
+    let hash = |soc: &str| {
+        let output = std::process::Command::new(std::env::current_exe().unwrap())
+            .args([
+                "engine::hashed_results",
+                "--exact",
+                "--ignored",
+                "--nocapture",
+            ])
+            .env("ASCEND_MOCK_SOC", soc)
+            .output()
+            .unwrap();
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        let line = text.lines().find(|line| line.starts_with("hash "));
+        line.unwrap_or_else(|| panic!("{soc}: {text}")).to_owned()
+    };
+    // With 48, 40 and 30 cores for vectors.
+    let cores = ["Ascend910B1", "Ascend910B4", "Ascend910ProB"].map(hash);
+    assert!(cores.iter().all(|hash| *hash == cores[0]), "{cores:?}");
+}
+
 /// A rank that does not come: the others say whom they wait for, in time; everything after fails with the same; and the
 /// processes join a new world.
 #[test]
