@@ -181,13 +181,14 @@ fn computed(options: &Options) -> (u32, Placement) {
     (options.radix, options.placement)
 }
 
-/// Every number of servers to 33, two radices each, all of them in the end.
+/// Every number of servers to 33: two radices up to 16, one beyond, all of them in the end.
 #[test]
 fn every_number_of_servers() {
     let tensors = tensors();
     for servers in 2..=33 {
         let choices = [radix(2 + servers % 7), radix(2 + (servers + 3) % 7)];
-        against_oracle(servers, 1, &tensors, &choices, computed);
+        let some = if servers > 16 { 1 } else { 2 };
+        against_oracle(servers, 1, &tensors, &choices[..some], computed);
     }
 }
 
