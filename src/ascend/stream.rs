@@ -117,6 +117,14 @@ impl Stream {
         waited
     }
 
+    /// Lets go of what the stream keeps if all work is done, without a wait. Nobody may enqueue meanwhile.
+    pub fn release_if_done(&self) {
+        let before = std::mem::take(&mut *self.kept());
+        if !matches!(self.query(), Ok(true)) {
+            self.kept().extend(before);
+        }
+    }
+
     /// Whether all work is done. Wraps `aclrtStreamQuery`.
     ///
     /// # Errors

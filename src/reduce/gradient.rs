@@ -229,8 +229,7 @@ impl GradientReducer {
                 world.comm().barrier(lanes.payload)?;
                 lanes.payload.record(&barrier.done)?;
             }
-            world.watch().end();
-            Ok(())
+            world.watch().end(lanes.payload)
         })
     }
 

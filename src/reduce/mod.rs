@@ -18,6 +18,7 @@ mod maker;
 mod memory;
 mod options;
 mod pipeline;
+mod profile;
 mod report;
 mod scalars;
 mod stage;

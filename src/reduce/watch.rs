@@ -1,11 +1,15 @@
 //! The health of a world: its first failure, and a thread that turns a stall into one.
 
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::report::{Failure, Report, Waiting};
-use crate::ascend::Event;
+use crate::ascend::{Device, Event, Stream};
 use crate::error::{Error, ErrorKind, Result};
+
+/// Steps under way whose ends are seen one by one.
+const ENDS: usize = 16;
 
 /// A step of a reduction as others see it.
 pub(super) struct Mark {
@@ -44,27 +48,52 @@ struct State {
     /// The newest reduction of each reducer that may not have ended, by the address of its marks.
     flights: Vec<Flight>,
     steps: u64,
+    /// Recorded behind steps, the oldest first; not behind every one where the host is far ahead.
+    ends: VecDeque<(u64, Event)>,
+    /// For the ends of steps to come.
+    free: Vec<Event>,
+    /// The newest step of which the end has been seen.
+    finished: u64,
     /// The position that is being enqueued: a call of the vendor's that has not returned yet.
     call: Option<(Arc<Mark>, usize)>,
     over: bool,
 }
 
-/// What has moved since the last look.
+impl State {
+    /// Takes note of steps that have ended.
+    fn forget_ended(&mut self) {
+        while let Some((step, event)) = self.ends.pop_front() {
+            if !event.is_complete().unwrap_or(false) {
+                self.ends.push_front((step, event));
+                return;
+            }
+            self.finished = step;
+            self.free.push(event);
+        }
+    }
+}
+
+/// What moves when a reduction does.
 #[derive(PartialEq, Eq)]
 struct Seen {
-    steps: u64,
+    finished: u64,
     call: Option<usize>,
     complete: usize,
 }
 
 impl Watch {
-    pub(super) fn new(rank: u32) -> Arc<Self> {
+    pub(super) fn new(device: &Device, rank: u32) -> Result<Arc<Self>> {
+        let free: Result<Vec<Event>> = (0..ENDS).map(|_| Event::new(device)).collect();
+        let state = State {
+            free: free?,
+            ..State::default()
+        };
         Report::Joined { rank }.send();
-        Arc::new(Watch {
+        Ok(Arc::new(Watch {
             rank,
-            state: Mutex::default(),
+            state: Mutex::new(state),
             changed: Condvar::new(),
-        })
+        }))
     }
 
     /// The first failure, if there was one.
@@ -124,11 +153,18 @@ impl Watch {
         }
     }
 
-    /// The reduction that began last has been enqueued.
-    pub(super) fn end(&self) {
-        if let Some(flight) = self.state().flights.last_mut() {
+    /// The reduction that began last has been enqueued; `stream` waits for all of it.
+    pub(super) fn end(&self, stream: &Stream) -> Result<()> {
+        let mut state = self.state();
+        if let Some(flight) = state.flights.last_mut() {
             flight.enqueued = true;
         }
+        let step = state.steps;
+        if let Some(event) = state.free.pop() {
+            stream.record(&event)?;
+            state.ends.push_back((step, event));
+        }
+        Ok(())
     }
 
     /// A call of the vendor's begins, which may wait for other ranks; it has ended when the result is dropped.
@@ -139,15 +175,23 @@ impl Watch {
 
     /// The first operation that has not ended.
     pub(super) fn waiting(&self) -> Option<Waiting> {
-        let (flights, call) = {
-            let state = self.state();
-            (state.flights.clone(), state.call.clone())
+        let (flights, call, oldest) = {
+            let mut state = self.state();
+            state.forget_ended();
+            let oldest = state.ends.front().map(|(step, _)| *step);
+            (state.flights.clone(), state.call.clone(), oldest)
         };
         let pending = flights.iter().find_map(|flight| {
             let incomplete = |mark: &Arc<Mark>| !mark.done.is_complete().unwrap_or(false);
             let position = flight.marks.iter().position(incomplete)?;
-            Some((flight.step, position, Arc::clone(&flight.marks[position])))
+            Some((flight, position, Arc::clone(&flight.marks[position])))
         });
+        if let (Some((flight, ..)), Some(oldest)) = (&pending, oldest)
+            && oldest < flight.step
+        {
+            return Some(somewhere(oldest, flight));
+        }
+        let pending = pending.map(|(flight, position, mark)| (flight.step, position, mark));
         let calling = call.map(|(mark, position)| {
             let step = flights.last().map_or(0, |flight| flight.step);
             (step, position, mark)
@@ -184,8 +228,9 @@ impl Watch {
                 if state.over || state.failure.is_some() {
                     return false;
                 }
+                state.forget_ended();
                 let seen = Seen {
-                    steps: state.steps,
+                    finished: state.finished,
                     call: state.call.as_ref().map(|(_, position)| *position),
                     complete: 0,
                 };
@@ -249,6 +294,21 @@ impl Watch {
     fn state(&self) -> MutexGuard<'_, State> {
         // Each change is one assignment or one call of a collection.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A step whose events already stand for a later one: all that can be said is whom the reducer meets at all.
+fn somewhere(step: u64, later: &Flight) -> Waiting {
+    let peers: BTreeSet<u32> = later.marks.iter().flat_map(|m| m.peers.clone()).collect();
+    Waiting {
+        step,
+        position: 0,
+        operation: format!(
+            "some operation (steps up to {} are queued behind it)",
+            later.step
+        ),
+        peers: peers.into_iter().collect(),
+        bytes: later.marks.iter().map(|mark| mark.bytes).sum(),
     }
 }
 

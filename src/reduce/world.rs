@@ -140,7 +140,7 @@ impl World {
             last: Event::new(&device)?,
             start: Event::new(&device)?,
         };
-        let watch = Watch::new(comm.rank());
+        let watch = Watch::new(&device, comm.rank())?;
         let inner = Arc::new(Inner {
             rank: comm.rank(),
             kernels: Kernels::load(&device)?,
@@ -406,8 +406,7 @@ impl World {
                 work(stream)?;
             }
             stream.record(&mark.done)?;
-            watch.end();
-            Ok(())
+            watch.end(stream)
         })
     }
 
@@ -424,6 +423,9 @@ impl World {
             scalars: &self.inner.scalar_stream,
         };
         self.in_order(stream, |order| {
+            // Nobody else waits for these, and they would keep every buffer that a caller ever gave.
+            lanes.kernels.release_if_done();
+            lanes.scalars.release_if_done();
             stream.record(&order.start)?;
             lanes.kernels.wait(&order.start)?;
             lanes.scalars.wait(&order.start)?;

@@ -323,6 +323,26 @@ fn servers_are_found_by_the_keys_of_hosts() {
     }
 }
 
+/// Events that are recorded again and again before they complete must not look like a stall.
+#[test]
+fn a_host_that_is_far_ahead_is_no_stall() {
+    in_world(4, 1, |world| {
+        let options = Options {
+            stall_timeout: Duration::from_millis(1500),
+            ..Options::default()
+        };
+        let mut reducer = with(world, &COUNTS, &options);
+        let stream = Stream::new(world.device()).unwrap();
+        let spans = upload(world.device(), &inputs(world, &COUNTS));
+        for _ in 0..300 {
+            reducer.reduce(&spans, &stream).unwrap();
+        }
+        reducer
+            .synchronize(&stream, Duration::from_secs(300))
+            .unwrap();
+    });
+}
+
 /// A rank that never makes its reducer holds the others in a call of HCCL, which builds links: the watchdog ends it.
 #[test]
 fn a_call_of_the_host_that_waits_for_a_peer_ends_in_time() {

@@ -10,6 +10,7 @@
 )]
 
 mod backend;
+mod bench;
 #[cfg(feature = "bindgen")]
 mod bindings;
 #[cfg(feature = "cli")]

@@ -129,7 +129,7 @@ impl<'a> Bench<'a> {
             self.stream.synchronize_timeout(PATIENCE)?;
             let begin = Instant::now();
             self.reducer.reduce(&self.gradients, &self.stream)?;
-            self.stream.synchronize_timeout(PATIENCE)?;
+            self.reducer.synchronize(&self.stream, PATIENCE)?;
             if round >= WARM {
                 times.push(begin.elapsed().as_secs_f32());
             }
