@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use super::tables::{FoldList, Segments, uniform_weights};
-use super::{Reduction, World};
+use super::{InServer, Reduction, World};
 use crate::ascend::{Buffer, Comm, DataType, Span, Stream, Transfer};
 use crate::error::{Context, Error, ErrorKind, Result};
 use crate::kernel::layout::{COEFFICIENT_FLAGS, COEFFICIENT_WORDS, MAX_RADIX, record_words};
@@ -63,7 +63,12 @@ struct Scalars {
 
 impl Bucket {
     /// Allocates and prepares everything that `plan` needs; makes its communicators.
-    pub(super) fn new(world: &World, planner: &Planner, reduction: Reduction) -> Result<Self> {
+    pub(super) fn new(
+        world: &World,
+        planner: &Planner,
+        reduction: Reduction,
+        in_server: InServer,
+    ) -> Result<Self> {
         let device = world.device();
         let plan = &planner.plan(world.rank())?;
         let layout = planner.layout();
@@ -82,9 +87,11 @@ impl Bucket {
         let mean = plan
             .mean
             .as_ref()
+            .filter(|_| in_server != InServer::Reduced)
             .map(|mean| {
-                let weights = vec![1; mean.operands as usize];
-                maker.mean_of("in-server mean".to_owned(), mean, &weights)
+                let ranks = vec![1; mean.operands as usize];
+                let is_sum = reduction == Reduction::Sum || in_server == InServer::Sum;
+                maker.constant("in the server".to_owned(), mean, &ranks, is_sum)
             })
             .transpose()?;
         let rounds = plan
@@ -241,13 +248,20 @@ struct Maker<'a> {
 }
 
 impl Maker<'_> {
-    /// A step with constant weights: the mean of vectors that are themselves means of so many.
-    fn mean_of(&self, name: String, combine: &Combine, counts: &[u32]) -> Result<Step> {
+    /// A step with constant weights: the sum, or the mean of vectors that are themselves means of so many.
+    fn constant(
+        &self,
+        name: String,
+        combine: &Combine,
+        counts: &[u32],
+        is_sum: bool,
+    ) -> Result<Step> {
         let total: u32 = counts.iter().sum();
         // Numbers of ranks are exact in f32, so each weight is rounded once.
+        let weight = |count: u32| count as f32 / total as f32;
         let weights: Vec<f32> = counts
             .iter()
-            .map(|&count| count as f32 / total as f32)
+            .map(|&count| if is_sum { 1.0 } else { weight(count) })
             .collect();
         Ok(Step {
             name,
@@ -255,7 +269,7 @@ impl Maker<'_> {
             transfers: self.transfers(combine)?,
             segments: Segments::new(self.world.device(), self.layout, combine.slice)?,
             scalars: None,
-            sums: self.mean_sums(
+            sums: self.constant_sums(
                 &self.operands(combine)?,
                 &self.part(combine.slice)?,
                 &weights,
@@ -263,12 +277,12 @@ impl Maker<'_> {
         })
     }
 
-    /// The launches of a mean of any number of vectors, at most `MAX_RADIX` a launch.
+    /// The launches of a sum with constant weights of any number of vectors, at most `MAX_RADIX` a launch.
     ///
     /// Partial sums go over the first vector, and only the last launch writes the own slice: the own
     /// vector is somewhere among the operands and must last until it is read. Each launch rounds to the
     /// element type once.
-    fn mean_sums(&self, operands: &[Span], own: &Span, weights: &[f32]) -> Result<Vec<Sum>> {
+    fn constant_sums(&self, operands: &[Span], own: &Span, weights: &[f32]) -> Result<Vec<Sum>> {
         let device = self.world.device();
         let mut sums: Vec<Sum> = Vec::new();
         let mut rest = operands;
@@ -300,9 +314,9 @@ impl Maker<'_> {
     fn round(&self, index: usize, round: &plan::Round, reduction: Reduction) -> Result<Step> {
         let name = format!("round {index}");
         let combine = &round.combine;
-        if reduction == Reduction::Mean {
+        if reduction != Reduction::Adasum {
             let servers: Vec<u32> = round.members.iter().map(|subtree| subtree.count).collect();
-            return self.mean_of(name, combine, &servers);
+            return self.constant(name, combine, &servers, reduction == Reduction::Sum);
         }
         let device = self.world.device();
         let segments = Segments::new(device, self.layout, combine.slice)?;

@@ -16,6 +16,22 @@ pub enum Reduction {
     Adasum,
     /// The mean over all ranks.
     Mean,
+    /// The sum over all ranks.
+    Sum,
+}
+
+/// What becomes of the gradients of one server before servers are combined.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum InServer {
+    /// Their mean.
+    #[default]
+    Mean,
+    /// Their sum: D times the mean, which scales an AdaSum result by D.
+    Sum,
+    /// Nothing: all ranks of a server hold the same gradients already, bit for bit. That is not checked; each
+    /// rank contributes the part that it owns. [`Reduction::Mean`] then is the mean of the servers and
+    /// [`Reduction::Sum`] their sum.
+    Reduced,
 }
 
 /// Choices of a [`GradientReducer`]; the same on all ranks.
@@ -23,6 +39,8 @@ pub enum Reduction {
 pub struct Options {
     /// How servers are combined.
     pub reduction: Reduction,
+    /// How the ranks of a server are combined before that; [`Reduction::Sum`] sums them unless they are reduced.
+    pub in_server: InServer,
     /// The most subtrees that a round merges, 2 to 8.
     pub radix: u32,
     /// With a single server of several ranks AdaSum has nothing to combine and the result is a plain
@@ -36,6 +54,7 @@ impl Default for Options {
     fn default() -> Self {
         Options {
             reduction: Reduction::Adasum,
+            in_server: InServer::Mean,
             radix: 2,
             allow_plain_mean: false,
             create_timeout: Duration::from_secs(300),
@@ -76,7 +95,7 @@ impl Part {
         let counts: Vec<u64> = members.iter().map(|&index| tensors[index].count).collect();
         let layout = Layout::new(dtype, &counts)?;
         let planner = Planner::new(world.shape(), layout, options.radix)?;
-        let bucket = Bucket::new(world, &planner, options.reduction)?;
+        let bucket = Bucket::new(world, &planner, options.reduction, options.in_server)?;
         Ok(Some(Part { members, bucket }))
     }
 
@@ -117,7 +136,10 @@ impl GradientReducer {
                 shape.locals
             )));
         }
-        let choices = format!("{:?} {}", options.reduction, options.radix);
+        let choices = format!(
+            "{:?} {:?} {}",
+            options.reduction, options.in_server, options.radix
+        );
         world.agree(
             fingerprint(shape, tensors, &choices),
             options.create_timeout,

@@ -5,10 +5,17 @@
 //! All ranks of a world create the same reducers in the same order and call them in the same order.
 
 mod bucket;
+mod delta;
+mod flat;
+mod fusion;
 mod gradient;
+mod mean;
 mod tables;
 mod world;
 
 pub use crate::plan::{DType, TensorSpec};
-pub use gradient::{GradientReducer, Options, Reduction};
+pub use delta::{DeltaForm, DeltaWeightReducer};
+pub use fusion::Fusion;
+pub use gradient::{GradientReducer, InServer, Options, Reduction};
+pub use mean::{MeanOptions, MeanReducer, MeanTensor};
 pub use world::World;

@@ -29,12 +29,23 @@ struct Inner {
     device: Device,
     shape: Shape,
     rank: u32,
-    kernels: Kernels,
-    /// Recorded behind the last work that was enqueued.
-    last: Mutex<Event>,
+    kernels: Arc<Kernels>,
+    /// Recorded behind the last work that was enqueued; shared by a world and its parts.
+    last: Arc<Mutex<Event>>,
     // Sub-communicators go before the communicator that they were made from.
     groups: Mutex<HashMap<Group, Arc<Comm>>>,
     comm: Comm,
+    /// How often parts with these members were made.
+    parts: Mutex<HashMap<Vec<u32>, u64>>,
+    origin: Option<Origin>,
+}
+
+/// Where a part comes from.
+struct Origin {
+    /// The world that is nobody's part: its communicator is the one that can be split.
+    root: World,
+    /// The members as ranks of the root, in ascending order.
+    ranks: Vec<u32>,
 }
 
 impl World {
@@ -76,14 +87,82 @@ impl World {
         Ok(World {
             inner: Arc::new(Inner {
                 rank: comm.rank(),
-                kernels: Kernels::load(&device)?,
-                last: Mutex::new(Event::new(&device)?),
-                groups: Mutex::new(HashMap::new()),
+                kernels: Arc::new(Kernels::load(&device)?),
+                last: Arc::new(Mutex::new(Event::new(&device)?)),
+                groups: Mutex::default(),
+                parts: Mutex::default(),
+                origin: None,
                 device,
                 shape,
                 comm,
             }),
         })
+    }
+
+    /// The world of `ranks`, some of this world's ranks in ascending order, with `locals` of them a server.
+    ///
+    /// Collective among `ranks` only: each of them calls it with the same arguments, and all ranks make the
+    /// parts that they share in the same order. The members are renumbered from 0 in their order; `locals`
+    /// consecutive ones count as a server, whatever this world's servers are. A part shares device and order
+    /// of work with this world: what is enqueued through either waits for what either was given before.
+    /// Uses: the ranks of one server, of one pipeline stage, of one shard of a tensor-parallel model.
+    ///
+    /// # Errors
+    /// `InvalidArgument` if `ranks` are not ascending ranks of this world with this one among them, or no
+    /// whole number of servers.
+    pub fn part(&self, ranks: &[u32], locals: u32) -> Result<World> {
+        self.check_part(ranks, locals)?;
+        let size = u32::try_from(ranks.len()).unwrap_or(u32::MAX);
+        let members: Vec<u32> = ranks.iter().map(|&rank| self.rank_in_root(rank)).collect();
+        let root = self.root();
+        let number = {
+            let mut parts = lock(&root.inner.parts);
+            let count = parts.entry(members.clone()).or_default();
+            *count += 1;
+            *count
+        };
+        let purpose = format!("part {number}");
+        let comm = root.sub(&purpose, &members, &CommConfig::default())?;
+        Ok(World {
+            inner: Arc::new(Inner {
+                rank: comm.rank(),
+                kernels: Arc::clone(&self.inner.kernels),
+                last: Arc::clone(&self.inner.last),
+                groups: Mutex::default(),
+                parts: Mutex::default(),
+                origin: Some(Origin {
+                    root: root.clone(),
+                    ranks: members,
+                }),
+                device: self.device().clone(),
+                shape: Shape::new(size / locals, locals)?,
+                comm,
+            }),
+        })
+    }
+
+    fn check_part(&self, ranks: &[u32], locals: u32) -> Result<()> {
+        if !ranks.windows(2).all(|pair| pair[0] < pair[1])
+            || ranks.last().is_none_or(|&last| last >= self.size())
+        {
+            return Err(Error::invalid(format!(
+                "ranks {ranks:?} of a part are not ascending ranks below {}",
+                self.size()
+            )));
+        }
+        if !ranks.contains(&self.rank()) {
+            return Err(Error::invalid(format!(
+                "rank {} is not in the part of ranks {ranks:?}",
+                self.rank()
+            )));
+        }
+        if locals == 0 || !ranks.len().is_multiple_of(locals as usize) {
+            return Err(Error::invalid(format!(
+                "the {} ranks {ranks:?} are not a whole number of servers of {locals}",
+                ranks.len()
+            )));
+        }
+        Ok(())
     }
 
     /// This rank.
@@ -213,29 +292,61 @@ impl World {
         if let Some(comm) = groups.get(&group) {
             return Ok(Arc::clone(comm));
         }
-        let index = group
-            .index_of(self.rank())
-            .ok_or_else(|| Error::invalid(format!("rank {} is not in {group:?}", self.rank())))?;
-        let members: Vec<u32> = group.ranks().collect();
-        let digest = group_digest(self.inner.comm.name(), &members);
+        let members: Vec<u32> = group.ranks().map(|rank| self.rank_in_root(rank)).collect();
         let config = CommConfig {
-            name: Some(format!("adasum_{}", hex(&digest))),
             // Only scalar records pass through; the vendor's default would take 400 MB of device memory.
             buffer_mb: Some(1),
             ..CommConfig::default()
+        };
+        let purpose = format!("{} scalars", self.inner.comm.name());
+        let comm = self.root().sub(&purpose, &members, &config)?;
+        let comm = Arc::new(comm);
+        groups.insert(group, Arc::clone(&comm));
+        Ok(comm)
+    }
+
+    /// The world whose communicator can be split: HCCL splits no sub-communicator again.
+    fn root(&self) -> &World {
+        self.inner
+            .origin
+            .as_ref()
+            .map_or(self, |origin| &origin.root)
+    }
+
+    /// What a rank of this world is in the root.
+    fn rank_in_root(&self, rank: u32) -> u32 {
+        let Some(origin) = &self.inner.origin else {
+            return rank;
+        };
+        // Callers pass ranks of this world only.
+        origin.ranks.get(rank as usize).copied().unwrap_or(u32::MAX)
+    }
+
+    /// The communicator of `members`, ranks of this root with this one among them.
+    fn sub(&self, purpose: &str, members: &[u32], config: &CommConfig) -> Result<Comm> {
+        let rank = self.rank();
+        let index = members
+            .iter()
+            .position(|&member| member == rank)
+            .and_then(|index| u32::try_from(index).ok())
+            .ok_or_else(|| {
+                Error::invalid(format!(
+                    "rank {rank} is not in the group of ranks {members:?}"
+                ))
+            })?;
+        let digest = group_digest(self.inner.comm.name(), purpose, members);
+        let config = CommConfig {
+            name: Some(format!("adasum_{}", hex(&digest))),
+            ..config.clone()
         };
         let id = digest
             .iter()
             .take(8)
             .fold(0, |id, &byte| id << 8 | u64::from(byte));
-        let comm = self
-            .inner
+        self.inner
             .comm
-            .sub(&members, id, index, &config)
-            .context(|| format!("rank {}: group of ranks {members:?}", self.rank()))?;
-        let comm = Arc::new(comm);
-        groups.insert(group, Arc::clone(&comm));
-        Ok(comm)
+            .sub(members, id, index, &config)
+            .context(|| format!("rank {rank}: group of ranks {members:?}"))
     }
 
     /// Lets `work` enqueue on `stream`, behind all that went through this world before.
@@ -251,10 +362,10 @@ impl World {
     }
 }
 
-fn group_digest(world: &str, members: &[u32]) -> [u8; 20] {
+fn group_digest(world: &str, purpose: &str, members: &[u32]) -> [u8; 20] {
     let mut hash = Sha1::new();
     hash.update(world.as_bytes());
-    hash.update(b" scalars");
+    hash.update(purpose.as_bytes());
     for member in members {
         hash.update(member.to_le_bytes());
     }

@@ -21,11 +21,13 @@ mod kernels;
 mod launch;
 mod layers;
 mod leaks;
+mod mean;
 mod oracle;
 mod plan;
 mod processes;
 mod rank_table;
 mod reduction;
 mod support;
+mod training;
 #[cfg(feature = "bindgen")]
 mod vendor;

@@ -1,0 +1,223 @@
+//! Copies of tensors, one after the other in device memory.
+
+use super::tables::Segments;
+use crate::ascend::{Buffer, DataType, Device, Span, Stream};
+use crate::error::{Error, Result};
+use crate::kernel::{Kernels, Move, Subtract, Tensors};
+use crate::plan::{DType, Layout, TensorSpec};
+
+/// The element type of copies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Store {
+    /// That of each tensor.
+    Native,
+    /// fp32 for all.
+    Fp32,
+}
+
+/// Room for a copy of each tensor of a list, in a type of its own. Each copy starts at a multiple of 64 bytes.
+///
+/// Everything here is stream-ordered. The table of tensor addresses is made when addresses are new and kept
+/// while they stay the same.
+pub(super) struct Flat {
+    specs: Vec<TensorSpec>,
+    places: Vec<Span>,
+    parts: Vec<Part>,
+}
+
+/// The copies of all tensors of one element type.
+struct Part {
+    tensor_type: DataType,
+    copy_type: DataType,
+    /// Indices of the tensors in the list.
+    members: Vec<usize>,
+    copies: Span,
+    elements: u64,
+    segments: Segments,
+    /// Addresses of the last call.
+    tensors: Option<(Vec<u64>, Tensors)>,
+}
+
+impl Flat {
+    /// Room for copies of `tensors`, all zero.
+    pub(super) fn new(device: &Device, tensors: &[TensorSpec], store: Store) -> Result<Self> {
+        let mut places: Vec<Option<Span>> = vec![None; tensors.len()];
+        let mut parts = Vec::new();
+        for dtype in [DType::F32, DType::F16, DType::BF16] {
+            let members: Vec<usize> = (0..tensors.len())
+                .filter(|&index| tensors[index].dtype == dtype)
+                .collect();
+            if members.is_empty() {
+                continue;
+            }
+            let counts: Vec<u64> = members.iter().map(|&index| tensors[index].count).collect();
+            let layout = Layout::new(store.dtype(dtype), &counts)?;
+            let copies = Buffer::zeroed(device, span_bytes(&layout, layout.elements())?)?.span();
+            for (&member, range) in members.iter().zip(layout.tensors()) {
+                let start = span_bytes(&layout, range.start())?;
+                let end = span_bytes(&layout, range.end())?;
+                places[member] = Some(copies.slice(start..end)?);
+            }
+            parts.push(Part {
+                tensor_type: data_type(dtype),
+                copy_type: data_type(layout.dtype()),
+                members,
+                copies,
+                elements: layout.elements(),
+                segments: Segments::new(device, &layout, layout.whole())?,
+                tensors: None,
+            });
+        }
+        let specs = tensors.iter().map(|tensor| TensorSpec {
+            dtype: store.dtype(tensor.dtype),
+            ..tensor.clone()
+        });
+        Ok(Flat {
+            specs: specs.collect(),
+            places: places.into_iter().flatten().collect(),
+            parts,
+        })
+    }
+
+    /// The tensors in the types of their copies.
+    pub(super) fn specs(&self) -> &[TensorSpec] {
+        &self.specs
+    }
+
+    /// Where the copies are, in the order of the list.
+    pub(super) fn places(&self) -> &[Span] {
+        &self.places
+    }
+
+    /// Copies `factor` times each tensor in: fp32 arithmetic, rounded once to the type of the copy.
+    pub(super) fn pack(
+        &mut self,
+        kernels: &Kernels,
+        stream: &Stream,
+        tensors: &[Span],
+        factor: f32,
+    ) -> Result<()> {
+        for part in &mut self.parts {
+            kernels.pack(stream, &part.movement(tensors, factor)?)?;
+        }
+        Ok(())
+    }
+
+    /// Copies `factor` times each copy out: fp32 arithmetic, rounded once to the type of the tensor.
+    pub(super) fn unpack(
+        &mut self,
+        kernels: &Kernels,
+        stream: &Stream,
+        tensors: &[Span],
+        factor: f32,
+    ) -> Result<()> {
+        for part in &mut self.parts {
+            kernels.unpack(stream, &part.movement(tensors, factor)?)?;
+        }
+        Ok(())
+    }
+
+    /// Replaces these copies by `from` less these; both are for the same list.
+    pub(super) fn subtract_from(
+        &self,
+        from: &Flat,
+        kernels: &Kernels,
+        stream: &Stream,
+    ) -> Result<()> {
+        for (minuend, part) in from.parts.iter().zip(&self.parts) {
+            kernels.subtract(
+                stream,
+                &Subtract {
+                    a: &minuend.copies,
+                    b: &part.copies,
+                    out: &part.copies,
+                    dtype: part.copy_type,
+                    count: part.elements,
+                },
+            )?;
+        }
+        Ok(())
+    }
+}
+
+impl Part {
+    fn movement(&mut self, tensors: &[Span], factor: f32) -> Result<Move<'_>> {
+        let spans = || self.members.iter().filter_map(|&index| tensors.get(index));
+        let known = self
+            .tensors
+            .as_ref()
+            .is_some_and(|(known, _)| spans().map(Span::address).eq(known.iter().copied()));
+        if !known {
+            let spans: Vec<Span> = spans().cloned().collect();
+            let addresses = spans.iter().map(Span::address).collect();
+            self.tensors = Some((addresses, Tensors::new(self.copies.device(), &spans)?));
+        }
+        let Some((_, tensors)) = &self.tensors else {
+            return Err(Error::invalid("a table of no tensors"));
+        };
+        Ok(Move {
+            tensors,
+            tensor_type: self.tensor_type,
+            fused: &self.copies,
+            fused_type: self.copy_type,
+            factor,
+            segments: &self.segments.table,
+            segment_count: self.segments.count,
+            unit_count: self.segments.units,
+        })
+    }
+}
+
+impl Store {
+    fn dtype(self, tensor: DType) -> DType {
+        match self {
+            Store::Native => tensor,
+            Store::Fp32 => DType::F32,
+        }
+    }
+}
+
+/// Checks that there is a whole tensor for each of `specs`; `what` says in messages what the spans are.
+pub(super) fn check_tensors(specs: &[TensorSpec], spans: &[Span], what: &str) -> Result<()> {
+    if spans.len() != specs.len() {
+        return Err(Error::invalid(format!(
+            "{} {what}s were given for {} tensors",
+            spans.len(),
+            specs.len()
+        )));
+    }
+    for (span, spec) in spans.iter().zip(specs) {
+        let bytes = spec.count * spec.dtype.size();
+        if span.len() as u64 != bytes {
+            return Err(Error::invalid(format!(
+                "tensor \"{}\": the {what} has {} bytes, {} elements of {} are {bytes}",
+                spec.name,
+                span.len(),
+                spec.count,
+                spec.dtype.name()
+            )));
+        }
+        if bytes > 0 && !span.address().is_multiple_of(spec.dtype.size()) {
+            return Err(Error::invalid(format!(
+                "tensor \"{}\": the address {:#x} of the {what} is no multiple of an element",
+                spec.name,
+                span.address()
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// The vendor's name of an element type.
+pub(super) fn data_type(dtype: DType) -> DataType {
+    match dtype {
+        DType::F32 => DataType::F32,
+        DType::F16 => DataType::F16,
+        DType::BF16 => DataType::Bf16,
+    }
+}
+
+fn span_bytes(layout: &Layout, elements: u64) -> Result<usize> {
+    usize::try_from(elements * layout.dtype().size())
+        .map_err(|_| Error::invalid(format!("{elements} elements are more than memory holds")))
+}
