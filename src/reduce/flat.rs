@@ -26,14 +26,16 @@ pub(super) struct Flat {
 }
 
 /// The copies of all tensors of one element type.
-struct Part {
+pub(super) struct Part {
     tensor_type: DataType,
-    copy_type: DataType,
+    pub(super) copy_type: DataType,
     /// Indices of the tensors in the list.
-    members: Vec<usize>,
-    copies: Span,
-    elements: u64,
-    segments: Segments,
+    pub(super) members: Vec<usize>,
+    pub(super) copies: Span,
+    /// Length of the copies, gaps between tensors included.
+    pub(super) elements: u64,
+    /// The tensors in the copies, counted as in `members`.
+    pub(super) segments: Segments,
     /// Addresses of the last call.
     tensors: Option<(Vec<u64>, Tensors)>,
 }
@@ -77,6 +79,11 @@ impl Flat {
             places: places.into_iter().flatten().collect(),
             parts,
         })
+    }
+
+    /// The copies by element type of the tensors.
+    pub(super) fn parts(&self) -> &[Part] {
+        &self.parts
     }
 
     /// The tensors in the types of their copies.

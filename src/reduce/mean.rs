@@ -86,10 +86,7 @@ impl MeanReducer {
     /// `InvalidArgument` for a degree below 1, a group that this rank is not in, and split indices out of order;
     /// else as [`GradientReducer::new`].
     pub fn new(world: &World, tensors: &[MeanTensor], options: &MeanOptions) -> Result<Self> {
-        let world = match &options.group {
-            Some(ranks) => world.part(ranks, locals_of(world, ranks))?,
-            None => world.clone(),
-        };
+        let world = group_world(world, options)?;
         let factor = factor(options, world.size())?;
         let reduced: Vec<usize> = (0..tensors.len())
             .filter(|&index| !tensors[index].layerwise_parallel)
@@ -161,8 +158,16 @@ fn sum(options: &MeanOptions) -> Options {
     }
 }
 
+/// The world of the group.
+pub(super) fn group_world(world: &World, options: &MeanOptions) -> Result<World> {
+    match &options.group {
+        Some(ranks) => world.part(ranks, locals_of(world, ranks)),
+        None => Ok(world.clone()),
+    }
+}
+
 /// What sums are multiplied by.
-fn factor(options: &MeanOptions, ranks: u32) -> Result<f32> {
+pub(super) fn factor(options: &MeanOptions, ranks: u32) -> Result<f32> {
     let degree = options.degree.unwrap_or(i64::from(ranks));
     if degree <= 0 {
         // MindSpore's words.

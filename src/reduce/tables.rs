@@ -35,6 +35,21 @@ impl Segments {
     }
 }
 
+impl Segments {
+    /// The first `elements` elements of a buffer as tensor 0.
+    pub(super) fn one(device: &Device, elements: u64) -> Result<Self> {
+        let segment = kernel::Segment {
+            len: elements,
+            ..kernel::Segment::default()
+        };
+        Ok(Segments {
+            table: upload(device, &segment.words())?,
+            count: 1,
+            units: segment.units(),
+        })
+    }
+}
+
 /// The same weights for each of `tensors` tensors, in the form that `coefficients` writes.
 pub(super) fn uniform_weights(device: &Device, weights: &[f32], tensors: usize) -> Result<Span> {
     let mut one = [0.0_f32; kernel::COEFFICIENT_WORDS];
@@ -88,7 +103,7 @@ impl FoldList {
 }
 
 /// A table of its own; an empty one still has an address.
-fn upload<T: Pod>(device: &Device, values: &[T]) -> Result<Span> {
+pub(super) fn upload<T: Pod>(device: &Device, values: &[T]) -> Result<Span> {
     let bytes = size_of_val(values);
     let buffer = Buffer::new(device, bytes.max(64))?;
     let span = buffer.span().slice(0..bytes)?;

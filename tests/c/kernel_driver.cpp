@@ -21,7 +21,7 @@ WEAK void gram(uint8_t *vectors, uint8_t *segments, uint8_t *partials, uint64_t 
                uint64_t segment_count, uint64_t unit_count);
 WEAK void fold(uint8_t *partials, uint8_t *segments, uint8_t *records, uint64_t radix, uint64_t segment_count);
 WEAK void coefficients(uint8_t *records, uint8_t *references, uint8_t *indices, uint8_t *out, uint64_t radix,
-                       uint64_t tensor_count);
+                       uint64_t tensor_count, uint64_t rule);
 WEAK void weighted_sum(uint8_t *vectors, uint8_t *segments, uint8_t *coefficients, uint8_t *out, uint64_t radix,
                        uint64_t dtype, uint64_t segment_count, uint64_t unit_count);
 void ascend_mock_set_block(uint64_t index, uint64_t count);
@@ -265,7 +265,7 @@ Output run_coefficients() {
   Memory<uint64_t> index_table(indices);
   Memory<float> out(untouched(TENSORS * COEFFICIENT_WORDS));
   on_blocks(BLOCKS, [&] {
-    coefficients(records.address(), reference_table.address(), index_table.address(), out.address(), 2, TENSORS);
+    coefficients(records.address(), reference_table.address(), index_table.address(), out.address(), 2, TENSORS, 0);
   });
   return output_of(out, DTYPE_FLOAT);
 }
