@@ -16,6 +16,7 @@
 //! | [`topo`] | who is where: rank tables and the environment |
 //! | [`plan`] | what each rank does in a reduction, as pure data |
 //! | [`reduce`] | runs a plan on device buffers |
+//! | `ffi` | the C interface, `include/adasum.h` |
 //! | `cli` | the program `adasum-run` |
 //!
 //! A module imports only from those above it; `tests/it/layers.rs` holds the exact table.
@@ -28,6 +29,9 @@ pub mod cache;
 #[cfg(feature = "cli")]
 pub mod cli;
 pub mod error;
+#[allow(unsafe_code, reason = "the C interface")]
+#[doc(hidden)]
+pub mod ffi;
 #[allow(unsafe_code, reason = "wraps the vendor C interface")]
 pub mod kernel;
 pub mod plan;

@@ -35,6 +35,8 @@ pub(super) struct Allocation {
     device: Device,
     address: usize,
     len: usize,
+    /// Whether it is freed when nothing uses it any more.
+    owned: bool,
 }
 
 impl Buffer {
@@ -55,6 +57,7 @@ impl Buffer {
             device: device.clone(),
             address: address.expose_provenance(),
             len: bytes,
+            owned: true,
         })))
     }
 
@@ -116,6 +119,9 @@ impl Allocation {
 
 impl Drop for Allocation {
     fn drop(&mut self) {
+        if !self.owned {
+            return;
+        }
         let freed = self.device.ready().and_then(|backend| {
             let address = self.pointer(0);
             // SAFETY: allocated by aclrtMalloc; streams keep it alive while queued work uses it.
@@ -136,6 +142,24 @@ pub struct Span {
 }
 
 impl Span {
+    /// Device memory that somebody else owns, for example a tensor of a framework.
+    ///
+    /// # Safety
+    /// `len` bytes from `address` on must be memory of `device`, and stay so until the work that is queued with this
+    /// span and its slices is done.
+    pub unsafe fn borrow(device: &Device, address: *mut c_void, len: usize) -> Span {
+        Span {
+            allocation: Arc::new(Allocation {
+                device: device.clone(),
+                address: address.expose_provenance(),
+                len,
+                owned: false,
+            }),
+            offset: 0,
+            len,
+        }
+    }
+
     /// The bytes `bytes` of this span, counted from its start.
     ///
     /// # Errors
@@ -152,6 +176,21 @@ impl Span {
             offset: self.offset.saturating_add(bytes.start),
             len: bytes.len(),
         })
+    }
+
+    /// One span over all `spans` if they lie in one allocation, one right behind the other; empty ones do not count.
+    pub fn joined(spans: &[Span]) -> Option<Span> {
+        let mut spans = spans.iter().filter(|span| !span.is_empty());
+        let mut joined = spans.next()?.clone();
+        for span in spans {
+            if !Arc::ptr_eq(&joined.allocation, &span.allocation)
+                || joined.offset.checked_add(joined.len) != Some(span.offset)
+            {
+                return None;
+            }
+            joined.len += span.len;
+        }
+        Some(joined)
     }
 
     /// Size in bytes.

@@ -1,19 +1,21 @@
 //! Queues of work on a device.
 
 use std::collections::HashMap;
+use std::ffi::c_void;
 use std::fmt::Debug;
 use std::ptr::null_mut;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use super::buffer::Span;
-use super::check::check;
+use super::check::{self, check};
 use super::device::Device;
 use super::event::Event;
 use super::handle::Handle;
+use super::host::HostBuffer;
 use crate::error::{Error, Result};
 use crate::sys::Backend;
-use crate::sys::acl::{aclrtMemcpyKind, aclrtStream, aclrtStreamStatus};
+use crate::sys::acl::{ACL_STOP_ON_FAILURE, aclrtMemcpyKind, aclrtStream, aclrtStreamStatus};
 
 /// Anything that queued work may still use.
 pub(super) trait Keep: Debug + Send + Sync {}
@@ -31,6 +33,8 @@ type Kept = HashMap<usize, Arc<dyn Keep>>;
 pub struct Stream {
     device: Device,
     stream: Handle<aclrtStream>,
+    /// Whether it is destroyed with this object.
+    owned: bool,
     kept: Mutex<Kept>,
 }
 
@@ -47,8 +51,25 @@ impl Stream {
         Ok(Stream {
             device: device.clone(),
             stream: Handle(stream),
+            owned: true,
             kept: Mutex::default(),
         })
+    }
+
+    /// A stream that somebody else made and destroys, for example a framework.
+    ///
+    /// What queued work uses is kept until the stream is synchronised through this object, or until this object is
+    /// dropped when the stream has no work in it.
+    ///
+    /// # Safety
+    /// `stream` must be a live `aclrtStream` of `device` and stay so until this object is dropped.
+    pub unsafe fn borrow(device: &Device, stream: *mut c_void) -> Stream {
+        Stream {
+            device: device.clone(),
+            stream: Handle(aclrtStream(stream.cast())),
+            owned: false,
+            kept: Mutex::default(),
+        }
     }
 
     /// The device it runs on.
@@ -164,6 +185,79 @@ impl Stream {
         })
     }
 
+    /// Copies all of `src` to `dst`. Wraps `aclrtMemcpyAsync`. Until the stream has come past the copy, `src` must not
+    /// be written.
+    ///
+    /// # Errors
+    /// If the lengths differ, `dst` is another device's, or the call fails.
+    pub fn upload(&self, dst: &Span, src: &HostBuffer) -> Result<()> {
+        if dst.len() != src.len() {
+            return Err(Error::invalid(format!(
+                "{} bytes cannot be copied to a span of {}",
+                src.len(),
+                dst.len()
+            )));
+        }
+        self.require_spans([dst])?;
+        if dst.is_empty() {
+            return Ok(());
+        }
+        let len = dst.len();
+        let (to, from) = (dst.pointer(), src.pointer());
+        let kind = aclrtMemcpyKind::ACL_MEMCPY_HOST_TO_DEVICE;
+        self.enqueue([keep(dst), src.shared()], |backend, stream| {
+            // SAFETY: both sides have `len` bytes and are kept until the stream is synchronised.
+            unsafe {
+                check!(
+                    backend
+                        .acl
+                        .aclrtMemcpyAsync(to, len, from, len, kind, stream)
+                )
+            }
+        })
+    }
+
+    /// Keeps `spans` alive until the stream is next synchronised: for work of other streams that this one waits for.
+    pub fn keep(&self, spans: &[Span]) {
+        let used = spans.iter().map(|span| {
+            let kept = keep(span);
+            (Arc::as_ptr(&kept).addr(), kept)
+        });
+        self.kept().extend(used);
+    }
+
+    /// Drops what is queued behind a task that fails, where the library has a choice. Wraps
+    /// `aclrtSetStreamFailureMode`; without it nothing happens.
+    ///
+    /// # Errors
+    /// If the call fails.
+    pub fn stop_on_failure(&self) -> Result<()> {
+        let backend = self.device.ready()?;
+        let Ok(set) = backend.acl.aclrtSetStreamFailureMode else {
+            return Ok(());
+        };
+        let mode = u64::from(ACL_STOP_ON_FAILURE);
+        // SAFETY: the stream lives as long as `self`.
+        let code = unsafe { set(self.raw(), mode) };
+        check::acl(backend, "aclrtSetStreamFailureMode", code)
+    }
+
+    /// Ends the task that runs, drops those behind it, and lets go of what they used; the stream can be used again, and
+    /// its failures are forgotten. `false` where the library cannot do that. Wraps `aclrtStreamAbort`.
+    ///
+    /// # Errors
+    /// If the call fails.
+    pub fn abort(&self) -> Result<bool> {
+        let Ok(abort) = self.device.ready()?.acl.aclrtStreamAbort else {
+            return Ok(false);
+        };
+        self.wait_with(|backend, stream| {
+            // SAFETY: the stream lives as long as `self`.
+            check::acl(backend, "aclrtStreamAbort", unsafe { abort(stream) })
+        })?;
+        Ok(true)
+    }
+
     /// Sets all bytes of `span` to zero. Wraps `aclrtMemsetAsync`.
     ///
     /// # Errors
@@ -232,10 +326,13 @@ impl Drop for Stream {
             log::warn!("stream on {:?}: {error}", self.device);
             false
         });
-        if !complete {
+        if !complete && !self.kept().is_empty() {
             log::warn!("a stream on {:?} is dropped with work in it", self.device);
             let kept = std::mem::take(&mut *self.kept());
             Box::leak(Box::new(kept));
+        }
+        if !self.owned {
+            return;
         }
         let destroyed = self.device.ready().and_then(|backend| {
             if complete {

@@ -9,6 +9,7 @@ mod failure;
 mod guard;
 mod launch;
 mod logger;
+mod table;
 
 use std::process::ExitCode;
 
@@ -32,6 +33,8 @@ enum Command {
     Demo(demo::Args),
     /// Print what a C or C++ program needs to be built for ACL and HCCL and run on the mock
     Config(config::Args),
+    /// Make, merge, check and draw rank tables
+    Table(table::Args),
     /// One rank of the demo
     #[command(hide = true)]
     DemoRank(demo::rank::Args),
@@ -57,6 +60,7 @@ fn execute(command: Command) -> Result<u8> {
         Command::Launch(args) => launch::run(args).map(engine::End::exit_code),
         Command::Demo(args) => demo::run(&args).map(engine::End::exit_code),
         Command::Config(args) => config::run(&args).map(|()| 0),
+        Command::Table(args) => table::run(&args),
         Command::DemoRank(args) => demo::rank::run(&args).map(|()| 0),
         Command::Guard => {
             guard::run();

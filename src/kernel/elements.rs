@@ -8,6 +8,7 @@ use crate::error::{Error, Result};
 #[derive(Clone)]
 pub struct Tensors {
     table: Span,
+    count: usize,
     spans: Vec<Span>,
 }
 
@@ -23,18 +24,29 @@ impl Tensors {
         table.write(&addresses)?;
         Ok(Tensors {
             table,
+            count: spans.len(),
             spans: spans.to_vec(),
         })
     }
 
+    /// `table` as the addresses (`u64`) of tensors. It is filled later, on the stream of the launches; whoever fills it
+    /// keeps the tensors alive until those have run.
+    pub fn in_table(table: Span) -> Self {
+        Tensors {
+            count: table.len() / size_of::<u64>(),
+            table,
+            spans: Vec::new(),
+        }
+    }
+
     /// How many there are.
     pub fn len(&self) -> usize {
-        self.spans.len()
+        self.count
     }
 
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
-        self.spans.is_empty()
+        self.count == 0
     }
 
     fn argument(&self) -> Argument<'_> {

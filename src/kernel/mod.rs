@@ -9,6 +9,7 @@
 //! | [`pack`](Kernels::pack), [`unpack`](Kernels::unpack) | tensors anywhere | one fused buffer, and back |
 //! | [`subtract`](Kernels::subtract) | two vectors | their difference |
 //! | [`finite_check`](Kernels::finite_check) | a vector | a flag for each tensor with a NaN or an infinity |
+//! | [`guard`](Kernels::guard) | words that another stream zeroes | a failure of the stream if they are not zero |
 //!
 //! A launch is enqueued on a stream and runs in its order; nothing here waits for the device. What the tables in
 //! device memory hold is in [`layout`]; the kernels themselves are in `csrc/kernels`. This module must not know why
@@ -40,6 +41,7 @@ pub struct Kernels {
     unpack: Function,
     subtract: Function,
     finite_check: Function,
+    guard: Function,
     blocks: u32,
 }
 
@@ -47,6 +49,7 @@ pub struct Kernels {
 #[derive(Clone)]
 pub struct Vectors {
     table: Span,
+    radix: usize,
     spans: Vec<Span>,
 }
 
@@ -60,13 +63,29 @@ impl Vectors {
         let addresses: Vec<u64> = spans.iter().map(Span::address).collect();
         Ok(Vectors {
             table: Buffer::from_slice(device, &addresses)?.span(),
+            radix: spans.len(),
             spans: spans.to_vec(),
+        })
+    }
+
+    /// `table` as the addresses (`u64`) of the operands, in their order. It is filled later, on the stream of the
+    /// launches; each launch keeps `behind` alive.
+    ///
+    /// # Errors
+    /// If there is room for none or more than [`layout::MAX_RADIX`].
+    pub fn in_table(table: Span, behind: &[Span]) -> Result<Self> {
+        let radix = table.len() / size_of::<u64>();
+        layout::check_radix(radix, "vectors")?;
+        Ok(Vectors {
+            table,
+            radix,
+            spans: behind.to_vec(),
         })
     }
 
     /// How many there are.
     pub fn radix(&self) -> usize {
-        self.spans.len()
+        self.radix
     }
 
     fn argument(&self) -> Argument<'_> {
@@ -210,6 +229,7 @@ impl Kernels {
             unpack: module.function("unpack")?,
             subtract: module.function("subtract")?,
             finite_check: module.function("finite_check")?,
+            guard: module.function("guard")?,
             blocks: device.vector_cores()?.max(1),
         })
     }
@@ -362,6 +382,24 @@ impl Kernels {
                 Argument::Value(launch.unit_count),
             ],
         )
+    }
+
+    /// Enqueues a check that every 32-bit word of `words` (256 bytes at most) is zero: the stream fails if one is not.
+    /// Sets all of them to 1.
+    ///
+    /// Another stream zeroes them when its work is done. A stream that waits for an event of a failed one goes on;
+    /// this keeps it from using what the failed one left behind.
+    pub fn guard(&self, stream: &Stream, words: &Span) -> Result<()> {
+        const MOST: usize = 256;
+        if words.len() > MOST {
+            return Err(Error::invalid(format!(
+                "guard: {} bytes of words are more than {MOST}",
+                words.len()
+            )));
+        }
+        let count = (words.len() / size_of::<u32>()) as u64;
+        let arguments = [Argument::Span(words), Argument::Value(count)];
+        self.launch(stream, &self.guard, count.min(1), &arguments)
     }
 
     /// Spreads `items` over the blocks; nothing to do is nothing to launch.

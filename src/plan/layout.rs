@@ -117,8 +117,9 @@ impl Layout {
         }
         Ok(Layout {
             dtype,
+            // No gap behind the last one: a buffer that holds nothing else is exactly this long.
+            elements: tensors.last().map_or(0, |last| last.end()),
             tensors,
-            elements,
         })
     }
 

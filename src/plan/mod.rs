@@ -6,6 +6,7 @@
 //!
 //! Nothing here touches a device, a file or another rank: the same inputs give the same plan everywhere.
 
+mod buckets;
 mod check;
 mod fingerprint;
 mod layout;
@@ -13,6 +14,7 @@ mod range;
 mod rounds;
 mod tree;
 
+pub use buckets::buckets;
 pub use check::check;
 pub use fingerprint::fingerprint;
 pub use layout::{DType, Layout, Segment, TensorSpec, UNIT};

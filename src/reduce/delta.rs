@@ -1,5 +1,7 @@
 //! The delta-weight reducer: AdaSum of what an optimizer did to the weights.
 
+use std::time::Duration;
+
 use super::flat::{Flat, Store, check_tensors};
 use super::{GradientReducer, InServer, MeanOptions, MeanReducer, MeanTensor, Options, World};
 use crate::ascend::{Span, Stream};
@@ -170,6 +172,14 @@ impl DeltaWeightReducer {
         if self.state == State::Open {
             self.state = State::Idle;
         }
+    }
+
+    /// Waits for what `stream` holds, as [`GradientReducer::synchronize`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn synchronize(&self, stream: &Stream, timeout: Duration) -> Result<()> {
+        self.world.synchronize(stream, timeout)
     }
 
     /// Non-finite deltas of the last step, as [`GradientReducer::nonfinite`]; their weights are non-finite now.

@@ -1,9 +1,11 @@
 //! Copies of tensors, one after the other in device memory.
 
+use super::book::Book;
+use super::bucket::data_type;
 use super::tables::Segments;
 use crate::ascend::{Buffer, DataType, Device, Span, Stream};
 use crate::error::{Error, Result};
-use crate::kernel::{Kernels, Move, Subtract, Tensors};
+use crate::kernel::{Kernels, Move, Subtract};
 use crate::plan::{DType, Layout, TensorSpec};
 
 /// The element type of copies.
@@ -17,10 +19,9 @@ pub(super) enum Store {
 
 /// Room for a copy of each tensor of a list, in a type of its own. Each copy starts at a multiple of 64 bytes.
 ///
-/// Everything here is stream-ordered. The table of tensor addresses is made when addresses are new and kept
-/// while they stay the same.
+/// Everything here is stream-ordered, allocates nothing and waits for nothing. Calls come in the order of the world
+/// ([`World::enqueue`](super::World::enqueue)), whatever their streams.
 pub(super) struct Flat {
-    specs: Vec<TensorSpec>,
     places: Vec<Span>,
     parts: Vec<Part>,
 }
@@ -36,8 +37,8 @@ pub(super) struct Part {
     pub(super) elements: u64,
     /// The tensors in the copies, counted as in `members`.
     pub(super) segments: Segments,
-    /// Addresses of the last call.
-    tensors: Option<(Vec<u64>, Tensors)>,
+    /// Addresses of the tensors.
+    book: Book,
 }
 
 impl Flat {
@@ -63,19 +64,14 @@ impl Flat {
             parts.push(Part {
                 tensor_type: data_type(dtype),
                 copy_type: data_type(layout.dtype()),
-                members,
                 copies,
                 elements: layout.elements(),
                 segments: Segments::new(device, &layout, layout.whole())?,
-                tensors: None,
+                book: Book::new(device, members.len())?,
+                members,
             });
         }
-        let specs = tensors.iter().map(|tensor| TensorSpec {
-            dtype: store.dtype(tensor.dtype),
-            ..tensor.clone()
-        });
         Ok(Flat {
-            specs: specs.collect(),
             places: places.into_iter().flatten().collect(),
             parts,
         })
@@ -84,11 +80,6 @@ impl Flat {
     /// The copies by element type of the tensors.
     pub(super) fn parts(&self) -> &[Part] {
         &self.parts
-    }
-
-    /// The tensors in the types of their copies.
-    pub(super) fn specs(&self) -> &[TensorSpec] {
-        &self.specs
     }
 
     /// Where the copies are, in the order of the list.
@@ -105,8 +96,11 @@ impl Flat {
         factor: f32,
     ) -> Result<()> {
         for part in &mut self.parts {
-            kernels.pack(stream, &part.movement(tensors, factor)?)?;
+            part.with_tensors(stream, tensors, factor, |launch| {
+                kernels.pack(stream, launch)
+            })?;
         }
+        stream.keep(tensors);
         Ok(())
     }
 
@@ -119,8 +113,11 @@ impl Flat {
         factor: f32,
     ) -> Result<()> {
         for part in &mut self.parts {
-            kernels.unpack(stream, &part.movement(tensors, factor)?)?;
+            part.with_tensors(stream, tensors, factor, |launch| {
+                kernels.unpack(stream, launch)
+            })?;
         }
+        stream.keep(tensors);
         Ok(())
     }
 
@@ -148,22 +145,18 @@ impl Flat {
 }
 
 impl Part {
-    fn movement(&mut self, tensors: &[Span], factor: f32) -> Result<Move<'_>> {
-        let spans = || self.members.iter().filter_map(|&index| tensors.get(index));
-        let known = self
-            .tensors
-            .as_ref()
-            .is_some_and(|(known, _)| spans().map(Span::address).eq(known.iter().copied()));
-        if !known {
-            let spans: Vec<Span> = spans().cloned().collect();
-            let addresses = spans.iter().map(Span::address).collect();
-            self.tensors = Some((addresses, Tensors::new(self.copies.device(), &spans)?));
-        }
-        let Some((_, tensors)) = &self.tensors else {
-            return Err(Error::invalid("a table of no tensors"));
-        };
-        Ok(Move {
-            tensors,
+    fn with_tensors(
+        &mut self,
+        stream: &Stream,
+        tensors: &[Span],
+        factor: f32,
+        launch: impl FnOnce(&Move<'_>) -> Result<()>,
+    ) -> Result<()> {
+        let members = self.members.iter().filter_map(|&index| tensors.get(index));
+        self.book
+            .update(members.map(Span::address).collect(), stream)?;
+        launch(&Move {
+            tensors: &self.book.tensors(&(0..self.members.len()))?,
             tensor_type: self.tensor_type,
             fused: &self.copies,
             fused_type: self.copy_type,
@@ -213,15 +206,6 @@ pub(super) fn check_tensors(specs: &[TensorSpec], spans: &[Span], what: &str) ->
         }
     }
     Ok(())
-}
-
-/// The vendor's name of an element type.
-pub(super) fn data_type(dtype: DType) -> DataType {
-    match dtype {
-        DType::F32 => DataType::F32,
-        DType::F16 => DataType::F16,
-        DType::BF16 => DataType::Bf16,
-    }
 }
 
 fn span_bytes(layout: &Layout, elements: u64) -> Result<usize> {

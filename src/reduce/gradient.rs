@@ -2,128 +2,43 @@
 
 use std::time::Duration;
 
-use super::World;
-use super::bucket::Bucket;
-use crate::ascend::{Span, Stream};
-use crate::error::{Context, Error, ErrorKind, Result};
-use crate::plan::{DType, Layout, Planner, TensorSpec, fingerprint};
-
-/// How gradients of different servers are combined.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Reduction {
-    /// The mean in each server, AdaSum of the servers' means (arXiv 2006.02924).
-    #[default]
-    Adasum,
-    /// The mean over all ranks.
-    Mean,
-    /// The sum over all ranks.
-    Sum,
-}
-
-/// What becomes of the gradients of one server before servers are combined.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum InServer {
-    /// Their mean.
-    #[default]
-    Mean,
-    /// Their sum: D times the mean, which scales an AdaSum result by D.
-    Sum,
-    /// Nothing: all ranks of a server hold the same gradients already, bit for bit. That is not checked; each
-    /// rank contributes the part that it owns. [`Reduction::Mean`] then is the mean of the servers and
-    /// [`Reduction::Sum`] their sum.
-    Reduced,
-}
-
-/// Choices of a [`GradientReducer`]; the same on all ranks.
-#[derive(Debug, Clone)]
-pub struct Options {
-    /// How servers are combined.
-    pub reduction: Reduction,
-    /// How the ranks of a server are combined before that; [`Reduction::Sum`] sums them unless they are reduced.
-    pub in_server: InServer,
-    /// The most subtrees that a round merges, 2 to 8.
-    pub radix: u32,
-    /// With a single server of several ranks AdaSum has nothing to combine and the result is a plain
-    /// mean. That is refused unless it is asked for here.
-    pub allow_plain_mean: bool,
-    /// Limit on the collective warm-up at creation.
-    pub create_timeout: Duration,
-}
-
-impl Default for Options {
-    fn default() -> Self {
-        Options {
-            reduction: Reduction::Adasum,
-            in_server: InServer::Mean,
-            radix: 2,
-            allow_plain_mean: false,
-            create_timeout: Duration::from_secs(300),
-        }
-    }
-}
+use super::book::Book;
+use super::bucket::{Bucket, Progress, data_type};
+use super::memory::Memory;
+use super::pipeline::wavefront;
+use super::stage;
+use super::{Options, Reduction, World};
+use crate::ascend::{Buffer, Span, Stream};
+use crate::error::{Context, Error, Result};
+use crate::plan::{DType, Layout, Planner, TensorSpec, buckets, fingerprint};
 
 /// Reduces the gradients of a fixed list of tensors.
 pub struct GradientReducer {
     world: World,
     specs: Vec<TensorSpec>,
-    parts: Vec<Part>,
+    buckets: Vec<Bucket>,
+    /// Bucket `i` uses slot `i` modulo their number.
+    slots: Vec<Memory>,
+    book: Book,
+    /// Bucket and stage, in the order in which they are issued.
+    order: Vec<(usize, usize)>,
+    barrier: bool,
     timeout: Duration,
-    poisoned: bool,
-}
-
-/// The tensors of one element type: they share a fused buffer.
-struct Part {
-    /// Indices of the tensors in the reducer's list, in the order of the buffer.
-    members: Vec<usize>,
-    bucket: Bucket,
-}
-
-impl Part {
-    /// The tensors of `dtype`, `None` if there are none.
-    fn new(
-        world: &World,
-        tensors: &[TensorSpec],
-        dtype: DType,
-        options: &Options,
-    ) -> Result<Option<Self>> {
-        let members: Vec<usize> = (0..tensors.len())
-            .filter(|&index| tensors[index].dtype == dtype)
-            .collect();
-        if members.is_empty() {
-            return Ok(None);
-        }
-        let counts: Vec<u64> = members.iter().map(|&index| tensors[index].count).collect();
-        let layout = Layout::new(dtype, &counts)?;
-        let planner = Planner::new(world.shape(), layout, options.radix)?;
-        let bucket = Bucket::new(world, &planner, options.reduction, options.in_server)?;
-        Ok(Some(Part { members, bucket }))
-    }
-
-    /// Copies the gradients in, reduces them, and copies them out.
-    fn run(&self, world: &World, gradients: &[Span], stream: &Stream) -> Result<()> {
-        for (&member, place) in self.members.iter().zip(self.bucket.tensors()) {
-            stream.copy(place, &gradients[member])?;
-        }
-        self.bucket.run(world, stream)?;
-        for (&member, place) in self.members.iter().zip(self.bucket.tensors()) {
-            stream.copy(&gradients[member], place)?;
-        }
-        Ok(())
-    }
 }
 
 impl GradientReducer {
     /// Plans the reduction of `tensors`, allocates its buffers and warms up every link that it uses.
     ///
     /// Collective: all ranks must call it with the same tensors and options. Tensors of one element type
-    /// share a fused buffer. Arithmetic is fp32 whatever the type; each round (and, with more than 8 ranks a
-    /// server, each 8 of them) rounds to the type once. Device memory: the fused buffers (all tensors),
-    /// receive buffers for all but one vector of the largest step, and small tables.
+    /// share fused buffers. Arithmetic is fp32 whatever the type; each round (and, with more than 8 ranks a
+    /// server, each 8 of them) rounds to the type of the wire once. Device memory: for each of `pipeline_depth`
+    /// buckets a fused buffer and a receive buffer for all but one vector of the largest step; small tables.
     ///
     /// # Errors
-    /// `Mismatch` on all ranks if they do not agree on tensors and options; `InvalidArgument` for a radix out
+    /// `Mismatch` on all ranks if they do not agree on tensors and options; `InvalidArgument` for an option out
     /// of range.
     pub fn new(world: &World, tensors: &[TensorSpec], options: &Options) -> Result<Self> {
+        options.check()?;
         let shape = world.shape();
         if options.reduction == Reduction::Adasum
             && shape.servers == 1
@@ -136,24 +51,22 @@ impl GradientReducer {
                 shape.locals
             )));
         }
-        let choices = format!(
-            "{:?} {:?} {}",
-            options.reduction, options.in_server, options.radix
-        );
         world.agree(
-            fingerprint(shape, tensors, &choices),
+            fingerprint(shape, tensors, &options.agreed()),
             options.create_timeout,
         )?;
-        let mut parts = Vec::new();
-        for dtype in [DType::F32, DType::F16, DType::BF16] {
-            parts.extend(Part::new(world, tensors, dtype, options)?);
-        }
-        let reducer = GradientReducer {
+        let buckets = make_buckets(world, tensors, options)?;
+        let lengths: Vec<usize> = buckets.iter().map(|bucket| bucket.stages.len()).collect();
+        let entries = buckets.iter().map(|bucket| bucket.entries.len()).sum();
+        let mut reducer = GradientReducer {
             world: world.clone(),
             specs: tensors.to_vec(),
-            parts,
+            slots: make_slots(world, &buckets, options.pipeline_depth)?,
+            buckets,
+            book: Book::new(world.device(), entries)?,
+            order: wavefront(&lengths, options.pipeline_depth),
+            barrier: options.barrier,
             timeout: options.create_timeout,
-            poisoned: false,
         };
         reducer
             .warm_up()
@@ -165,26 +78,31 @@ impl GradientReducer {
     ///
     /// Collective and stream-ordered: enqueues behind what `stream` holds and returns; what `stream` is
     /// given next sees the results. Each span is a whole tensor in device memory of the world's device,
-    /// starting at a multiple of 64 bytes, and is kept alive until `stream` is synchronised.
+    /// aligned to its elements, and is kept alive until `stream` is synchronised. The tensors of a bucket that lie
+    /// one right behind the other in one allocation are reduced where they are, without a copy, if their sizes are
+    /// multiples of 64 bytes (the last one's may be any).
     ///
     /// # Errors
     /// Wrong spans are refused before anything is enqueued. Any later failure of this call poisons the
-    /// reducer, because other ranks may already be in the same reduction. A failure of the work itself, like
+    /// world, because other ranks may already be in the same reduction. A failure of the work itself, like
     /// a peer that never comes, shows when `stream` is synchronised: results are good only after that.
     pub fn reduce(&mut self, gradients: &[Span], stream: &Stream) -> Result<()> {
-        if self.poisoned {
-            return Err(Error::new(
-                ErrorKind::Poisoned,
-                "an earlier reduction failed; make a new world and reducer",
-            ));
-        }
+        self.world.check()?;
         self.check(gradients)?;
-        let result = self.world.enqueue(stream, |stream| {
-            let mut parts = self.parts.iter();
-            parts.try_for_each(|part| part.run(&self.world, gradients, stream))
-        });
-        self.poisoned = result.is_err();
-        result.context(|| format!("rank {}", self.world.rank()))
+        let enqueued = self.enqueue(Some(gradients), stream);
+        // Work of the world's own streams uses them, too, and `stream` waits for that.
+        stream.keep(gradients);
+        enqueued.context(|| format!("rank {}", self.world.rank()))
+    }
+
+    /// Waits until what `stream` holds is done, at most `timeout`, and looks at all streams of the world.
+    ///
+    /// This is the call to make before results are used on the host.
+    ///
+    /// # Errors
+    /// The first failure of any of that work, or `Timeout`. Either poisons the world: every later call fails.
+    pub fn synchronize(&self, stream: &Stream, timeout: Duration) -> Result<()> {
+        self.world.synchronize(stream, timeout)
     }
 
     /// Whether each tensor was non-finite on any rank in the last reduction; the same on all ranks.
@@ -194,12 +112,69 @@ impl GradientReducer {
     pub fn nonfinite(&self) -> Result<Vec<bool>> {
         self.world.drain(self.timeout)?;
         let mut flags = vec![false; self.specs.len()];
-        for part in &self.parts {
-            for (&member, flag) in part.members.iter().zip(part.bucket.nonfinite()?) {
+        for bucket in &self.buckets {
+            for (&member, flag) in bucket.members.iter().zip(bucket.nonfinite()?) {
                 flags[member] = flag;
             }
         }
         Ok(flags)
+    }
+
+    /// Enqueues all stages of all buckets; without gradients on whatever the fused buffers hold.
+    fn enqueue(&mut self, gradients: Option<&[Span]>, stream: &Stream) -> Result<()> {
+        let mut flat = Vec::with_capacity(self.buckets.len());
+        let mut memories = Vec::with_capacity(self.buckets.len());
+        for (index, bucket) in self.buckets.iter().enumerate() {
+            let own = gradients
+                .map(|gradients| bucket.flat(gradients))
+                .transpose()?
+                .flatten();
+            let slot = &self.slots[index % self.slots.len()];
+            flat.push(own.is_some());
+            memories.push(Memory {
+                fused: match own {
+                    Some(own) => own,
+                    None => slot.fused.slice(0..bucket.fused_bytes()?)?,
+                },
+                scratch: slot.scratch.clone(),
+            });
+        }
+        let entries = self
+            .buckets
+            .iter()
+            .zip(&memories)
+            .flat_map(|(bucket, memory)| {
+                let entries = bucket.entries.iter();
+                entries.map(move |entry| entry.address(gradients, memory))
+            });
+        let addresses = entries.collect();
+        let world = &self.world;
+        world.enqueue_lanes(stream, |lanes| {
+            self.book.update(addresses, lanes.kernels)?;
+            let mut progress: Vec<Progress<'_>> = (0..)
+                .zip(self.buckets.iter().zip(&memories))
+                .map(|(index, (bucket, memory))| {
+                    let context = stage::Context {
+                        kernels: world.kernels(),
+                        comm: world.comm(),
+                        book: &self.book,
+                        memory,
+                        dtype: data_type(bucket.layout.dtype()),
+                    };
+                    let copies = gradients.is_some() && !flat[index];
+                    Progress::new(bucket, context, copies)
+                })
+                .collect();
+            for &(bucket, stage) in &self.order {
+                progress[bucket]
+                    .issue(stage, lanes)
+                    .context(|| format!("bucket {bucket}"))?;
+            }
+            if self.barrier {
+                world.comm().barrier(lanes.payload)?;
+            }
+            Ok(())
+        })
     }
 
     fn check(&self, gradients: &[Span]) -> Result<()> {
@@ -221,11 +196,12 @@ impl GradientReducer {
                     spec.dtype.name()
                 )));
             }
-            if bytes > 0 && !gradient.address().is_multiple_of(64) {
-                return Err(Error::unsupported(format!(
-                    "tensor \"{}\": its address {:#x} is not a multiple of 64 bytes",
+            if !gradient.address().is_multiple_of(spec.dtype.size()) {
+                return Err(Error::invalid(format!(
+                    "tensor \"{}\": its address {:#x} is not a multiple of {} bytes, the size of an element",
                     spec.name,
-                    gradient.address()
+                    gradient.address(),
+                    spec.dtype.size()
                 )));
             }
         }
@@ -233,12 +209,53 @@ impl GradientReducer {
     }
 
     /// One reduction of zeros: builds every link and buffer while failing is still cheap.
-    fn warm_up(&self) -> Result<()> {
+    fn warm_up(&mut self) -> Result<()> {
         let stream = Stream::new(self.world.device())?;
-        self.world.enqueue(&stream, |stream| {
-            let mut parts = self.parts.iter();
-            parts.try_for_each(|part| part.bucket.run(&self.world, stream))
-        })?;
-        stream.synchronize_timeout(self.timeout)
+        self.enqueue(None, &stream)?;
+        self.synchronize(&stream, self.timeout)
     }
+}
+
+/// Tensors of one type share buckets, in the order of the list.
+fn make_buckets(world: &World, tensors: &[TensorSpec], options: &Options) -> Result<Vec<Bucket>> {
+    let mut made = Vec::new();
+    let mut entries = 0;
+    for dtype in [DType::F32, DType::F16, DType::BF16] {
+        let members: Vec<usize> = (0..tensors.len())
+            .filter(|&index| tensors[index].dtype == dtype)
+            .collect();
+        let wire = options.wire.dtype(dtype);
+        let sizes: Vec<u64> = members
+            .iter()
+            .map(|&index| tensors[index].count.saturating_mul(wire.size()))
+            .collect();
+        for part in buckets(&sizes, options.bucket_bytes) {
+            let members = members[part].to_vec();
+            let counts: Vec<u64> = members.iter().map(|&index| tensors[index].count).collect();
+            let layout = Layout::new(wire, &counts)?;
+            let planner = Planner::new(world.shape(), layout, options.radix)?;
+            let bucket = Bucket::new(world, &planner, dtype, members, entries, options)?;
+            entries += bucket.entries.len();
+            made.push(bucket);
+        }
+    }
+    Ok(made)
+}
+
+/// The buffers of the buckets that are under way at a time.
+fn make_slots(world: &World, buckets: &[Bucket], depth: usize) -> Result<Vec<Memory>> {
+    let mut sizes = vec![(0, 0); depth.min(buckets.len())];
+    for (index, bucket) in buckets.iter().enumerate() {
+        let (fused, scratch) = &mut sizes[index % depth.min(buckets.len())];
+        *fused = bucket.fused_bytes()?.max(*fused);
+        *scratch = bucket.scratch_bytes.max(*scratch);
+    }
+    let span = |bytes: usize| Ok(Buffer::zeroed(world.device(), bytes.max(64))?.span());
+    let slots = sizes.into_iter().map(|(fused, scratch)| {
+        Ok(Memory {
+            fused: span(fused)?,
+            scratch: span(scratch)?,
+        })
+    });
+    slots.collect()
 }

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use super::flat::{Flat, Store, check_tensors};
-use super::{Fusion, GradientReducer, InServer, Options, Reduction, World};
+use super::flat::check_tensors;
+use super::{Fusion, GradientReducer, Options, Reduction, Wire, World};
 use crate::ascend::{Span, Stream};
-use crate::error::{Context, Error, Result};
+use crate::error::{Error, Result};
 use crate::plan::TensorSpec;
 
 /// A gradient of a [`MeanReducer`].
@@ -59,56 +59,57 @@ impl Default for MeanOptions {
 
 /// Replaces gradients by their mean or sum over a group of ranks: MindSpore's `DistributedGradReducer`.
 ///
-/// Every gradient is cast to fp32, summed over the group in rank order, multiplied by fp32(1 / degree) for a
+/// Every gradient is cast to fp32, summed over the group (in its servers, then along
+/// the tree of servers), multiplied by fp32(1 / degree) for a
 /// mean, and rounded once to its own type. Results are bit-identical on all ranks of the group.
 pub struct MeanReducer {
     world: World,
     specs: Vec<TensorSpec>,
-    buckets: Vec<Bucket>,
-    factor: f32,
+    groups: Vec<Group>,
 }
 
 /// The gradients that travel together.
-struct Bucket {
+struct Group {
     /// Their positions in the list of the reducer.
     members: Vec<usize>,
-    copies: Flat,
     reducer: GradientReducer,
 }
 
 impl MeanReducer {
     /// Prepares the reduction of `tensors` over the group and warms up its links.
     ///
-    /// Collective among the ranks of the group; ranks outside of it must not call. Device memory: an fp32 copy of
-    /// all gradients beside the buffers of the reduction ([`GradientReducer::new`]).
+    /// Collective among the ranks of the group; ranks outside of it must not call. Device memory: as
+    /// [`GradientReducer::new`] with [`Wire::F32`].
     ///
     /// # Errors
     /// `InvalidArgument` for a degree below 1, a group that this rank is not in, and split indices out of order;
     /// else as [`GradientReducer::new`].
     pub fn new(world: &World, tensors: &[MeanTensor], options: &MeanOptions) -> Result<Self> {
         let world = group_world(world, options)?;
-        let factor = factor(options, world.size())?;
         let reduced: Vec<usize> = (0..tensors.len())
             .filter(|&index| !tensors[index].layerwise_parallel)
             .collect();
         let own: Vec<Option<u32>> = reduced.iter().map(|&i| tensors[i].fusion).collect();
-        let mut buckets = Vec::new();
+        let sum = Options {
+            reduction: Reduction::Sum,
+            wire: Wire::F32,
+            result_scale: factor(options, world.size())?,
+            create_timeout: options.create_timeout,
+            ..Options::default()
+        };
+        let mut groups = Vec::new();
         for group in options.fusion.groups(&own)? {
             let members: Vec<usize> = group.iter().map(|&position| reduced[position]).collect();
             let specs: Vec<TensorSpec> = members.iter().map(|&i| tensors[i].spec.clone()).collect();
-            let copies = Flat::new(world.device(), &specs, Store::Fp32)?;
-            let reducer = GradientReducer::new(&world, copies.specs(), &sum(options))?;
-            buckets.push(Bucket {
+            groups.push(Group {
                 members,
-                copies,
-                reducer,
+                reducer: GradientReducer::new(&world, &specs, &sum)?,
             });
         }
         Ok(MeanReducer {
             specs: tensors.iter().map(|tensor| tensor.spec.clone()).collect(),
             world,
-            buckets,
-            factor,
+            groups,
         })
     }
 
@@ -126,35 +127,23 @@ impl MeanReducer {
     /// Wrong spans are refused before anything is enqueued; else as [`GradientReducer::reduce`].
     pub fn reduce(&mut self, gradients: &[Span], stream: &Stream) -> Result<()> {
         check_tensors(&self.specs, gradients, "gradient")?;
-        for bucket in &mut self.buckets {
-            let world = &self.world;
-            let members: Vec<Span> = bucket
+        for group in &mut self.groups {
+            let members: Vec<Span> = group
                 .members
                 .iter()
                 .map(|&i| gradients[i].clone())
                 .collect();
-            let copies = &mut bucket.copies;
-            world
-                .enqueue(stream, |s| copies.pack(world.kernels(), s, &members, 1.0))
-                .context(|| format!("rank {}: gradients to fp32", world.rank()))?;
-            bucket.reducer.reduce(copies.places(), stream)?;
-            world
-                .enqueue(stream, |s| {
-                    copies.unpack(world.kernels(), s, &members, self.factor)
-                })
-                .context(|| format!("rank {}: gradients from fp32", world.rank()))?;
+            group.reducer.reduce(&members, stream)?;
         }
         Ok(())
     }
-}
 
-/// The engine's options for the sums.
-fn sum(options: &MeanOptions) -> Options {
-    Options {
-        reduction: Reduction::Sum,
-        in_server: InServer::Sum,
-        create_timeout: options.create_timeout,
-        ..Options::default()
+    /// Waits for what `stream` holds, as [`GradientReducer::synchronize`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn synchronize(&self, stream: &Stream, timeout: Duration) -> Result<()> {
+        self.world.synchronize(stream, timeout)
     }
 }
 

@@ -3,17 +3,27 @@
 //! A [`World`] is this rank's live membership: its device, streams and communicators. A
 //! [`GradientReducer`] is made once for a list of tensors and then reduces their gradients step by step.
 //! All ranks of a world create the same reducers in the same order and call them in the same order.
+//!
+//! Tensors are put into buckets. Each has a list of stages, made from its plan (`maker`), and each stage runs on one of
+//! three streams (`lanes`). The stages of all buckets are issued as a wavefront (`pipeline`).
 
 mod accumulate;
+mod book;
 mod bucket;
 mod clip;
 mod delta;
 mod flat;
 mod fusion;
 mod gradient;
+mod lanes;
+mod maker;
 mod mean;
+mod memory;
+mod options;
 mod overflow;
+mod pipeline;
 mod sparse;
+mod stage;
 mod tables;
 mod world;
 
@@ -22,8 +32,9 @@ pub use accumulate::GradientAccumulator;
 pub use clip::NormClip;
 pub use delta::{DeltaForm, DeltaWeightReducer};
 pub use fusion::Fusion;
-pub use gradient::{GradientReducer, InServer, Options, Reduction};
+pub use gradient::GradientReducer;
 pub use mean::{MeanOptions, MeanReducer, MeanTensor};
+pub use options::{InServer, Options, Reduction, Wire};
 pub use overflow::OverflowVote;
 pub use sparse::{IndexType, Rows, SparseReducer, SparseRows, SparseSpec};
 pub use world::World;

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use super::World;
-use super::flat::{check_tensors, data_type};
+use super::bucket::data_type;
+use super::flat::check_tensors;
 use super::tables::Segments;
 use crate::ascend::{Buffer, Span, Stream};
 use crate::error::{Context, Result};

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::flat::data_type;
+use super::bucket::data_type;
 use super::mean::{factor, group_world};
 use super::tables::{Segments, uniform_weights, upload};
 use super::{MeanOptions, World};

@@ -14,12 +14,14 @@ use crate::kernel::Kernels;
 use crate::plan::{Group, Shape};
 use crate::topo::Cluster;
 
+use super::lanes::Lanes;
+
 /// The live membership of one rank.
 ///
-/// Clones share it. What is enqueued through a world runs on the stream that the caller gives, so that a
-/// failure shows where the caller waits. Work on different streams is chained by an event in the order of
-/// the calls: all ranks issue the operations of their communicators in one order. The caller keeps its own
-/// collectives on this device out of that order.
+/// Clones share it. What is enqueued through a world runs on the stream that the caller gives and on streams of its
+/// own, which that one waits for; a failure shows where the caller waits. Calls on different streams are chained by an
+/// event: all ranks issue the operations of their communicators in one order. The caller keeps its own collectives on
+/// this device out of that order. The first failure poisons the world: every later call fails with it.
 #[derive(Clone)]
 pub struct World {
     inner: Arc<Inner>,
@@ -29,15 +31,13 @@ struct Inner {
     device: Device,
     shape: Shape,
     rank: u32,
-    kernels: Arc<Kernels>,
-    /// Recorded behind the last work that was enqueued; shared by a world and its parts.
-    last: Arc<Mutex<Event>>,
     // Sub-communicators go before the communicator that they were made from.
     groups: Mutex<HashMap<Group, Arc<Comm>>>,
     comm: Comm,
     /// How often parts with these members were made.
     parts: Mutex<HashMap<Vec<u32>, u64>>,
     origin: Option<Origin>,
+    work: Arc<Work>,
 }
 
 /// Where a part comes from.
@@ -46,6 +46,25 @@ struct Origin {
     root: World,
     /// The members as ranks of the root, in ascending order.
     ranks: Vec<u32>,
+}
+
+/// What a world and its parts do their work with.
+struct Work {
+    kernels: Kernels,
+    /// For kernels and for scalar collectives.
+    kernel_stream: Stream,
+    scalar_stream: Stream,
+    order: Mutex<Order>,
+    /// The first failure.
+    failure: Mutex<Option<Error>>,
+}
+
+/// Chains what is enqueued on different streams. Its lock is held while a call enqueues.
+struct Order {
+    /// Recorded behind the last work that was enqueued.
+    last: Event,
+    /// Recorded before work that several streams share.
+    start: Event,
 }
 
 impl World {
@@ -84,14 +103,29 @@ impl World {
     }
 
     fn new(device: Device, comm: Comm, shape: Shape) -> Result<Self> {
+        let internal = || {
+            let stream = Stream::new(&device)?;
+            stream.stop_on_failure()?;
+            Ok(stream)
+        };
+        let order = Order {
+            last: Event::new(&device)?,
+            start: Event::new(&device)?,
+        };
+        let work = Work {
+            kernels: Kernels::load(&device)?,
+            kernel_stream: internal()?,
+            scalar_stream: internal()?,
+            order: Mutex::new(order),
+            failure: Mutex::new(None),
+        };
         Ok(World {
             inner: Arc::new(Inner {
                 rank: comm.rank(),
-                kernels: Arc::new(Kernels::load(&device)?),
-                last: Arc::new(Mutex::new(Event::new(&device)?)),
                 groups: Mutex::default(),
                 parts: Mutex::default(),
                 origin: None,
+                work: Arc::new(work),
                 device,
                 shape,
                 comm,
@@ -103,9 +137,9 @@ impl World {
     ///
     /// Collective among `ranks` only: each of them calls it with the same arguments, and all ranks make the
     /// parts that they share in the same order. The members are renumbered from 0 in their order; `locals`
-    /// consecutive ones count as a server, whatever this world's servers are. A part shares device and order
-    /// of work with this world: what is enqueued through either waits for what either was given before.
-    /// Uses: the ranks of one server, of one pipeline stage, of one shard of a tensor-parallel model.
+    /// consecutive ones count as a server, whatever this world's servers are. A part shares device, streams and order
+    /// of work with this world: what is enqueued through either waits for what either was given before, and a failure
+    /// of one poisons both. Uses: the ranks of one server, of one pipeline stage, of one shard of a model.
     ///
     /// # Errors
     /// `InvalidArgument` if `ranks` are not ascending ranks of this world with this one among them, or no
@@ -121,19 +155,17 @@ impl World {
             *count += 1;
             *count
         };
-        let purpose = format!("part {number}");
-        let comm = root.sub(&purpose, &members, &CommConfig::default())?;
+        let comm = root.sub(&format!("part {number}"), &members, &CommConfig::default())?;
         Ok(World {
             inner: Arc::new(Inner {
                 rank: comm.rank(),
-                kernels: Arc::clone(&self.inner.kernels),
-                last: Arc::clone(&self.inner.last),
                 groups: Mutex::default(),
                 parts: Mutex::default(),
                 origin: Some(Origin {
                     root: root.clone(),
                     ranks: members,
                 }),
+                work: Arc::clone(&self.inner.work),
                 device: self.device().clone(),
                 shape: Shape::new(size / locals, locals)?,
                 comm,
@@ -211,7 +243,7 @@ impl World {
     /// Leaves the world, after what was enqueued is done or `timeout` is over. Every reducer and clone must
     /// be gone; all ranks should call it.
     pub fn finish(self, timeout: Duration) -> Result<()> {
-        self.drain(timeout)?;
+        self.settle(timeout)?;
         let inner = Arc::try_unwrap(self.inner).map_err(|shared| {
             Error::new(
                 ErrorKind::InvalidState,
@@ -263,13 +295,58 @@ impl World {
 
     /// Waits until what was enqueued through this world is done, at most `timeout`.
     ///
-    /// A failure of that work shows on the stream it was given, not here.
+    /// A failure on the stream that it was given shows there, not here.
     pub(crate) fn drain(&self, timeout: Duration) -> Result<()> {
+        self.check()?;
         let stream = Stream::new(self.device())?;
-        stream.wait(&lock(&self.inner.last))?;
+        stream.wait(&lock(&self.inner.work.order).last)?;
+        self.synchronize(&stream, timeout)
+    }
+
+    /// Waits until nothing that was enqueued runs any more, at most `timeout`; whether it failed does not matter.
+    fn settle(&self, timeout: Duration) -> Result<()> {
+        let stream = Stream::new(self.device())?;
+        stream.wait(&lock(&self.inner.work.order).last)?;
+        for stream in [
+            &stream,
+            &self.inner.work.kernel_stream,
+            &self.inner.work.scalar_stream,
+        ] {
+            match stream.synchronize_timeout(timeout) {
+                Err(error) if error.kind() == ErrorKind::Timeout => return Err(error),
+                Err(error) => log::warn!("rank {}: {error}", self.rank()),
+                Ok(()) => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Waits until what `stream` holds is done, at most `timeout`. The first failure of that work or of the world's own
+    /// streams, or a timeout, poisons the world.
+    pub(crate) fn synchronize(&self, stream: &Stream, timeout: Duration) -> Result<()> {
+        self.check()?;
         stream
             .synchronize_timeout(timeout)
+            .and_then(|()| self.inner.work.kernel_stream.synchronize_timeout(timeout))
+            .and_then(|()| self.inner.work.scalar_stream.synchronize_timeout(timeout))
             .context(|| format!("rank {}: waiting for its work to end", self.rank()))
+            .inspect_err(|error| self.poison(error))
+    }
+
+    /// The first failure, if there was one.
+    pub(crate) fn check(&self) -> Result<()> {
+        match &*lock(&self.inner.work.failure) {
+            None => Ok(()),
+            Some(first) => Err(Error::new(
+                ErrorKind::Poisoned,
+                format!("an earlier reduction failed, make a new world and reducer: {first}"),
+            )),
+        }
+    }
+
+    /// Makes every later call fail with `error`, unless there was one before.
+    pub(crate) fn poison(&self, error: &Error) {
+        lock(&self.inner.work.failure).get_or_insert_with(|| error.clone());
     }
 
     pub(crate) fn shape(&self) -> Shape {
@@ -281,7 +358,7 @@ impl World {
     }
 
     pub(crate) fn kernels(&self) -> &Kernels {
-        &self.inner.kernels
+        &self.inner.work.kernels
     }
 
     /// The communicator of a group that this rank is in, made at the first request.
@@ -307,10 +384,10 @@ impl World {
 
     /// The world whose communicator can be split: HCCL splits no sub-communicator again.
     fn root(&self) -> &World {
-        self.inner
-            .origin
-            .as_ref()
-            .map_or(self, |origin| &origin.root)
+        match &self.inner.origin {
+            Some(origin) => &origin.root,
+            None => self,
+        }
     }
 
     /// What a rank of this world is in the root.
@@ -319,15 +396,15 @@ impl World {
             return rank;
         };
         // Callers pass ranks of this world only.
-        origin.ranks.get(rank as usize).copied().unwrap_or(u32::MAX)
+        let known = origin.ranks.get(rank as usize);
+        known.copied().unwrap_or(u32::MAX)
     }
 
     /// The communicator of `members`, ranks of this root with this one among them.
     fn sub(&self, purpose: &str, members: &[u32], config: &CommConfig) -> Result<Comm> {
         let rank = self.rank();
-        let index = members
-            .iter()
-            .position(|&member| member == rank)
+        let index = members.iter().position(|&member| member == rank);
+        let index = index
             .and_then(|index| u32::try_from(index).ok())
             .ok_or_else(|| {
                 Error::invalid(format!(
@@ -343,28 +420,54 @@ impl World {
             .iter()
             .take(8)
             .fold(0, |id, &byte| id << 8 | u64::from(byte));
-        self.inner
-            .comm
-            .sub(members, id, index, &config)
-            .context(|| format!("rank {rank}: group of ranks {members:?}"))
+        let comm = self.inner.comm.sub(members, id, index, &config);
+        comm.context(|| format!("rank {rank}: group of ranks {members:?}"))
     }
 
-    /// Lets `work` enqueue on `stream`, behind all that went through this world before.
+    /// Lets `work` enqueue on `stream`, behind all that went through this world before. A failure poisons the world.
     pub(crate) fn enqueue(
         &self,
         stream: &Stream,
         work: impl FnOnce(&Stream) -> Result<()>,
     ) -> Result<()> {
-        let last = lock(&self.inner.last);
-        stream.wait(&last)?;
-        work(stream)?;
-        stream.record(&last)
+        self.in_order(stream, |_| work(stream))
+    }
+
+    /// As [`World::enqueue`], for work that is spread over the streams of the world. When it returns, `stream` must
+    /// have been made to wait for all of it.
+    pub(crate) fn enqueue_lanes(
+        &self,
+        stream: &Stream,
+        work: impl FnOnce(&Lanes<'_>) -> Result<()>,
+    ) -> Result<()> {
+        let lanes = Lanes {
+            payload: stream,
+            kernels: &self.inner.work.kernel_stream,
+            scalars: &self.inner.work.scalar_stream,
+        };
+        self.in_order(stream, |order| {
+            stream.record(&order.start)?;
+            lanes.kernels.wait(&order.start)?;
+            lanes.scalars.wait(&order.start)?;
+            work(&lanes)
+        })
+    }
+
+    fn in_order(&self, stream: &Stream, work: impl FnOnce(&Order) -> Result<()>) -> Result<()> {
+        let order = lock(&self.inner.work.order);
+        self.check()?;
+        stream
+            .wait(&order.last)
+            .and_then(|()| work(&order))
+            .and_then(|()| stream.record(&order.last))
+            .inspect_err(|error| self.poison(error))
     }
 }
 
 fn group_digest(world: &str, purpose: &str, members: &[u32]) -> [u8; 20] {
     let mut hash = Sha1::new();
     hash.update(world.as_bytes());
+    hash.update(b" ");
     hash.update(purpose.as_bytes());
     for member in members {
         hash.update(member.to_le_bytes());

@@ -36,7 +36,8 @@ pub(super) fn missing_in_acl(table: &Acl) -> Vec<Missing> {
             aclrtResetDevice aclrtGetDeviceCount aclrtSynchronizeDevice aclrtSetCurrentContext
             aclrtGetCurrentContext aclrtCreateStream aclrtDestroyStream aclrtStreamQuery aclrtSynchronizeStream
             aclrtCreateEvent aclrtDestroyEvent aclrtRecordEvent aclrtStreamWaitEvent aclrtQueryEventStatus
-            aclrtSynchronizeEvent aclrtMalloc aclrtFree aclrtMemcpy aclrtMemcpyAsync aclrtMemset aclrtMemsetAsync;
+            aclrtSynchronizeEvent aclrtMalloc aclrtFree aclrtMallocHost aclrtFreeHost aclrtMemcpy
+            aclrtMemcpyAsync aclrtMemset aclrtMemsetAsync;
         "7.0.0": aclrtDestroyStreamForce aclrtSynchronizeStreamWithTimeout;
         "8.0.RC1": aclrtCreateEventExWithFlag;
         "8.1.RC1": aclrtBinaryLoadFromFile aclrtBinaryGetFunction aclrtBinaryUnLoad aclrtKernelArgsInit

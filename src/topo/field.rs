@@ -1,28 +1,29 @@
-//! Walks a JSON document and knows where it is, so that every complaint names file and field.
+//! Walks a JSON document and knows where it is, so that every fault names its place and its field.
 //!
-//! Must not know what a rank table means: `table.rs` does.
+//! What cannot be read is noted as a fault and comes back as `None`. Must not know what a rank table means.
 
 use std::fmt::Display;
+use std::net::IpAddr;
 
-use serde_json::Value;
-
-use crate::error::{Error, Result};
+use super::fault::{FaultKind, Faults};
+use super::json::{Node, Value};
 
 /// Longest part of a value that a message repeats.
 const QUOTE: usize = 64;
 
-/// A value of the document with the file and the path that lead to it.
+/// A value of the document and the path that leads to it.
+#[derive(Clone)]
 pub(super) struct Field<'a> {
-    file: &'a str,
+    faults: &'a Faults,
     path: String,
-    value: &'a Value,
+    node: &'a Node<'a>,
 }
 
 impl<'a> Field<'a> {
     /// The whole document.
-    pub(super) fn root(file: &'a str, value: &'a Value) -> Self {
+    pub(super) fn root(faults: &'a Faults, node: &'a Node<'a>) -> Self {
         let path = String::new();
-        Field { file, path, value }
+        Field { faults, path, node }
     }
 
     /// Path of this field from the root, as in `server_list[1].device[3].rank_id`.
@@ -30,79 +31,135 @@ impl<'a> Field<'a> {
         &self.path
     }
 
-    /// `file: path: message`.
-    pub(super) fn error(&self, message: impl Display) -> Error {
-        Error::invalid(self.line(message))
+    /// Notes what is wrong with this value.
+    pub(super) fn wrong(&self, message: impl Display) {
+        self.fault(FaultKind::Wrong, message);
     }
 
-    /// The same sentence for something that is well formed but not read here.
-    pub(super) fn unsupported(&self, message: impl Display) -> Error {
-        Error::unsupported(self.line(message))
+    /// Notes a fault of `kind` at this value.
+    pub(super) fn fault(&self, kind: FaultKind, message: impl Display) {
+        let (offset, path) = (self.node.offset, self.path.clone());
+        self.faults.add(kind, offset, path, message.to_string());
     }
 
-    fn line(&self, message: impl Display) -> String {
-        if self.path.is_empty() {
-            format!("{}: {message}", self.file)
-        } else {
-            format!("{}: {}: {message}", self.file, self.path)
+    /// Notes what is allowed, but probably not meant.
+    pub(super) fn warn(&self, message: impl Display) {
+        let path = self.path.clone();
+        self.faults
+            .warn(self.node.offset, path, message.to_string());
+    }
+
+    /// Whether this is an object, which is noted if not. Only then may its members be asked for.
+    pub(super) fn is_object(&self) -> bool {
+        let object = matches!(self.node.value, Value::Object(_));
+        if !object {
+            self.wrong_type("an object");
         }
+        object
     }
 
     /// The member `name`, which must be there.
-    pub(super) fn get(&self, name: &str) -> Result<Field<'a>> {
-        match self.find(name)? {
-            Some(field) => Ok(field),
-            None => Err(Field {
-                file: self.file,
-                path: self.join(name),
-                value: self.value,
-            }
-            .error("missing")),
+    pub(super) fn get(&self, name: &str) -> Option<Field<'a>> {
+        let found = self.find(name);
+        if found.is_none() {
+            let (offset, path) = (self.node.offset, self.join(name));
+            let message = "missing".to_owned();
+            self.faults.add(FaultKind::Missing, offset, path, message);
         }
+        found
     }
 
-    /// The member `name`, if it is there.
-    pub(super) fn find(&self, name: &str) -> Result<Option<Field<'a>>> {
-        let Value::Object(members) = self.value else {
-            return Err(self.wrong_type("an object"));
+    /// The member `name`, if it is there; of several the last, as HCCL reads it.
+    pub(super) fn find(&self, name: &str) -> Option<Field<'a>> {
+        let Value::Object(members) = &self.node.value else {
+            return None;
         };
-        Ok(members.get(name).map(|value| Field {
-            file: self.file,
+        let (_, node) = members.iter().rev().find(|(known, _)| known == name)?;
+        Some(Field {
+            faults: self.faults,
             path: self.join(name),
-            value,
-        }))
+            node,
+        })
     }
 
     /// The elements of an array, of which there must be at least one.
-    pub(super) fn elements(&self) -> Result<Vec<Field<'a>>> {
-        let Value::Array(values) = self.value else {
-            return Err(self.wrong_type("an array"));
+    pub(super) fn elements(&self) -> Option<Vec<Field<'a>>> {
+        let Value::Array(items) = &self.node.value else {
+            self.wrong_type("an array");
+            return None;
         };
-        if values.is_empty() {
-            return Err(self.error("is empty"));
+        if items.is_empty() {
+            self.wrong("is empty");
+            return None;
         }
-        let element = |(index, value)| Field {
-            file: self.file,
+        let element = |(index, node)| Field {
+            faults: self.faults,
             path: format!("{}[{index}]", self.path),
-            value,
+            node,
         };
-        Ok(values.iter().enumerate().map(element).collect())
+        Some(items.iter().enumerate().map(element).collect())
+    }
+
+    /// The elements of the member `name`, as far as there are any; notes nothing.
+    pub(super) fn peek(&self, name: &str) -> Vec<Field<'a>> {
+        let list = self.find(name);
+        match list.as_ref().map(|list| &list.node.value) {
+            Some(Value::Array(items)) if !items.is_empty() => {
+                list.and_then(|list| list.elements()).unwrap_or_default()
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    /// The text of the member `name`, if it is there and is one; notes nothing.
+    pub(super) fn peek_text(&self, name: &str) -> Option<&'a str> {
+        match &self.find(name)?.node.value {
+            Value::Text(text) => Some(text),
+            _ => None,
+        }
     }
 
     /// A string: in a rank table every scalar is one.
-    pub(super) fn text(&self) -> Result<&'a str> {
-        match self.value {
-            Value::String(text) => Ok(text),
-            _ => Err(self.wrong_type("a string")),
+    pub(super) fn text(&self) -> Option<&'a str> {
+        match &self.node.value {
+            Value::Text(text) => Some(text),
+            _ => {
+                self.wrong_type("a string");
+                None
+            }
         }
     }
 
     /// A string of decimal digits that fits `T`.
-    pub(super) fn number<T: std::str::FromStr>(&self) -> Result<T> {
+    pub(super) fn number<T: std::str::FromStr>(&self) -> Option<T> {
         let text = self.text()?;
         let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
         let number = text.parse().ok().filter(|_| digits);
-        number.ok_or_else(|| self.error(format!("{} is not a number in range", quote(text))))
+        if number.is_none() {
+            self.wrong(format!("{} is not a number in range", quote(text)));
+        }
+        number
+    }
+
+    /// A string with one address, or several separated by commas.
+    pub(super) fn addresses(&self) -> Option<Vec<IpAddr>> {
+        let text = self.text()?;
+        let mut addresses = Vec::new();
+        for part in text.split(',') {
+            match part.parse() {
+                Ok(address) => addresses.push(address),
+                Err(_) if part.contains('*') => {
+                    let part = quote(part);
+                    self.wrong(format!("{part} is masked: put the real address there"));
+                    return None;
+                }
+                Err(_) => {
+                    self.wrong(format!("{} is not an IP address", quote(part)));
+                    return None;
+                }
+            }
+        }
+        Some(addresses)
     }
 
     fn join(&self, name: &str) -> String {
@@ -113,17 +170,60 @@ impl<'a> Field<'a> {
         }
     }
 
-    fn wrong_type(&self, expected: &str) -> Error {
-        let found = match self.value {
-            Value::Null => "null",
-            Value::Bool(_) => "a boolean",
-            Value::Number(_) => "a number",
-            Value::String(_) => "a string",
+    fn wrong_type(&self, expected: &str) {
+        let found = match &self.node.value {
+            Value::Text(_) => "a string",
             Value::Array(_) => "an array",
             Value::Object(_) => "an object",
+            Value::Raw(raw) => match raw.get().as_bytes().first() {
+                Some(b'n') => "null",
+                Some(b't' | b'f') => "a boolean",
+                Some(b'[') => "an array",
+                Some(b'{') => "an object",
+                _ => "a number",
+            },
         };
-        self.error(format!("expected {expected}, found {found}"))
+        self.wrong(format!("expected {expected}, found {found}"));
     }
+}
+
+/// Warns of members that are there twice, everywhere in the document: readers differ in which one they take.
+pub(super) fn warn_of_twins(field: &Field<'_>) {
+    match &field.node.value {
+        Value::Object(members) => {
+            let mut names = std::collections::HashSet::new();
+            for (name, node) in members {
+                let member = Field {
+                    faults: field.faults,
+                    path: field.join(&shortened(name)),
+                    node,
+                };
+                if !names.insert(name) {
+                    member.warn("is there before: the last one counts");
+                }
+                warn_of_twins(&member);
+            }
+        }
+        Value::Array(items) => {
+            for (index, node) in items.iter().enumerate() {
+                warn_of_twins(&Field {
+                    faults: field.faults,
+                    path: format!("{}[{index}]", field.path),
+                    node,
+                });
+            }
+        }
+        _ => (),
+    }
+}
+
+/// A name as a part of a path: one short line, whatever the file holds.
+fn shortened(name: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+    if name.len() <= QUOTE && name.chars().all(plain) {
+        return name.to_owned();
+    }
+    quote(name)
 }
 
 /// `text` in quotes, on one line, shortened if it is long.

@@ -3,12 +3,26 @@
 //! [`RankTable`] is the file, [`Cluster`] is the file seen from one rank. Both are plain
 //! descriptions: nothing here opens a device or talks to another process.
 
+mod device;
 mod environment;
+mod fault;
 mod field;
+mod json;
+mod legacy;
+mod make;
+mod merge;
+mod product;
+mod servers;
 mod table;
 
+use std::fmt;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
+
+pub use fault::{Fault, FaultKind, Report};
+pub use make::{NewTable, Selection, make};
+pub use merge::merge;
+pub use product::Product;
 
 use crate::error::{Error, ErrorKind, Result};
 
@@ -29,7 +43,7 @@ pub struct Device {
 /// A server and its devices, whose ranks are one block.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Server {
-    /// 0-based position in the table's `server_list`.
+    /// 0-based position in the table's `server_list`; without a version, the order in which servers come.
     pub index: usize,
     /// The table's `server_id`.
     pub id: String,
@@ -44,40 +58,98 @@ impl Server {
     }
 }
 
+/// A superpod of a table of version 1.2, or a group of one without a version.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Section {
+    /// `super_pod_id` or `group_name`.
+    pub name: String,
+    /// Its ranks, ascending.
+    pub ranks: Vec<u32>,
+}
+
+/// The form of a rank table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Version {
+    /// No version: groups of instances.
+    Legacy,
+    /// Servers.
+    V1_0,
+    /// Servers, which may stand in superpods.
+    V1_2,
+}
+
+impl fmt::Display for Version {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Version::Legacy => "without version",
+            Version::V1_0 => "1.0",
+            Version::V1_2 => "1.2",
+        })
+    }
+}
+
 /// A rank table that was read and found right.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RankTable {
     path: PathBuf,
+    version: Version,
     servers: Vec<Server>,
+    sections: Vec<Section>,
 }
 
 impl RankTable {
-    /// Reads a table of version 1.0.
+    /// Reads a table of version 1.0 or 1.2, or one without a version.
     ///
     /// # Errors
-    /// One line that names the file and the field, or the two positions that disagree.
+    /// One line with the first fault: file, line, column, field, and what is wrong or which two positions disagree.
     pub fn read(path: impl AsRef<Path>) -> Result<RankTable> {
         let path = path.as_ref();
-        let bytes = table::read(path)?;
-        let servers = table::parse(&table::display(path), &bytes)?;
-        let path = std::path::absolute(path)
+        let mut table = RankTable::parse(path, &table::read(path)?)?;
+        table.path = std::path::absolute(path)
             .map_err(|error| Error::new(ErrorKind::Io, format!("{}: {error}", path.display())))?;
-        Ok(RankTable { path, servers })
+        Ok(table)
     }
 
     /// A table from text, under the name of `path`, which is not opened.
     ///
     /// # Errors
     /// As [`RankTable::read`].
-    pub fn parse(path: impl Into<PathBuf>, bytes: &[u8]) -> Result<RankTable> {
-        let path = path.into();
-        let servers = table::parse(&table::display(&path), bytes)?;
-        Ok(RankTable { path, servers })
+    pub fn parse(path: impl AsRef<Path>, bytes: &[u8]) -> Result<RankTable> {
+        let report = RankTable::check(path, bytes, Product::Any);
+        for warning in report.warnings() {
+            log::warn!("{}", report.line(warning));
+        }
+        report.into_table()
+    }
+
+    /// All faults of the table `bytes`, which is called `path`; its rules are those of `product`.
+    pub fn check(path: impl AsRef<Path>, bytes: &[u8], product: Product) -> Report {
+        table::check(path.as_ref(), bytes, product)
+    }
+
+    /// [`RankTable::check`] of a file.
+    ///
+    /// # Errors
+    /// If the file cannot be read or is too large to be a table.
+    pub fn check_file(path: impl AsRef<Path>, product: Product) -> Result<Report> {
+        let path = path.as_ref();
+        Ok(table::check(path, &table::read(path)?, product))
     }
 
     /// Where the table came from; absolute if it was read from a file.
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// The form of the table.
+    pub fn version(&self) -> Version {
+        self.version
+    }
+
+    /// Superpods or groups, where the table has them.
+    pub fn sections(&self) -> &[Section] {
+        &self.sections
     }
 
     /// The servers in the order of their ranks.
@@ -161,6 +233,14 @@ impl RankTable {
         }
         parts.join(", ")
     }
+}
+
+/// The bytes of a table's file.
+///
+/// # Errors
+/// If the file cannot be read or is too large to be a table.
+pub fn read_file(path: &Path) -> Result<Vec<u8>> {
+    table::read(path)
 }
 
 /// The job as one of its ranks sees it.

@@ -1,24 +1,26 @@
-//! Reads a rank table of version 1.0 and holds it to the rules that HCCL applies to one.
+//! Reads a rank table and holds it to the rules that HCCL applies to one.
 //!
-//! Every fault is one line that names the file and the field or the two positions that disagree.
-//! The rules that need the hardware (device addresses of this machine, device limits of a product)
-//! are left to HCCL.
+//! The rules that need the hardware (device addresses of this machine, the number of devices) are left to HCCL.
 
-use std::collections::HashMap;
 use std::io::Read;
-use std::net::IpAddr;
 use std::path::Path;
 
-use serde_json::Value;
-
-use super::field::{Field, quote};
-use super::{Device, Server};
+use super::fault::{Fault, FaultKind, Faults, Report};
+use super::field::{Field, quote, warn_of_twins};
+use super::product::Product;
+use super::{RankTable, Section, Server, Version, json, legacy, servers};
 use crate::error::{Error, Result};
 
 /// Largest file that is read: more than a hundred thousand devices.
 const MAX_BYTES: u64 = 16 << 20;
-/// Longest `server_id` that HCCL takes.
-const MAX_SERVER_ID: usize = 64;
+
+/// What stands in a table.
+pub(super) struct Contents {
+    /// In the order of their ranks, the devices of each in the order of theirs.
+    pub(super) servers: Vec<Server>,
+    /// Superpods or groups.
+    pub(super) sections: Vec<Section>,
+}
 
 /// Reads the file, refusing what is not a regular file of a sane size.
 pub(super) fn read(path: &Path) -> Result<Vec<u8>> {
@@ -43,238 +45,97 @@ pub(super) fn read(path: &Path) -> Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// The servers of a table in the order of their ranks, the devices of each in the order of theirs.
-pub(super) fn parse(file: &str, bytes: &[u8]) -> Result<Vec<Server>> {
-    let document = document(file, bytes)?;
-    let root = Field::root(file, &document);
-    check_version(&root)?;
-    check_status(&root)?;
-
-    let list = root.get("server_list")?.elements()?;
-    check_server_count(&root, list.len())?;
-    let mut seen = Seen::default();
-    let mut servers = Vec::with_capacity(list.len());
-    for (index, field) in list.iter().enumerate() {
-        servers.push(server(field, index, list.len() > 1, &mut seen)?);
-    }
-    check_ranks(&root, &seen.ranks)?;
-    for (server, field) in servers.iter_mut().zip(&list) {
-        server.devices.sort_by_key(|device| device.rank);
-        check_block(server, field)?;
-    }
-    servers.sort_by_key(Server::first_rank);
-    Ok(servers)
-}
-
 /// A path as it stands in a message: on one line.
 pub(super) fn display(path: &Path) -> String {
     path.to_string_lossy().escape_debug().to_string()
 }
 
-fn document(file: &str, bytes: &[u8]) -> Result<Value> {
-    let text = std::str::from_utf8(bytes).map_err(|error| {
-        let at = error.valid_up_to();
-        Error::invalid(format!("{file}: not UTF-8 text at byte {at}"))
-    })?;
-    // HCCL's parser skips a byte order mark too.
-    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-    serde_json::from_str(text).map_err(|error| {
-        let (line, column) = (error.line(), error.column());
-        let full = error.to_string();
-        let reason = full.split(" at line ").next().unwrap_or(&full);
-        Error::invalid(format!(
-            "{file}: not valid JSON at line {line} column {column}: {reason}"
-        ))
-    })
+/// All that can be said of the table `bytes`, which is called `path`.
+pub(super) fn check(path: &Path, bytes: &[u8], product: Product) -> Report {
+    let mut report = Report {
+        file: display(path),
+        faults: Vec::new(),
+        unlisted: 0,
+        warnings: Vec::new(),
+        table: None,
+    };
+    let parsed = json::text(bytes).and_then(|text| Ok((text, json::parse(text)?)));
+    let (text, tree) = match parsed {
+        Ok(parsed) => parsed,
+        Err((line, column, message)) => {
+            report.faults.push(Fault {
+                kind: FaultKind::Unreadable,
+                line,
+                column,
+                field: String::new(),
+                message,
+            });
+            return report;
+        }
+    };
+    let faults = Faults::default();
+    let contents = document(&Field::root(&faults, &tree), product);
+    let good = faults.count() == 0;
+    (report.faults, report.unlisted, report.warnings) = faults.finish(text);
+    if let Some((version, contents)) = contents.filter(|_| good) {
+        report.table = Some(RankTable {
+            path: path.to_owned(),
+            version,
+            servers: contents.servers,
+            sections: contents.sections,
+        });
+    }
+    report
 }
 
-fn check_version(root: &Field<'_>) -> Result<()> {
-    let Some(version) = root.find("version")? else {
-        if root.find("group_list")?.is_some() {
-            let message = "a table without version (the legacy form) is not supported, only 1.0 is";
-            return Err(root.unsupported(message));
+fn document(root: &Field<'_>, product: Product) -> Option<(Version, Contents)> {
+    if !root.is_object() {
+        return None;
+    }
+    warn_of_twins(root);
+    check_status(root);
+    let version = version(root)?;
+    let contents = match version {
+        Version::Legacy => legacy::read(root, product),
+        Version::V1_0 => servers::read(root, false, product),
+        Version::V1_2 => servers::read(root, true, product),
+    };
+    Some((version, contents?))
+}
+
+fn version(root: &Field<'_>) -> Option<Version> {
+    let Some(version) = root.find("version") else {
+        if root.find("group_list").is_some() {
+            return Some(Version::Legacy);
         }
-        return Err(root.error("version: missing"));
+        root.get("version");
+        return None;
     };
     match version.text()? {
-        "1.0" => Ok(()),
+        "1.0" => Some(Version::V1_0),
+        "1.2" => Some(Version::V1_2),
         other => {
             let other = quote(other);
-            Err(version.unsupported(format!("{other} is not supported, only \"1.0\" is")))
+            version.fault(
+                FaultKind::Unsupported,
+                format!("{other} is not supported, only \"1.0\", \"1.2\" and tables of groups without a version are"),
+            );
+            None
         }
     }
 }
 
 /// HCCL polls an unfinished table for half an hour; a launcher has nothing to wait for.
-fn check_status(root: &Field<'_>) -> Result<()> {
-    let status = root.get("status")?;
-    match status.text()? {
-        "completed" => Ok(()),
-        other => Err(status.error(format!("{}, but must be \"completed\"", quote(other)))),
-    }
-}
-
-fn check_server_count(root: &Field<'_>, servers: usize) -> Result<()> {
-    let Some(count) = root.find("server_count")? else {
-        // As HCCL: the list itself says how many there are.
-        log::warn!("{}", root.error("server_count: missing"));
-        return Ok(());
+fn check_status(root: &Field<'_>) {
+    let Some(status) = root.get("status") else {
+        return;
     };
-    if count.number::<usize>()? == servers {
-        return Ok(());
-    }
-    let text = quote(count.text()?);
-    Err(count.error(format!("{text}, but server_list has {servers}")))
-}
-
-/// Where each value that must be unique was seen first.
-#[derive(Default)]
-struct Seen {
-    servers: HashMap<String, String>,
-    ips: HashMap<IpAddr, String>,
-    ranks: HashMap<u32, String>,
-}
-
-fn server(field: &Field<'_>, index: usize, ip_due: bool, seen: &mut Seen) -> Result<Server> {
-    let id_field = field.get("server_id")?;
-    let id = id_field.text()?;
-    if id.is_empty() {
-        return Err(id_field.error("is empty"));
-    }
-    if id.chars().count() > MAX_SERVER_ID {
-        let message = format!("longer than {MAX_SERVER_ID} characters: {}", quote(id));
-        return Err(id_field.error(message));
-    }
-    first_use(
-        &mut seen.servers,
-        id.to_owned(),
-        field,
-        &id_field,
-        quote(id),
-    )?;
-    if let Some(host) = field.find("host_ip")? {
-        addresses(&host)?;
-    }
-
-    let mut on_server = HashMap::new();
-    let mut devices = Vec::new();
-    for device_field in field.get("device")?.elements()? {
-        let device = device(&device_field, ip_due, seen)?;
-        let id = device.device_id;
-        let id_field = device_field.get("device_id")?;
-        first_use(
-            &mut on_server,
-            id,
-            &device_field,
-            &id_field,
-            format!("device {id}"),
-        )?;
-        devices.push(device);
-    }
-    Ok(Server {
-        index,
-        id: id.to_owned(),
-        devices,
-    })
-}
-
-fn device(field: &Field<'_>, ip_due: bool, seen: &mut Seen) -> Result<Device> {
-    let device_id = field.get("device_id")?.number::<i32>()?;
-    let rank_field = field.get("rank_id")?;
-    let rank = rank_field.number::<u32>()?;
-    first_use(
-        &mut seen.ranks,
-        rank,
-        field,
-        &rank_field,
-        format!("rank {rank}"),
-    )?;
-    if let Some(port) = field.find("device_port")?
-        && port.number::<u16>()? == 0
+    if let Some(text) = status.text()
+        && text != "completed"
     {
-        return Err(port.error("a port is 1 to 65535"));
+        status.fault(
+            FaultKind::Unfinished,
+            format!("{}, but must be \"completed\"", quote(text)),
+        );
     }
-
-    let mut device_ips = Vec::new();
-    // One server needs no network between devices.
-    let ip_field = match field.find("device_ip")? {
-        None if ip_due => Some(field.get("device_ip")?),
-        found => found,
-    };
-    if let Some(ip_field) = ip_field
-        && (ip_due || !ip_field.text()?.is_empty())
-    {
-        device_ips = addresses(&ip_field)?;
-        for ip in &device_ips {
-            one_family(&seen.ips, *ip, &ip_field)?;
-            first_use(&mut seen.ips, *ip, field, &ip_field, ip)?;
-        }
-    }
-    Ok(Device {
-        device_id,
-        device_ips,
-        rank,
-    })
-}
-
-/// Notes where `key` is used; a second use is an error at `field` that names the first place.
-fn first_use<K: std::hash::Hash + Eq>(
-    seen: &mut HashMap<K, String>,
-    key: K,
-    place: &Field<'_>,
-    field: &Field<'_>,
-    what: impl std::fmt::Display,
-) -> Result<()> {
-    match seen.insert(key, place.path().to_owned()) {
-        None => Ok(()),
-        Some(first) => Err(field.error(format!("{what} is already that of {first}"))),
-    }
-}
-
-/// One address, or several separated by commas.
-fn addresses(field: &Field<'_>) -> Result<Vec<IpAddr>> {
-    let parse = |part: &str| {
-        part.parse::<IpAddr>()
-            .map_err(|_| field.error(format!("{} is not an IP address", quote(part))))
-    };
-    field.text()?.split(',').map(parse).collect()
-}
-
-fn one_family(seen: &HashMap<IpAddr, String>, ip: IpAddr, field: &Field<'_>) -> Result<()> {
-    let other = |known: &&IpAddr| known.is_ipv4() != ip.is_ipv4();
-    // All known addresses are of one family, so any one of them tells.
-    match seen.keys().next().filter(other) {
-        None => Ok(()),
-        Some(known) => {
-            let place = &seen[known];
-            let message = format!("{ip} and {known} of {place} mix IPv4 and IPv6");
-            Err(field.error(message))
-        }
-    }
-}
-
-/// Ranks are unique by now, so a missing one means that another is too large.
-fn check_ranks(root: &Field<'_>, places: &HashMap<u32, String>) -> Result<()> {
-    let size = places.len();
-    let missing = (0..u32::MAX).find(|rank| !places.contains_key(rank));
-    let largest = places.iter().max_by_key(|(rank, _)| **rank);
-    match (missing, largest) {
-        (Some(missing), Some((largest, place))) if missing < *largest => Err(root.error(format!(
-            "{place}.rank_id: rank {missing} is missing: {size} devices need ranks 0 to {}, this is {largest}",
-            size - 1
-        ))),
-        _ => Ok(()),
-    }
-}
-
-fn check_block(server: &Server, field: &Field<'_>) -> Result<()> {
-    for pair in server.devices.windows(2) {
-        let (before, after) = (pair[0].rank, pair[1].rank);
-        if after != before + 1 {
-            return Err(field.error(format!(
-                "ranks of a server must be one block, but after rank {before} comes rank {after}"
-            )));
-        }
-    }
-    Ok(())
 }

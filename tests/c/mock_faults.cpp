@@ -250,6 +250,12 @@ void bad_tables(const Rank &) {
     RETURNS(HCCL_E_PTR, HcclCommInitClusterInfo(path.c_str(), 0, nullptr));
     write_file(path, std::string(200000, '['));
     FAILS(HCCL_E_INTERNAL, "nested too deeply", HcclCommInitClusterInfo(path.c_str(), 0, &comm));
+    std::string many = "[";
+    for (int i = 0; i < 2000000; i++) {
+        many += "1,";
+    }
+    write_file(path, many + "1]");
+    FAILS(HCCL_E_INTERNAL, "too many values", HcclCommInitClusterInfo(path.c_str(), 0, &comm));
 }
 
 HcclRootInfo shared_root_info(const Rank &me) {

@@ -36,11 +36,13 @@ void one_copy(const Rank &me) {
     world.synchronize();
     const uint64_t copied = adasum_mock_counter("copied_bytes");
     const uint64_t transferred = adasum_mock_counter("transferred_bytes");
+    const uint64_t calls = adasum_mock_counter("collective_calls");
     OK(transfer(me, world, data, count));
     world.synchronize();
     const uint64_t expected = me.rank == 0 ? 0 : data.bytes(); // the receiver copies
     CHECK(adasum_mock_counter("copied_bytes") - copied == expected);
     CHECK(adasum_mock_counter("transferred_bytes") - transferred == expected);
+    CHECK(adasum_mock_counter("collective_calls") - calls == 1);
     CHECK(adasum_mock_counter("network_bytes") == 0);
     CHECK(adasum_mock_counter("no such counter") == 0);
 }
@@ -151,6 +153,104 @@ void strangers(const Rank &me) {
     } else {
         close(silent);
     }
+}
+
+// Connections that say nothing keep nobody out, however many they are, and are put out after a while.
+void silent_crowd(const Rank &me) {
+    constexpr size_t CROWD = 400;
+    const World world(me);
+    const Vector<float> data(8);
+    std::vector<int> silent;
+    if (me.rank == 0) {
+        write_file(folder() + "/listens", "");
+    } else {
+        read_file(folder() + "/listens");
+        while (silent.size() < CROWD) {
+            silent.push_back(call_port(base_port()));
+        }
+    }
+    const double begin = now();
+    OK(all_reduce(world, data));
+    world.synchronize();
+    CHECK(now() - begin < 10);
+    if (me.rank == 0) {
+        for (int i = 0; i < 1000 && adasum_mock_counter("refused_calls") < CROWD; i++) {
+            pause_ms(10);
+        }
+        CHECK(adasum_mock_counter("refused_calls") == CROWD);
+        write_file(folder() + "/alone", "");
+    } else {
+        read_file(folder() + "/alone");
+    }
+    for (const int file : silent) {
+        close(file);
+    }
+}
+
+HcclRootInfo root_info_of_rank_0(const Rank &me) {
+    HcclRootInfo info;
+    if (me.rank == 0) {
+        OK(HcclGetRootInfo(&info));
+        write_file(folder() + "/root", std::string(info.internal, sizeof(info.internal)));
+    } else {
+        std::memcpy(info.internal, read_file(folder() + "/root").data(), sizeof(info.internal));
+    }
+    return info;
+}
+
+// The root listens at HCCL_IF_IP, and the name of the communicator tells it.
+void root_info_address(const Rank &me) {
+    const World world(me, false);
+    const HcclRootInfo info = root_info_of_rank_0(me);
+    HcclComm comm = nullptr;
+    char name[128] = {};
+    OK(HcclCommInitRootInfo(me.size, &info, me.rank, &comm));
+    OK(HcclGetCommName(comm, name));
+    CHECK(std::string(name).rfind("127.0.0.9%lo_60000_0_", 0) == 0);
+    const Vector<float> data(8, [](size_t) { return 1.0F; });
+    OK(HcclAllReduce(data.at(), data.at(), 8, FP32, HCCL_REDUCE_SUM, comm, world.stream));
+    world.synchronize();
+    data.expect([&](size_t) { return static_cast<float>(me.size); }, "all-reduce");
+    CHECK(adasum_mock_counter("network_bytes") > 0);
+    OK(HcclCommDestroy(comm));
+}
+
+// Ranks of one machine that disagree about the network learn of it when the world is made.
+void root_info_disagreement(const Rank &me) {
+    setenv("HCCL_MOCK_NET", me.rank == 1 ? "tcp" : "shm", 1);
+    const World world(me, false);
+    const HcclRootInfo info = root_info_of_rank_0(me);
+    HcclComm comm = nullptr;
+    FAILS(HCCL_E_TCP_CONNECT, me.rank == 1 ? "but that rank has no address" : "rank 1 needs TCP to be reached",
+          HcclCommInitRootInfo(me.size, &info, me.rank, &comm));
+}
+
+// Another world's key opens nothing: whoever has not the bytes of this root info is refused.
+void root_info_forged(const Rank &me) {
+    const World world(me, false);
+    HcclRootInfo info = root_info_of_rank_0(me);
+    HcclComm comm = nullptr;
+    if (me.rank == 1) {
+        HcclRootInfo other = info;
+        char *key = other.internal + 4 + 4 + 40 + 128 + 40 + 48 + 4; // the last field
+        CHECK(std::string(key, 32) != std::string(32, '\0') && key[32] == 0);
+        key[5] ^= 1;
+        FAILS(HCCL_E_INTERNAL, "does not answer as a rank of this job does", HcclCommInitRootInfo(2, &other, 1, &comm));
+        write_file(folder() + "/forged", "");
+    } else {
+        read_file(folder() + "/forged");
+        CHECK(adasum_mock_counter("refused_calls") > 0);
+    }
+    OK(HcclCommInitRootInfo(2, &info, me.rank, &comm));
+    OK(HcclBarrier(comm, world.stream));
+    world.synchronize();
+    OK(HcclCommDestroy(comm));
+}
+
+void bad_root_info(const Rank &) {
+    OK(aclrtSetDevice(0));
+    HcclRootInfo info;
+    FAILS(HCCL_E_PARA, std::getenv("HARNESS_NEEDLE"), HcclGetRootInfo(&info));
 }
 
 // A peer with another job id has another key: it is refused, and both say who does not answer.
@@ -268,6 +368,17 @@ int main(int argc, char **argv) {
                    {"forced-at-real-addresses", Ranks::Processes, 2, forced_at_real_addresses, {tcp}},
                    {"strangers", Ranks::Processes, 2, strangers, {tcp}},
                    {"other-job", Ranks::Processes, 2, other_job, {tcp, {"HCCL_CONNECT_TIMEOUT", "1"}}},
+                   {"silent-crowd", Ranks::Processes, 2, silent_crowd, {tcp}},
+                   {"root-info-address", Ranks::Processes, 3, root_info_address, {tcp, {"HCCL_IF_IP", "127.0.0.9"}}},
+                   {"root-info-disagreement", Ranks::Processes, 2, root_info_disagreement, {}},
+                   {"root-info-forged", Ranks::Processes, 2, root_info_forged, {tcp, {"HCCL_CONNECT_TIMEOUT", "2"}}},
+                   {"root-info-bad-address", Ranks::Processes, 1, bad_root_info,
+                    {{"HCCL_IF_IP", "203.0.113.7"}, {"HARNESS_NEEDLE", "HCCL_IF_IP [203.0.113.7]"}}},
+                   {"root-info-bad-interface", Ranks::Processes, 1, bad_root_info,
+                    {{"HCCL_SOCKET_IFNAME", "=none"}, {"HARNESS_NEEDLE", "HCCL_SOCKET_IFNAME [=none]"}}},
+                   {"root-info-bad-family", Ranks::Processes, 1, bad_root_info,
+                    {tcp, {"HCCL_SOCKET_IFNAME", "=lo"}, {"HCCL_SOCKET_FAMILY", "IPX"},
+                     {"HARNESS_NEEDLE", "HCCL_SOCKET_FAMILY [IPX]"}}},
                    {"killed-over-tcp", Ranks::Processes, 4, killed, {tcp, two}, 2},
                    {"port-in-use", Ranks::Processes, 1, port_in_use, {tcp}},
                    {"bad-net", Ranks::Processes, 1, bad_value,

@@ -1,10 +1,13 @@
 // The ACL half of the mock: devices, streams, events, memory, kernels.
 
+#include <array>
 #include <atomic>
 
 #include "harness.h"
 
 using namespace harness;
+
+extern "C" uint64_t adasum_mock_counter(const char *name);
 
 namespace {
 
@@ -297,6 +300,72 @@ void kernels(const Rank &me) {
     CHECK(data.get()[0] == 10);
 }
 
+// What a program that promises to make no such call is measured by.
+void counters(const Rank &me) {
+    const World world(me, false);
+    const char *const NAMES[] = {"host_synchronizations", "device_allocations", "host_allocations", "kernel_launches"};
+    uint64_t before[4];
+    const auto counted = [&](std::array<uint64_t, 4> expected) {
+        for (size_t i = 0; i < 4; i++) {
+            if (adasum_mock_counter(NAMES[i]) - before[i] != expected[i]) {
+                throw std::runtime_error(text("%s grew by %llu, not %llu", NAMES[i],
+                                              static_cast<unsigned long long>(adasum_mock_counter(NAMES[i]) - before[i]),
+                                              static_cast<unsigned long long>(expected[i])));
+            }
+            before[i] = adasum_mock_counter(NAMES[i]);
+        }
+    };
+    for (size_t i = 0; i < 4; i++) {
+        before[i] = adasum_mock_counter(NAMES[i]);
+    }
+    void *device[2];
+    void *host = nullptr;
+    OK(aclrtMalloc(&device[0], 64, ACL_MEM_MALLOC_HUGE_FIRST));
+    OK(aclrtMallocAlign32(&device[1], 64, ACL_MEM_MALLOC_HUGE_FIRST));
+    OK(aclrtMallocHost(&host, 64));
+    counted({0, 2, 1, 0});
+
+    aclrtEvent event = nullptr;
+    aclrtStreamStatus status;
+    OK(aclrtCreateEventExWithFlag(&event, ACL_EVENT_SYNC));
+    OK(aclrtMemcpyAsync(device[0], 64, host, 64, ACL_MEMCPY_HOST_TO_DEVICE, world.stream));
+    OK(aclrtMemsetAsync(device[1], 64, 0, 64, world.stream));
+    OK(aclrtRecordEvent(event, world.stream));
+    OK(aclrtStreamWaitEvent(world.stream, event));
+    OK(aclrtStreamQuery(world.stream, &status));
+    counted({0, 0, 0, 0}); // nothing of this waits
+    world.synchronize();
+    OK(aclrtSynchronizeStreamWithTimeout(world.stream, 0)); // asks only
+    counted({1, 0, 0, 0});
+    OK(aclrtSynchronizeStreamWithTimeout(world.stream, 1000));
+    OK(aclrtSynchronizeDevice());
+    OK(aclrtSynchronizeDeviceWithTimeout(-1));
+    OK(aclrtSynchronizeEvent(event));
+    OK(aclrtSynchronizeEventWithTimeout(event, 1000));
+    counted({5, 0, 0, 0});
+    OK(aclrtMemcpy(device[1], 64, device[0], 64, ACL_MEMCPY_DEVICE_TO_DEVICE));
+    OK(aclrtMemset(device[1], 64, 0, 64));
+    counted({2, 0, 0, 0});
+    OK(aclrtDestroyEvent(event));
+    OK(aclrtFree(device[0]));
+    OK(aclrtFree(device[1]));
+    OK(aclrtFreeHost(host));
+
+    aclrtBinHandle binary = nullptr;
+    aclrtFuncHandle add = nullptr;
+    OK(aclrtBinaryLoadFromFile(std::getenv("HARNESS_KERNEL"), nullptr, &binary));
+    OK(aclrtBinaryGetFunction(binary, "add_step", &add));
+    uint64_t arguments[] = {0, 0, 0};
+    RETURNS(ACL_ERROR_RT_PARAM_INVALID, aclrtLaunchKernelWithHostArgs(add, 0, world.stream, nullptr, arguments,
+                                                                      sizeof(arguments), nullptr, 0));
+    for (int i = 0; i < 3; i++) {
+        OK(aclrtLaunchKernelWithHostArgs(add, 1, world.stream, nullptr, arguments, sizeof(arguments), nullptr, 0));
+    }
+    world.synchronize();
+    counted({1, 0, 0, 3});
+    OK(aclrtBinaryUnLoad(binary));
+}
+
 } // namespace
 
 int main(int argc, char **argv) {
@@ -307,5 +376,6 @@ int main(int argc, char **argv) {
                    {"streams", Ranks::Threads, 1, streams, {}},
                    {"events", Ranks::Threads, 1, events, {}},
                    {"kernels", Ranks::Threads, 1, kernels, {}},
+                   {"counters", Ranks::Threads, 1, counters, {}},
                });
 }

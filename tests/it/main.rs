@@ -10,6 +10,7 @@
 )]
 
 mod backend;
+mod beyond;
 #[cfg(feature = "bindgen")]
 mod bindings;
 mod c_programs;
@@ -17,6 +18,7 @@ mod c_programs;
 mod config;
 mod demo;
 mod golden;
+mod header;
 mod kernels;
 mod launch;
 mod layers;
@@ -26,8 +28,12 @@ mod oracle;
 mod plan;
 mod processes;
 mod rank_table;
+mod rank_table_forms;
 mod reduction;
 mod support;
+#[cfg(feature = "cli")]
+mod table;
+mod table_mutations;
 mod training;
 #[cfg(feature = "bindgen")]
 mod vendor;

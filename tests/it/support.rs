@@ -57,6 +57,8 @@ pub(crate) fn mock_environment() {
             ("ADASUM_BACKEND", "mock"),
             ("ASCEND_MOCK_DEVICES", "1024"),
             ("ASCEND_MOCK_HBM_MB", "4096"),
+            // A rank table that is not completed is not waited for.
+            ("HCCL_MOCK_TABLE_TIMEOUT", "0"),
         ] {
             // SAFETY: the mock reads its variables when it is first used, which is after this call; Rust's
             // own readers are locked out by the standard library.
@@ -170,4 +172,23 @@ pub(crate) fn noise(key: &[u64]) -> f32 {
     }
     // 24 bits fit an f32 exactly.
     (state >> 40) as f32 / (1 << 23) as f32 - 1.0
+}
+
+/// The C library of this build.
+pub(crate) fn cdylib() -> std::path::PathBuf {
+    // Beside the folder of the test program, which cargo has just built with it.
+    let program = std::env::current_exe().unwrap();
+    let deps = program.parent().unwrap();
+    let library = deps.join("libadasum.so");
+    assert!(library.exists(), "{} is missing", library.display());
+    library
+}
+
+/// A folder of this test's own, empty.
+pub(crate) fn folder(name: &str) -> std::path::PathBuf {
+    let folder = std::path::Path::new(env!("CARGO_TARGET_TMPDIR"))
+        .join(format!("{name}-{}", std::process::id()));
+    let _ = std::fs::remove_dir_all(&folder);
+    std::fs::create_dir_all(&folder).unwrap();
+    folder
 }

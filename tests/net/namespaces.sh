@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# The tutorial's two machines on one: two network namespaces with a cable between them, a launcher in each, 16 ranks.
+# The tutorial's two machines on one: two network namespaces with a cable between them, a launcher in each, 16 ranks; before
+# that, four ranks that share nothing but the bytes of a root info.
 # namespaces.sh ADASUM_RUN FOLDER: needs root and iproute2; ends with 77 where namespaces cannot be made.
 set -euo pipefail
 program=$(realpath "$1")
@@ -30,6 +31,31 @@ if ! make 2> "$work/make.txt"; then
     cat "$work/make.txt" >&2
     exit 77
 fi
+
+# A program that knows HCCL only, two ranks per machine: the root info says where the root listens.
+root_info() {
+    local flags libraries rank pids=() code=0 bytes
+    flags=$("$program" config --cflags)
+    libraries=$("$program" config --libs)
+    # shellcheck disable=SC2086 # flags are words
+    "${CXX:-c++}" -std=c++17 -O1 -pthread $flags "$(dirname "$0")/../c/launched_ranks.cpp" -o "$work/launched_ranks" $libraries
+    rm -f "$work/root-info"
+    for rank in 0 1 2 3; do
+        env -u HCCL_MOCK_NET HCCL_CONNECT_TIMEOUT=30 ROOT_INFO_FILE="$work/root-info" OMPI_COMM_WORLD_RANK=$rank \
+            OMPI_COMM_WORLD_SIZE=4 OMPI_COMM_WORLD_LOCAL_RANK=$((rank % 2)) \
+            ip netns exec "$([ $rank -lt 2 ] && echo "$a" || echo "$b")" "$work/launched_ranks" > "$work/rank$rank.txt" &
+        pids+=($!)
+    done
+    for rank in 0 1 2 3; do
+        wait "${pids[$rank]}" || code=1
+        cat "$work/rank$rank.txt"
+        # Two peers of three are on the other machine; over TCP alone it would be 2.2 MB at least.
+        bytes=$(awk '{ print $NF }' "$work/rank$rank.txt")
+        [ "${bytes:-0}" -gt 100000 ] && [ "$bytes" -lt 2100000 ] || code=1
+    done
+    return $code
+}
+root_info || { echo "ranks of a root info over two machines FAILED" >&2; exit 1; }
 
 table() {
     local server device rank

@@ -5,6 +5,7 @@
 #define ADASUM_STRICT_KERNEL_OPERATOR_H
 
 #include <cstdint>
+#include <stdexcept>
 
 #define __aicore__
 // A check by a compiler with address spaces gives its own.
@@ -27,6 +28,9 @@ namespace AscendC {
 
 inline int64_t GetBlockIdx() { return twin::block_index; }
 inline int64_t GetBlockNum() { return twin::block_count; }
+
+// Ends the kernel and with it the work of its stream. Nothing of the kernel may be open any more.
+[[noreturn]] inline void Trap() { throw std::runtime_error("the kernel stopped itself"); }
 
 }  // namespace AscendC
 

@@ -5,6 +5,7 @@
 #include <memory>
 #include <mutex>
 
+#include "counters.h"
 #include "device.h"
 #include "order.h"
 #include "registry.h"
@@ -260,6 +261,7 @@ aclError aclrtQueryEventWaitStatus(aclrtEvent event, aclrtEventWaitStatus *statu
 
 aclError aclrtSynchronizeEvent(aclrtEvent event) {
     return guarded("aclrtSynchronizeEvent", [&] {
+        count(Counter::HostSynchronizations);
         const std::shared_ptr<Mark> mark = find_event(event)->latest();
         if (mark != nullptr) {
             mark->wait();
@@ -273,6 +275,9 @@ aclError aclrtSynchronizeEventWithTimeout(aclrtEvent event, int32_t timeout) {
         const std::shared_ptr<Mark> mark = find_event(event)->latest();
         if (timeout < -1) {
             fail(ACL_ERROR_RT_PARAM_INVALID, "timeout is %d ms: it must be -1 or more", timeout);
+        }
+        if (timeout != 0) {
+            count(Counter::HostSynchronizations);
         }
         if (mark == nullptr) {
             return;

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <vector>
 
+#include "counters.h"
 #include "device.h"
 #include "kernel.h"
 #include "stream.h"
@@ -149,6 +150,7 @@ void queue_launch(Stream &stream, const std::shared_ptr<Launch> &launch) {
     launch->injection = kernel_injection(stream.device());
     stream.push({"kernel " + launch->function->name(),
                  [launch](const Cancelled &cancelled) { return launch->run(cancelled); }, false});
+    count(Counter::KernelLaunches);
 }
 
 // The arguments lie in device memory and are read when the kernel runs.

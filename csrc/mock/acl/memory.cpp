@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "arena.h"
+#include "counters.h"
 #include "device.h"
 #include "stream.h"
 
@@ -34,6 +35,7 @@ void allocate(void **address, size_t size, aclrtMemMallocPolicy policy) {
         fail(ACL_ERROR_RT_MEMORY_ALLOCATION, "device memory is exhausted: %zu bytes asked for, %zu of %zu free", size,
              free, total);
     }
+    count(Counter::DeviceAllocations);
     *address = made;
 }
 
@@ -136,6 +138,7 @@ aclError aclrtMallocHost(void **hostPtr, size_t size) {
         if (posix_memalign(hostPtr, HOST_ALIGNMENT, size) != 0) {
             fail(ACL_ERROR_RT_MEMORY_ALLOCATION, "the host has no %zu bytes", size);
         }
+        count(Counter::HostAllocations);
     });
 }
 
@@ -151,6 +154,7 @@ aclError aclrtMemcpy(void *dst, size_t destMax, const void *src, size_t count, a
     return guarded("aclrtMemcpy", [&] {
         require_device();
         check_copy(dst, destMax, src, count, kind);
+        mock::count(Counter::HostSynchronizations);
         std::memmove(dst, src, count);
     });
 }
@@ -173,6 +177,7 @@ aclError aclrtMemset(void *devPtr, size_t maxCount, int32_t value, size_t count)
     return guarded("aclrtMemset", [&] {
         require_device();
         check_set(devPtr, maxCount, count);
+        mock::count(Counter::HostSynchronizations);
         std::memset(devPtr, value, count);
     });
 }

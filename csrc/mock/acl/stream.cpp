@@ -6,6 +6,7 @@
 #include <pthread.h>
 #include <signal.h>
 
+#include "counters.h"
 #include "device.h"
 #include "order.h"
 #include "registry.h"
@@ -78,8 +79,16 @@ std::shared_ptr<Stream> take_stream(aclrtStream handle) {
     return stream;
 }
 
+// A limit of 0 ms asks and does not wait.
+void count_blocking(int timeout_ms) {
+    if (timeout_ms != 0) {
+        count(Counter::HostSynchronizations);
+    }
+}
+
 void synchronize_device(int timeout_ms) {
     const int device = require_device();
+    count_blocking(timeout_ms);
     const auto limit = Clock::now() + std::chrono::milliseconds(timeout_ms);
     for (const auto &stream : streams().registry.all()) {
         if (stream->device() != device) {
@@ -340,12 +349,16 @@ aclError aclrtStreamQuery(aclrtStream stream, aclrtStreamStatus *status) {
 }
 
 aclError aclrtSynchronizeStream(aclrtStream stream) {
-    return guarded("aclrtSynchronizeStream", [&] { usable_stream(stream)->synchronize(-1); });
+    return guarded("aclrtSynchronizeStream", [&] {
+        count_blocking(-1);
+        usable_stream(stream)->synchronize(-1);
+    });
 }
 
 aclError aclrtSynchronizeStreamWithTimeout(aclrtStream stream, int32_t timeout) {
     return guarded("aclrtSynchronizeStreamWithTimeout", [&] {
         check_timeout(timeout);
+        count_blocking(timeout);
         usable_stream(stream)->synchronize(timeout);
     });
 }

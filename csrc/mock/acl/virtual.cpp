@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "arena.h"
+#include "counters.h"
 #include "device.h"
 #include "registry.h"
 
@@ -230,6 +231,7 @@ aclError aclrtMallocPhysical(aclrtDrvMemHandle *handle, size_t size, const aclrt
             fail(ACL_ERROR_RT_MEMORY_ALLOCATION, "device memory is exhausted: %zu bytes asked for", size);
         }
         *handle = physical().add(std::move(memory));
+        count(Counter::DeviceAllocations);
     });
 }
 

@@ -2,7 +2,6 @@
 
 #include <set>
 
-#include "counters.h"
 #include "creation.h"
 
 using namespace mock;
@@ -18,17 +17,6 @@ __attribute__((constructor)) void stay_loaded() { keep_library_of(reinterpret_ca
 
 // One text for both libraries: it is how a client tells the mock from the vendor's.
 extern "C" ASCEND_MOCK_SHARED const char *adasum_mock_version(void) { return ASCEND_MOCK_VERSION; }
-
-// For tests; what the names mean is in README.md. 0 for a name that is none.
-extern "C" ASCEND_MOCK_SHARED uint64_t adasum_mock_counter(const char *name) {
-    static const char *const NAMES[] = {"transferred_bytes", "copied_bytes", "network_bytes", "refused_calls"};
-    for (size_t i = 0; i < sizeof(NAMES) / sizeof(NAMES[0]) && name != nullptr; i++) {
-        if (std::strcmp(name, NAMES[i]) == 0) {
-            return counters[i].load();
-        }
-    }
-    return 0;
-}
 
 HcclResult HcclGetRootInfo(HcclRootInfo *rootInfo) {
     return guarded("HcclGetRootInfo", [&] {

@@ -4,6 +4,7 @@
 #include <set>
 
 #include "calls.h"
+#include "counters.h"
 #include "socket.h"
 
 namespace mock {
@@ -188,6 +189,7 @@ void Comm::submit(Operation operation, const std::vector<uint32_t> &peers, aclrt
     if (code != ACL_SUCCESS) {
         fault(HCCL_E_RUNTIME, "EI9999: %s: the stream takes no task (%d)", self().c_str(), code);
     }
+    count(Counter::CollectiveCalls);
 }
 
 // The client has to order the operations of a communicator; the vendor's library does not look, and data gets corrupted.

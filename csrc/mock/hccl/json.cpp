@@ -7,7 +7,8 @@
 namespace mock {
 namespace {
 
-constexpr int DEEPEST = 64; // nesting; a rank table needs 6
+constexpr int DEEPEST = 64;      // nesting; a rank table needs 6
+constexpr size_t MOST = 1000000; // values; a rank has about 5
 
 class Reader {
 public:
@@ -59,12 +60,16 @@ private:
 
     const std::string &text_;
     size_t place_ = 0;
+    size_t values_ = 0;
     const char *complaint_ = "a value was expected";
 };
 
 bool Reader::read_value(Json *value, int depth) {
     if (depth > DEEPEST) {
         return complain("values are nested too deeply");
+    }
+    if (++values_ > MOST) {
+        return complain("too many values");
     }
     skip_space();
     switch (peek()) {

@@ -60,6 +60,8 @@ bool can_reduce(uint32_t dtype, uint32_t reduce) {
     case Family::Ascend950:
         return common || small_integer(dtype) ||
                any_of(dtype, {HCCL_DATA_TYPE_INT64, HCCL_DATA_TYPE_UINT64, HCCL_DATA_TYPE_FP64, HCCL_DATA_TYPE_BFP16});
+    case Family::Ascend910C: // its modes, AICPU and AIV, have no int64
+        return common || small_integer(dtype) || dtype == HCCL_DATA_TYPE_BFP16;
     default:
         return common || small_integer(dtype) || any_of(dtype, {HCCL_DATA_TYPE_INT64, HCCL_DATA_TYPE_BFP16});
     }

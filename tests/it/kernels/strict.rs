@@ -13,11 +13,12 @@ use adasum::kernel::layout::{UNIT, record_words};
 use super::machine::{Machine, extent, packed};
 use super::reference::random;
 
-pub(super) const KERNELS: [&str; 8] = [
+pub(super) const KERNELS: [&str; 9] = [
     "coefficients",
     "finite_check",
     "fold",
     "gram",
+    "guard",
     "pack",
     "subtract",
     "unpack",

@@ -1,0 +1,27 @@
+//! The C interface, `include/adasum.h`.
+//!
+//! Opaque handles, scalars and one frozen struct cross it. Every export runs in [`guard`]: nulls and lengths are checked,
+//! a panic becomes a status, the sentence of a failure is kept for its thread. This module translates; it must not
+//! know how anything is reduced.
+//!
+//! What a C reader needs is in the comments of the exports, because they become the header.
+
+mod arguments;
+mod guard;
+mod library;
+mod log;
+mod options;
+mod reducer;
+mod status;
+mod world;
+
+#[cfg(not(panic = "unwind"))]
+compile_error!("the C interface turns panics into statuses: build with panic = \"unwind\"");
+
+pub use arguments::{ADASUM_BF16, ADASUM_F16, ADASUM_F32, adasum_tensor};
+pub use library::*;
+pub use log::*;
+pub use options::*;
+pub use reducer::*;
+pub use status::*;
+pub use world::*;

@@ -1,0 +1,346 @@
+//! Turns a plan into stages: device tables, places of vectors, communicators.
+
+use std::ops;
+use std::sync::Arc;
+
+use super::bucket::{Entry, bytes, data_type};
+use super::memory::{Base, Half, Place};
+use super::stage::{Combine, Copy, Gather, Products, Solve, Stage, Sum, Task};
+use super::tables::{FoldList, Segments, uniform_weights};
+use super::{Options, World};
+use crate::ascend::{self, Buffer, Device, Event};
+use crate::error::Result;
+use crate::kernel::Rule;
+use crate::kernel::layout::{COEFFICIENT_WORDS, MAX_RADIX, record_words};
+use crate::plan::{self, DType, Exchange, Layout, Plan, Planner, Range, UNIT};
+
+const _: () = assert!(UNIT == crate::kernel::layout::UNIT);
+
+/// Bytes of an fp32 word of records and coefficients.
+const WORD: usize = 4;
+
+/// What the stages of one bucket are made from.
+pub(super) struct Maker<'a> {
+    world: &'a World,
+    planner: &'a Planner,
+    layout: &'a Layout,
+    /// Type of the caller's tensors.
+    dtype: DType,
+    options: &'a Options,
+    /// Bytes of an element of the fused buffer.
+    size: u64,
+    entries: Vec<Entry>,
+    first_entry: usize,
+}
+
+impl<'a> Maker<'a> {
+    pub(super) fn new(
+        world: &'a World,
+        planner: &'a Planner,
+        dtype: DType,
+        options: &'a Options,
+        first_entry: usize,
+    ) -> Self {
+        let layout = planner.layout();
+        Maker {
+            world,
+            planner,
+            layout,
+            dtype,
+            options,
+            size: layout.dtype().size(),
+            entries: Vec::new(),
+            first_entry,
+        }
+    }
+
+    /// What the stages read from the book.
+    pub(super) fn into_entries(self) -> Vec<Entry> {
+        self.entries
+    }
+
+    /// All stages; their number is the same on all ranks.
+    pub(super) fn stages(&mut self, plan: &Plan, members: &[usize]) -> Result<Vec<Stage>> {
+        let tensors = self.enter(members.iter().map(|&index| Entry::Tensor(index)));
+        let segments = Segments::new(self.device(), self.layout, self.layout.whole())?;
+        let copy = Copy {
+            tensors,
+            tensor_type: data_type(self.dtype),
+            factor: self.options.scale,
+            segments: Arc::new(segments),
+        };
+        let mut stages = Vec::new();
+        self.push(&mut stages, "copy in", Task::CopyIn(copy.clone()))?;
+        if let Some(mean) = &plan.mean
+            && let Some(weight) = self.options.weight_in_server(mean.operands)
+        {
+            let weights = vec![weight; mean.operands as usize];
+            self.constant(&mut stages, "in the server", mean, &weights)?;
+        }
+        for (index, round) in plan.rounds.iter().enumerate() {
+            self.round(&mut stages, index, round)?;
+        }
+        for (index, exchange) in plan.returns.iter().enumerate() {
+            let round = plan.returns.len() - 1 - index;
+            let task = self.exchange_in_place(exchange)?;
+            self.push(&mut stages, &format!("return of round {round}"), task)?;
+        }
+        if let Some(exchange) = &plan.gather {
+            let task = self.exchange_in_place(exchange)?;
+            self.push(&mut stages, "gather in the server", task)?;
+        }
+        let back = Copy {
+            factor: self.options.result_scale,
+            ..copy
+        };
+        self.push(&mut stages, "copy out", Task::CopyOut(back))?;
+        Ok(stages)
+    }
+
+    /// Bytes of the receive buffer: all other operands of the largest combine.
+    pub(super) fn scratch_bytes(&self, plan: &Plan) -> Result<usize> {
+        let combines = plan
+            .mean
+            .iter()
+            .chain(plan.rounds.iter().map(|round| &round.combine));
+        let elements = combines
+            .map(|combine| u64::from(combine.operands - 1) * combine.slice.len())
+            .max()
+            .unwrap_or(0);
+        bytes(elements, self.size)
+    }
+
+    fn push(&self, stages: &mut Vec<Stage>, name: &str, task: Task) -> Result<()> {
+        stages.push(Stage {
+            name: name.to_owned(),
+            task,
+            done: Event::new(self.device())?,
+        });
+        Ok(())
+    }
+
+    /// Reserves consecutive entries of the book.
+    fn enter(&mut self, entries: impl IntoIterator<Item = Entry>) -> ops::Range<usize> {
+        let start = self.first_entry + self.entries.len();
+        self.entries.extend(entries);
+        start..self.first_entry + self.entries.len()
+    }
+
+    /// An exchange and a sum with constant weights.
+    fn constant(
+        &mut self,
+        stages: &mut Vec<Stage>,
+        name: &str,
+        combine: &plan::Combine,
+        weights: &[f32],
+    ) -> Result<()> {
+        let exchange = self.exchange(combine)?;
+        self.push(stages, name, exchange)?;
+        let combine = Combine {
+            solve: None,
+            segments: Arc::new(Segments::new(self.device(), self.layout, combine.slice)?),
+            sums: self.constant_sums(combine, weights)?,
+        };
+        self.push(stages, &format!("{name}: sum"), Task::Combine(combine))
+    }
+
+    /// The launches of a constant sum of any number of vectors, at most `MAX_RADIX` a launch.
+    ///
+    /// Partial sums go over the first vector, and only the last launch writes the own slice: the own
+    /// vector is somewhere among the operands and must last until it is read. Each launch rounds to the
+    /// element type once.
+    fn constant_sums(&mut self, combine: &plan::Combine, weights: &[f32]) -> Result<Vec<Sum>> {
+        let operands = self.operands(combine)?;
+        let own = self.part(combine.slice)?;
+        let mut sums: Vec<Sum> = Vec::new();
+        let mut rest = &operands[..];
+        let mut weights = weights;
+        while !rest.is_empty() {
+            let carried = sums.last().map(|sum| sum.out);
+            let take = (MAX_RADIX - usize::from(carried.is_some())).min(rest.len());
+            let inputs: Vec<Place> = carried
+                .into_iter()
+                .chain(rest[..take].iter().copied())
+                .collect();
+            let mut factors = weights[..take].to_vec();
+            if carried.is_some() {
+                factors.insert(0, 1.0);
+            }
+            rest = &rest[take..];
+            weights = &weights[take..];
+            let out = if rest.is_empty() { own } else { inputs[0] };
+            sums.push(Sum {
+                vectors: self.enter(inputs.into_iter().map(Entry::Place)),
+                weights: uniform_weights(self.device(), &factors, self.layout.tensors().len())?,
+                out,
+            });
+        }
+        Ok(sums)
+    }
+
+    fn round(&mut self, stages: &mut Vec<Stage>, index: usize, round: &plan::Round) -> Result<()> {
+        let name = format!("round {index}");
+        let combine = &round.combine;
+        let total = round.members.iter().map(|subtree| subtree.count).sum();
+        let weights = round.members.iter();
+        let weights = weights.map(|subtree| self.options.reduction.weight(subtree.count, total));
+        let weights = weights.collect::<Option<Vec<f32>>>();
+        if combine.operands < 2 {
+            // Others merge here; the stages stay in step.
+            for _ in 0..if weights.is_none() { 4 } else { 2 } {
+                self.push(stages, &name, Task::Nothing)?;
+            }
+            return Ok(());
+        }
+        if let Some(weights) = weights {
+            return self.constant(stages, &name, combine, &weights);
+        }
+        let exchange = self.exchange(combine)?;
+        self.push(stages, &name, exchange)?;
+        for (what, task) in ["products", "scalars", "sum"]
+            .into_iter()
+            .zip(self.adasum(index, round)?)
+        {
+            self.push(stages, &format!("{name}: {what}"), task)?;
+        }
+        Ok(())
+    }
+
+    /// Products, their exchange, and the sum.
+    fn adasum(&mut self, index: usize, round: &plan::Round) -> Result<[Task; 3]> {
+        let combine = &round.combine;
+        let segments = Arc::new(Segments::new(self.device(), self.layout, combine.slice)?);
+        let operands = self.operands(combine)?;
+        let radix = operands.len();
+        let record = record_words(radix) * WORD;
+        let group = round.scalars;
+        let slices = self.planner.slices(group, index + 1);
+        let list = FoldList::new(self.device(), self.layout, &slices)?;
+        let tensors = self.layout.tensors().len();
+        let stride = bytes(list.stride, record as u64)?;
+        let records = self.table(stride)?;
+        let gathered = self.table(stride * group.count as usize)?;
+        let coefficients = self.table(tensors * COEFFICIENT_WORDS * WORD)?;
+        let vectors = self.enter(operands.into_iter().map(Entry::Place));
+        let products = Products {
+            vectors: vectors.clone(),
+            segments: Arc::clone(&segments),
+            partials: self.table(bytes(segments.units, record as u64)?)?,
+            records: records.clone(),
+        };
+        let gather = Gather {
+            comm: self.world.group(group)?,
+            records,
+            gathered: gathered.clone(),
+        };
+        let solve = Solve {
+            gathered,
+            radix,
+            rule: Rule {
+                zero_tol: self.options.zero_tol,
+                ..Rule::default()
+            },
+            coefficients: coefficients.clone(),
+            tensors: tensors as u64,
+            list,
+        };
+        let empty = solve.list.stride == 0;
+        let sum = Combine {
+            solve: Some(solve).filter(|_| !empty),
+            sums: vec![Sum {
+                vectors,
+                weights: coefficients,
+                out: self.part(combine.slice)?,
+            }],
+            segments,
+        };
+        if empty {
+            // No tensor has an element.
+            return Ok([Task::Nothing, Task::Nothing, Task::Nothing]);
+        }
+        let products = match products.segments.count {
+            0 => Task::Nothing,
+            _ => Task::Gram(products),
+        };
+        Ok([products, Task::Gather(gather), Task::Combine(sum)])
+    }
+
+    /// Zeroed device memory of so many bytes.
+    fn table(&self, bytes: usize) -> Result<ascend::Span> {
+        Buffer::zeroed(self.device(), bytes.max(64))?
+            .span()
+            .slice(0..bytes)
+    }
+
+    fn device(&self) -> &'a Device {
+        self.world.device()
+    }
+
+    /// The part of the fused buffer.
+    fn part(&self, range: Range) -> Result<Place> {
+        Ok(Place {
+            base: Base::Fused,
+            start: bytes(range.start(), self.size)?,
+            len: bytes(range.len(), self.size)?,
+        })
+    }
+
+    /// Where operand `number` of a combine lies: the own one in place, the others one after the other in
+    /// the receive buffer.
+    fn operand(&self, combine: &plan::Combine, number: u32) -> Result<Place> {
+        if number == combine.own {
+            return self.part(combine.slice);
+        }
+        let slot = number - u32::from(number > combine.own);
+        let len = bytes(combine.slice.len(), self.size)?;
+        Ok(Place {
+            base: Base::Scratch,
+            start: len * slot as usize,
+            len,
+        })
+    }
+
+    fn operands(&self, combine: &plan::Combine) -> Result<Vec<Place>> {
+        (0..combine.operands)
+            .map(|number| self.operand(combine, number))
+            .collect()
+    }
+
+    fn exchange(&self, combine: &plan::Combine) -> Result<Task> {
+        self.exchange_into(&combine.exchange, |receive| {
+            let operand = self.operand(combine, receive.operand)?;
+            let start = bytes(receive.range.start() - combine.slice.start(), self.size)?;
+            Ok(operand.part(start, bytes(receive.range.len(), self.size)?))
+        })
+    }
+
+    fn exchange_in_place(&self, exchange: &Exchange) -> Result<Task> {
+        self.exchange_into(exchange, |receive| self.part(receive.range))
+    }
+
+    fn exchange_into(
+        &self,
+        exchange: &Exchange,
+        place: impl Fn(&plan::Transfer) -> Result<Place>,
+    ) -> Result<Task> {
+        if exchange.is_empty() {
+            return Ok(Task::Nothing);
+        }
+        let mut halves = Vec::new();
+        for send in &exchange.sends {
+            halves.push(Half {
+                peer: send.peer,
+                send: true,
+                place: self.part(send.range)?,
+            });
+        }
+        for receive in &exchange.receives {
+            halves.push(Half {
+                peer: receive.peer,
+                send: false,
+                place: place(receive)?,
+            });
+        }
+        Ok(Task::Exchange(halves))
+    }
+}

@@ -1,0 +1,71 @@
+//! Where the vectors of a bucket lie, before it is known where its buffers are.
+
+use crate::ascend::{DataType, Span, Transfer};
+use crate::error::Result;
+
+/// The buffers of a bucket.
+pub(super) struct Memory {
+    /// All tensors: a buffer of the reducer, or the caller's own.
+    pub(super) fused: Span,
+    /// What other ranks sent.
+    pub(super) scratch: Span,
+}
+
+/// One of the buffers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Base {
+    Fused,
+    Scratch,
+}
+
+/// A part of one of the buffers, in bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Place {
+    pub(super) base: Base,
+    pub(super) start: usize,
+    pub(super) len: usize,
+}
+
+impl Place {
+    /// `len` bytes of this place, from its byte `start` on.
+    pub(super) fn part(self, start: usize, len: usize) -> Place {
+        Place {
+            start: self.start + start,
+            len,
+            ..self
+        }
+    }
+
+    pub(super) fn span(self, memory: &Memory) -> Result<Span> {
+        self.of(memory).slice(self.start..self.start + self.len)
+    }
+
+    pub(super) fn address(self, memory: &Memory) -> u64 {
+        self.of(memory).address() + self.start as u64
+    }
+
+    fn of(self, memory: &Memory) -> &Span {
+        match self.base {
+            Base::Fused => &memory.fused,
+            Base::Scratch => &memory.scratch,
+        }
+    }
+}
+
+/// One half of an exchange with a peer.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Half {
+    pub(super) peer: u32,
+    pub(super) send: bool,
+    pub(super) place: Place,
+}
+
+impl Half {
+    pub(super) fn transfer(self, memory: &Memory, dtype: DataType) -> Result<Transfer> {
+        let (peer, span) = (self.peer, self.place.span(memory)?);
+        Ok(match self.send {
+            true => Transfer::Send { peer, span, dtype },
+            false => Transfer::Recv { peer, span, dtype },
+        })
+    }
+}

@@ -1,0 +1,165 @@
+//! Choices of a reducer.
+
+use std::time::Duration;
+
+use crate::error::{Error, Result};
+use crate::plan::DType;
+
+/// How gradients of different servers are combined.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Reduction {
+    /// The mean in each server, AdaSum of the servers' means (arXiv 2006.02924).
+    #[default]
+    Adasum,
+    /// The mean over all ranks.
+    Mean,
+    /// The sum over all ranks. Each step adds in fp32 and rounds to the element type once, so fp16 may overflow.
+    Sum,
+}
+
+impl Reduction {
+    /// The weight of a vector that is already the mean or sum of `count` ranks or servers, in a step that
+    /// combines `total` of them. `None` where weights depend on the gradients.
+    pub(super) fn weight(self, count: u32, total: u32) -> Option<f32> {
+        match self {
+            Reduction::Adasum => None,
+            // Numbers of ranks are exact in f32, so the weight is rounded once.
+            Reduction::Mean => Some(count as f32 / total as f32),
+            Reduction::Sum => Some(1.0),
+        }
+    }
+}
+
+/// What becomes of the gradients of one server before servers are combined.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum InServer {
+    /// Their mean; their sum with [`Reduction::Sum`].
+    #[default]
+    Mean,
+    /// Their sum for AdaSum, which makes its result D times as large; else as [`InServer::Mean`].
+    Sum,
+    /// Nothing: all ranks of a server hold the same gradients already, bit for bit. That is not checked; each
+    /// rank contributes the part that it owns. [`Reduction::Mean`] then is the mean of the servers and
+    /// [`Reduction::Sum`] their sum.
+    Reduced,
+}
+
+/// Element type of what ranks send each other and compute on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Wire {
+    /// That of the tensor: half the traffic for 16-bit types, one rounding a round.
+    #[default]
+    Native,
+    /// fp32: one rounding in all, at the end.
+    F32,
+}
+
+impl Wire {
+    /// Type of the fused buffer for tensors of `dtype`.
+    pub(super) fn dtype(self, dtype: DType) -> DType {
+        match self {
+            Wire::Native => dtype,
+            Wire::F32 => DType::F32,
+        }
+    }
+}
+
+/// Choices of a [`GradientReducer`](super::GradientReducer); the same on all ranks but for `scale`.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// How servers are combined.
+    pub reduction: Reduction,
+    /// How the ranks of a server are combined before that.
+    pub in_server: InServer,
+    /// AdaSum of two vectors is one of them if the squared norm of the other is at most so many times its own: such a
+    /// vector counts as zero. At least 0 and below 1; 0, the default, lets only exact zeros count.
+    pub zero_tol: f32,
+    /// The most subtrees that a round merges, 2 to 8.
+    pub radix: u32,
+    /// With a single server of several ranks AdaSum has nothing to combine and the result is a plain
+    /// mean. That is refused unless it is asked for here.
+    pub allow_plain_mean: bool,
+    /// Element type on the way between ranks.
+    pub wire: Wire,
+    /// What this rank's gradients are multiplied by, in fp32, before anything else. May differ between ranks.
+    pub scale: f32,
+    /// What results are multiplied by, in fp32, on their way back to the tensors.
+    pub result_scale: f32,
+    /// Bytes of tensors that share a fused buffer; a larger tensor has one of its own.
+    pub bucket_bytes: u64,
+    /// Fused buffers that are under way at a time, at least 1: device memory grows with it, results do not depend on it.
+    pub pipeline_depth: usize,
+    /// Ends each reduction with a barrier of all ranks.
+    pub barrier: bool,
+    /// Limit on the collective warm-up at creation, and on waits for collective figures.
+    pub create_timeout: Duration,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Options {
+            reduction: Reduction::Adasum,
+            in_server: InServer::Mean,
+            zero_tol: 0.0,
+            radix: 2,
+            allow_plain_mean: false,
+            wire: Wire::Native,
+            scale: 1.0,
+            result_scale: 1.0,
+            bucket_bytes: 25 << 20,
+            pipeline_depth: 4,
+            barrier: false,
+            create_timeout: Duration::from_secs(300),
+        }
+    }
+}
+
+impl Options {
+    /// An error that names the option that is out of range.
+    pub(super) fn check(&self) -> Result<()> {
+        if self.pipeline_depth == 0 {
+            return Err(Error::invalid("pipeline_depth is 0: it must be at least 1"));
+        }
+        for (name, factor) in [("scale", self.scale), ("result_scale", self.result_scale)] {
+            if !factor.is_finite() {
+                return Err(Error::invalid(format!("{name} {factor} is not finite")));
+            }
+        }
+        if !(0.0..1.0).contains(&self.zero_tol) {
+            return Err(Error::invalid(format!(
+                "zero_tol {} is not at least 0 and below 1",
+                self.zero_tol
+            )));
+        }
+        Ok(())
+    }
+
+    /// The weight of each of a server's `ranks` vectors; `None` if they are reduced already.
+    pub(super) fn weight_in_server(&self, ranks: u32) -> Option<f32> {
+        match self.in_server {
+            InServer::Reduced => None,
+            InServer::Sum if self.reduction == Reduction::Adasum => Some(1.0),
+            InServer::Mean | InServer::Sum => {
+                let weight = self.reduction.weight(1, ranks);
+                // AdaSum takes the mean in the server too.
+                Some(weight.unwrap_or(1.0 / ranks as f32))
+            }
+        }
+    }
+
+    /// What all ranks must agree on, as a text for the fingerprint.
+    pub(super) fn agreed(&self) -> String {
+        format!(
+            "{:?} {:?} {} {} {} {:?} {} {} {}",
+            self.reduction,
+            self.in_server,
+            self.zero_tol,
+            self.result_scale,
+            self.radix,
+            self.wire,
+            self.bucket_bytes,
+            self.pipeline_depth,
+            self.barrier
+        )
+    }
+}

@@ -1,0 +1,141 @@
+//! Tables without a version: groups of instances (pods), whose ranks count in the order of the table.
+
+use std::collections::HashMap;
+
+use super::device::{Devices, Rules, check_count, server_id};
+use super::field::{Field, quote};
+use super::product::Product;
+use super::table::Contents;
+use super::{Section, Server};
+
+/// A server while its instances are read.
+struct Open<'a> {
+    server: Server,
+    on_server: HashMap<i32, String>,
+    field: Field<'a>,
+}
+
+/// Reads a table of groups. `None` if there is no list of them to look at.
+pub(super) fn read(root: &Field<'_>, product: Product) -> Option<Contents> {
+    let groups = root.get("group_list")?.elements()?;
+    check_count(root, "group_count", groups.len(), "group_list");
+    let rules = Rules {
+        product,
+        several: has_several_servers(&groups),
+        superpod_fields: false,
+        in_superpods: false,
+        ranked: false,
+    };
+    let mut devices = Devices::new(rules);
+    let mut open: Vec<Open<'_>> = Vec::new();
+    let mut sections = Vec::new();
+    for (index, group) in groups.iter().enumerate() {
+        let ranks = read_group(group, &mut open, &mut devices);
+        let name = group.peek_text("group_name");
+        sections.push(Section {
+            name: name.map_or_else(|| index.to_string(), str::to_owned),
+            ranks,
+        });
+    }
+    let fields: Vec<_> = open.iter().map(|open| open.field.clone()).collect();
+    let servers: Vec<_> = open.into_iter().map(|open| open.server).collect();
+    if devices.ranks_known() {
+        product.check(&servers, &fields);
+    }
+    Some(Contents { servers, sections })
+}
+
+/// What cannot be read is noted later.
+fn has_several_servers(groups: &[Field<'_>]) -> bool {
+    let mut ids = groups
+        .iter()
+        .flat_map(|group| group.peek("instance_list"))
+        .filter_map(|instance| instance.peek_text("server_id"));
+    let first = ids.next();
+    ids.any(|id| Some(id) != first)
+}
+
+/// The ranks of the group.
+fn read_group<'a>(
+    group: &Field<'a>,
+    open: &mut Vec<Open<'a>>,
+    devices: &mut Devices<'a>,
+) -> Vec<u32> {
+    let instances = group
+        .is_object()
+        .then(|| group.get("instance_list"))
+        .flatten()
+        .and_then(|list| list.elements());
+    let Some(instances) = instances else {
+        devices.lost();
+        return Vec::new();
+    };
+    check_count(group, "instance_count", instances.len(), "instance_list");
+    let mut ranks = Vec::new();
+    let mut complete = true;
+    for instance in &instances {
+        match read_instance(instance, open, devices) {
+            Some(more) => ranks.extend(more),
+            None => complete = false,
+        }
+    }
+    if complete {
+        check_count(group, "device_count", ranks.len(), "the group");
+    }
+    ranks
+}
+
+/// The ranks of the instance, which goes to the server of its `server_id`.
+fn read_instance<'a>(
+    instance: &Field<'a>,
+    open: &mut Vec<Open<'a>>,
+    devices: &mut Devices<'a>,
+) -> Option<Vec<u32>> {
+    if !instance.is_object() {
+        devices.lost();
+        return None;
+    }
+    let id = instance
+        .get("server_id")
+        .and_then(|field| server_id(&field));
+    let list = instance.get("devices").and_then(|list| list.elements());
+    let mut apart = HashMap::new();
+    let position = id.map(|id| position(id, instance, open));
+    let on_server = match position {
+        Some(index) => &mut open[index].on_server,
+        None => &mut apart,
+    };
+    let Some(list) = list else {
+        devices.lost();
+        return None;
+    };
+    let read: Vec<_> = list
+        .iter()
+        .map(|device| devices.read(device, on_server))
+        .collect();
+    let read = read.into_iter().collect::<Option<Vec<_>>>()?;
+    let ranks = read.iter().map(|device| device.rank).collect();
+    open[position?].server.devices.extend(read);
+    Some(ranks)
+}
+
+/// The place of the server `id` in `open`, where it is put if it is new. Instances of one server follow each other.
+fn position<'a>(id: String, instance: &Field<'a>, open: &mut Vec<Open<'a>>) -> usize {
+    if let Some(index) = open.iter().position(|open| open.server.id == id) {
+        if index + 1 != open.len() {
+            let (id, first) = (quote(&id), open[index].field.path());
+            instance.wrong(format!(
+                "the ranks of a server must be one block, but server {id} of {first} has others in between"
+            ));
+        }
+        return index;
+    }
+    let index = open.len();
+    let devices = Vec::new();
+    open.push(Open {
+        server: Server { index, id, devices },
+        on_server: HashMap::new(),
+        field: instance.clone(),
+    });
+    index
+}

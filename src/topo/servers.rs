@@ -1,0 +1,205 @@
+//! Tables of versions 1.0 (servers) and 1.2 (servers in superpods).
+
+use std::collections::{HashMap, HashSet};
+
+use super::device::{Devices, Rules, check_count, server_id};
+use super::field::{Field, quote};
+use super::product::Product;
+use super::table::Contents;
+use super::{Section, Server};
+
+/// Reads a table of servers. `None` if there is no list of them to look at.
+pub(super) fn read(root: &Field<'_>, superpods: bool, product: Product) -> Option<Contents> {
+    let list = root.get("server_list")?.elements()?;
+    check_server_count(root, list.len());
+    let pods_field = root.find("super_pod_list").filter(|_| superpods);
+    let pods = pods_field.as_ref().map(Field::elements);
+    let rules = Rules {
+        product,
+        // Devices of one superpod reach each other without an address.
+        several: match &pods {
+            None => list.len() > 1,
+            Some(pods) => pods.as_ref().is_some_and(|pods| pods.len() > 1),
+        },
+        superpod_fields: superpods,
+        in_superpods: pods.is_some(),
+        ranked: true,
+    };
+    let mut devices = Devices::new(rules);
+    let read: Vec<_> = list
+        .iter()
+        .enumerate()
+        .map(|(index, field)| server(field, index, &mut devices))
+        .collect();
+    devices.check_ranks();
+
+    let ids: Option<Vec<&str>> = read.iter().map(|(id, _)| id.as_deref()).collect();
+    let pod_of = match (&pods, &ids) {
+        (Some(Some(pods)), Some(ids)) => check_superpods(pods, ids, &list),
+        _ => Vec::new(),
+    };
+    let mut servers: Vec<Server> = read.into_iter().filter_map(|(_, server)| server).collect();
+    if devices.ranks_known() {
+        for server in &mut servers {
+            server.devices.sort_by_key(|device| device.rank);
+            check_block(server, &list[server.index]);
+        }
+        let fields: Vec<_> = servers.iter().map(|s| list[s.index].clone()).collect();
+        product.check(&servers, &fields);
+    }
+    servers.sort_by_key(Server::first_rank);
+    let sections = sections(&pod_of, &servers);
+    Some(Contents { servers, sections })
+}
+
+fn check_server_count(root: &Field<'_>, servers: usize) {
+    if root.find("server_count").is_none() {
+        // As HCCL: the list itself says how many there are.
+        root.warn("server_count is missing");
+    }
+    check_count(root, "server_count", servers, "server_list");
+}
+
+/// (its `server_id`, all of it), each if it could be read.
+fn server<'a>(
+    field: &Field<'a>,
+    index: usize,
+    devices: &mut Devices<'a>,
+) -> (Option<String>, Option<Server>) {
+    if !field.is_object() {
+        devices.lost();
+        return (None, None);
+    }
+    let id = devices.unique_server_id(field);
+    if let Some(host) = field.find("host_ip") {
+        host.addresses();
+    }
+    let list = field.get("device").and_then(|list| list.elements());
+    let Some(list) = list else {
+        devices.lost();
+        return (id, None);
+    };
+    let mut on_server = HashMap::new();
+    // All of them are looked at before one that is wrong makes an end.
+    let read: Vec<_> = list
+        .iter()
+        .map(|device| devices.read(device, &mut on_server))
+        .collect();
+    let devices = read.into_iter().collect::<Option<Vec<_>>>();
+    let server = id
+        .clone()
+        .zip(devices)
+        .map(|(id, devices)| Server { index, id, devices });
+    (id, server)
+}
+
+fn check_block(server: &Server, field: &Field<'_>) {
+    for pair in server.devices.windows(2) {
+        let (before, after) = (pair[0].rank, pair[1].rank);
+        if after != before + 1 {
+            field.wrong(format!(
+                "ranks of a server must be one block, but after rank {before} comes rank {after}"
+            ));
+            return;
+        }
+    }
+}
+
+/// Every server is in one superpod, and the servers of a superpod follow each other in `server_list`. Returns the
+/// (`super_pod_id`, index of the superpod) of each server that has one.
+fn check_superpods(
+    pods: &[Field<'_>],
+    ids: &[&str],
+    servers: &[Field<'_>],
+) -> Vec<Option<(String, usize)>> {
+    let index_of: HashMap<&str, usize> = ids.iter().copied().zip(0..).collect();
+    let mut pod_of: Vec<Option<(String, usize)>> = vec![None; ids.len()];
+    let mut names = HashSet::new();
+    let mut complete = true;
+    for (pod_index, pod) in pods.iter().enumerate() {
+        let Some((name, members)) = superpod(pod, &mut names) else {
+            complete = false;
+            continue;
+        };
+        for member in members {
+            let id = member
+                .is_object()
+                .then(|| member.get("server_id"))
+                .flatten()
+                .and_then(|field| Some((server_id(&field)?, field)));
+            let Some((id, field)) = id else {
+                complete = false;
+                continue;
+            };
+            match index_of.get(id.as_str()) {
+                None => field.wrong(format!("{} is not in server_list", quote(&id))),
+                Some(&server) => match &pod_of[server] {
+                    None => pod_of[server] = Some((name.clone(), pod_index)),
+                    Some((_, first)) => field.wrong(format!(
+                        "{} is in super_pod_list[{first}] already",
+                        quote(&id)
+                    )),
+                },
+            }
+        }
+    }
+    if complete {
+        check_pod_blocks(&pod_of, pods, servers);
+    }
+    pod_of
+}
+
+fn superpod<'a>(pod: &Field<'a>, names: &mut HashSet<String>) -> Option<(String, Vec<Field<'a>>)> {
+    if !pod.is_object() {
+        return None;
+    }
+    let members = pod.get("server_list").and_then(|list| list.elements());
+    let field = pod.get("super_pod_id")?;
+    let name = field.text()?;
+    if name.is_empty() {
+        field.wrong("is empty");
+    } else if !names.insert(name.to_owned()) {
+        field.wrong(format!(
+            "{} is that of another superpod already",
+            quote(name)
+        ));
+    }
+    Some((name.to_owned(), members?))
+}
+
+fn check_pod_blocks(pod_of: &[Option<(String, usize)>], pods: &[Field<'_>], servers: &[Field<'_>]) {
+    let mut seen = HashSet::new();
+    let mut last = None;
+    for (server, pod) in servers.iter().zip(pod_of) {
+        let Some((_, pod)) = pod else {
+            server.wrong("is in no superpod");
+            continue;
+        };
+        if last != Some(*pod) && !seen.insert(*pod) {
+            pods[*pod].wrong(format!(
+                "the servers of a superpod must follow each other in server_list, but {} is apart from the others",
+                server.path()
+            ));
+        }
+        last = Some(*pod);
+    }
+}
+
+/// The superpods with their ranks, in the order of these.
+fn sections(pod_of: &[Option<(String, usize)>], servers: &[Server]) -> Vec<Section> {
+    let mut sections: Vec<Section> = Vec::new();
+    for server in servers {
+        let Some((name, _)) = pod_of.get(server.index).and_then(Option::as_ref) else {
+            continue;
+        };
+        let ranks = server.devices.iter().map(|device| device.rank);
+        match sections.iter_mut().find(|section| section.name == *name) {
+            Some(section) => section.ranks.extend(ranks),
+            None => sections.push(Section {
+                name: name.clone(),
+                ranks: ranks.collect(),
+            }),
+        }
+    }
+    sections
+}
