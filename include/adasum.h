@@ -52,6 +52,16 @@
 #define ADASUM_REDUCTION_SUM 2
 
 /**
+ * Element type between ranks: that of the tensor. The default.
+ */
+#define ADASUM_WIRE_NATIVE 0
+
+/**
+ * Element type between ranks: fp32, rounded to the tensor's type once at the end.
+ */
+#define ADASUM_WIRE_F32 1
+
+/**
  * Size of the root info that one rank hands to the others.
  */
 #define ADASUM_ROOT_INFO_BYTES 4108
@@ -273,6 +283,48 @@ adasum_status adasum_options_set_allow_plain_mean(struct adasum_options *options
 adasum_status adasum_options_set_create_timeout(struct adasum_options *options, uint64_t milliseconds);
 
 /**
+ * Element type of what ranks send each other: ADASUM_WIRE_NATIVE or ADASUM_WIRE_F32.
+ *
+ * # Safety
+ * `options` is NULL or live.
+ */
+adasum_status adasum_options_set_wire(struct adasum_options *options, int32_t wire);
+
+/**
+ * What this rank's gradients are multiplied by, in fp32, before anything else; the one option that may differ between
+ * ranks. Default 1.
+ *
+ * # Safety
+ * `options` is NULL or live.
+ */
+adasum_status adasum_options_set_scale(struct adasum_options *options, float scale);
+
+/**
+ * Bytes of tensors that share a fused buffer, at least 1; a larger tensor has one of its own. Results differ between
+ * values by at most a rounding.
+ *
+ * # Safety
+ * `options` is NULL or live.
+ */
+adasum_status adasum_options_set_bucket_bytes(struct adasum_options *options, uint64_t bytes);
+
+/**
+ * Fused buffers that are under way at a time, 1 to 64. Device memory grows with it, results do not depend on it.
+ *
+ * # Safety
+ * `options` is NULL or live.
+ */
+adasum_status adasum_options_set_pipeline_depth(struct adasum_options *options, uint32_t depth);
+
+/**
+ * Whether each reduction ends with a barrier of all ranks: 1 or 0 (default).
+ *
+ * # Safety
+ * `options` is NULL or live.
+ */
+adasum_status adasum_options_set_barrier(struct adasum_options *options, int32_t barrier);
+
+/**
  * Joins the world of the rank table in the file `path` as rank `rank`; opens the device that the table gives that rank.
  *
  * Collective: every rank of the table must call it. Waits for the others (HCCL_CONNECT_TIMEOUT).
@@ -420,7 +472,8 @@ adasum_status adasum_reducer_create(const struct adasum_world *world,
  *
  * Ownership: the memory belongs to the caller, must be memory of the world's device, and must not be freed or used on other
  * streams before the work is done.
- * Errors: wrong arguments are refused before anything is enqueued. A later failure of this call poisons the reducer.
+ * Errors: wrong arguments are refused before anything is enqueued. A later failure of this call poisons the
+ * world.
  *
  * # Safety
  * `reducer` is NULL or live; `inout_gradients` points to `count` addresses as described; `stream` is live and outlives the
@@ -430,6 +483,19 @@ adasum_status adasum_reducer_reduce(struct adasum_reducer *reducer,
                                     void *const *inout_gradients,
                                     size_t count,
                                     void *stream);
+
+/**
+ * Waits until what `stream` holds is done, at most `timeout_ms`, and looks at the reducer's own streams as well: the call to
+ * make before results are used.
+ *
+ * Errors: the first failure of that work, or ADASUM_TIMEOUT. Either poisons the world of the reducer.
+ *
+ * # Safety
+ * `reducer` is NULL or live; `stream` is NULL or live.
+ */
+adasum_status adasum_reducer_synchronize(struct adasum_reducer *reducer,
+                                         void *stream,
+                                         uint64_t timeout_ms);
 
 /**
  * Lets go of `stream`, which has no work of this reducer left in it, so that its owner may destroy it. Unknown streams

@@ -77,6 +77,8 @@ struct Place {
     uint64_t position = 0; // of the task in its queue, from 1
 };
 ASCEND_MOCK_SHARED aclError enqueue(aclrtStream stream, std::string name, Work work, Place *place = nullptr);
+// Why the task that this thread drops just now never ran, as far as that is known.
+ASCEND_MOCK_SHARED const std::string &drop_reason();
 // Whether the program has ordered what it queues now on the stream after that task: the same stream, a wait for an event,
 // a synchronisation of the host with stream, event or device, or the end of the drained stream.
 ASCEND_MOCK_SHARED bool ordered_after(aclrtStream stream, const Place &earlier);

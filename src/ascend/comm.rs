@@ -5,6 +5,7 @@ use std::fmt;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::ptr::null_mut;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::buffer::Span;
@@ -90,8 +91,9 @@ pub struct Comm {
 #[derive(Debug)]
 struct Inner {
     device: Device,
-    /// Null once destroyed.
     comm: Handle<HcclComm>,
+    /// Set once destroyed: the handle is no good any more.
+    gone: AtomicBool,
     /// Held while a call uses the communicator: HCCL wants them one at a time.
     turn: Mutex<()>,
     /// Sub-communicators end before what they were split from.
@@ -183,6 +185,7 @@ impl Comm {
         let members = members.as_mut_ptr();
         let mut parent = self.inner.comm.0;
         let _turn = self.inner.turn();
+        self.inner.require_live()?;
         let comm = create(&self.inner.device, Some(Arc::clone(&self.inner)), |comm| {
             // SAFETY: the list has `size` ranks; it, the handle and the configuration outlive the call.
             unsafe {
@@ -241,11 +244,24 @@ impl Comm {
     /// If sub-communicators of it live, or it is still in use by queued work.
     pub fn destroy(self) -> Result<()> {
         let name = self.name;
-        let Some(mut inner) = Arc::into_inner(self.inner) else {
+        let Some(inner) = Arc::into_inner(self.inner) else {
             let message = format!("communicator {name} has live sub-communicators");
             return Err(Error::new(ErrorKind::InvalidState, message));
         };
         inner.destroy().context(|| format!("communicator {name}"))
+    }
+
+    /// Ends the communicator also while another thread is in a call of it, which then fails: the only way out of a call
+    /// that waits for a peer. Later calls fail. Wraps `HcclCommDestroy`.
+    ///
+    /// # Errors
+    /// If it is still in use by queued work; it can be tried again.
+    pub fn abort(&self) -> Result<()> {
+        // Whoever is not stuck in a call is kept out of one.
+        let _turn = self.inner.turn.try_lock();
+        self.inner
+            .destroy()
+            .context(|| format!("communicator {}", self.name))
     }
 }
 
@@ -259,6 +275,7 @@ fn create(
     Ok(Inner {
         device: device.clone(),
         comm: Handle(comm),
+        gone: AtomicBool::new(false),
         turn: Mutex::default(),
         parent,
     })
@@ -282,20 +299,37 @@ impl Inner {
         self.turn.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Without its turn: nobody else has the handle any more, and an end must not wait for peers.
-    fn destroy(&mut self) -> Result<()> {
-        let comm = std::mem::replace(&mut self.comm.0, HcclComm(null_mut()));
+    /// Without its turn: an end must not wait for peers.
+    fn destroy(&self) -> Result<()> {
+        if self.gone.swap(true, Ordering::AcqRel) {
+            return Ok(());
+        }
         let backend = self.device.ready()?;
-        // SAFETY: created by this object and taken out of it, so this happens once.
-        unsafe { check!(backend.hccl.HcclCommDestroy(comm)) }
+        // SAFETY: created by this object; the mark above makes this happen once, and keeps later calls out.
+        let destroyed = unsafe { check!(backend.hccl.HcclCommDestroy(self.comm.0)) };
+        let busy = i32::try_from(HcclResult::HCCL_E_AGAIN.0);
+        if let Err(error) = &destroyed
+            && error.vendor_code().map(|vendor| vendor.code) == busy.ok()
+        {
+            self.gone.store(false, Ordering::Release);
+        }
+        destroyed
+    }
+
+    /// An error once the communicator has ended.
+    fn require_live(&self) -> Result<()> {
+        if self.gone.load(Ordering::Acquire) {
+            return Err(Error::new(
+                ErrorKind::InvalidState,
+                "the communicator has ended",
+            ));
+        }
+        Ok(())
     }
 }
 
 impl Drop for Inner {
     fn drop(&mut self) {
-        if self.comm.0.0.is_null() {
-            return;
-        }
         if let Err(error) = self.destroy() {
             log::warn!("communicator on {:?}: {error}", self.device);
         }
@@ -331,6 +365,7 @@ impl Comm {
     /// That failure, or that of the call.
     pub fn async_error(&self) -> Result<()> {
         let backend = self.inner.device.ready()?;
+        self.inner.require_live()?;
         let mut found = HcclResult::HCCL_SUCCESS;
         // SAFETY: a live communicator and a live local to write one code to.
         unsafe {
@@ -368,6 +403,7 @@ impl Comm {
         device.require_same(stream.device(), "the stream")?;
         stream.require_spans(spans.iter().copied())?;
         let _turn = self.inner.turn();
+        self.inner.require_live()?;
         let used = spans.iter().map(|span| keep(span));
         stream.enqueue(used, |backend, stream| {
             call(backend, self.inner.comm.0, stream)

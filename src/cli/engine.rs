@@ -1,7 +1,7 @@
 //! Runs the ranks of one job and sees to it that none outlives it.
 //!
 //! Starts processes, passes their lines on, notices the first that fails, and stops the rest. Must not know what
-//! the processes are or what their lines mean: an [`Observer`] does.
+//! the processes are or what their lines mean, but for reports of failures: an [`Observer`] does.
 
 use std::io::{BufRead, BufReader, Read};
 use std::os::unix::process::ExitStatusExt;
@@ -11,7 +11,9 @@ use std::time::{Duration, Instant};
 
 use super::failure::{self, Tail};
 use super::guard::Guard;
+use super::verdict::{self, Witness};
 use crate::error::{Error, ErrorKind, Result};
+use crate::reduce::{Failure, REPORT_VARIABLE, Report};
 use crate::sys::process;
 
 /// A line longer than this is passed on in pieces.
@@ -37,6 +39,8 @@ pub(crate) struct Limits {
     pub(crate) timeout: Option<Duration>,
     /// What a rank is given between SIGTERM and SIGKILL.
     pub(crate) grace: Duration,
+    /// How long ranks that report failures may take to end by themselves once one has failed.
+    pub(crate) linger: Duration,
 }
 
 /// Which stream of a rank a line came from.
@@ -144,6 +148,31 @@ struct Running {
     open_pipes: u32,
     status: Option<ExitStatus>,
     tail: Tail,
+    /// Whether it said that it would report a failure.
+    joined: bool,
+    failure: Option<Failure>,
+}
+
+impl Running {
+    fn witness(&self) -> Witness<'_> {
+        let failed = self.status.filter(|status| !status.success());
+        Witness {
+            rank: self.rank,
+            end: failed.map(failure::describe),
+            killed: failed.is_some_and(|status| status.signal().is_some()),
+            failure: self.failure.as_ref(),
+        }
+    }
+
+    fn take(&mut self, report: Report) {
+        match report {
+            Report::Joined { .. } => self.joined = true,
+            // A rank may make several worlds; the first failure led to the others.
+            Report::Failed(failure) => {
+                self.failure.get_or_insert(failure);
+            }
+        }
+    }
 }
 
 struct Job<'a> {
@@ -173,6 +202,8 @@ impl Job<'_> {
                         open_pipes: 2,
                         status: None,
                         tail: Tail::default(),
+                        joined: false,
+                        failure: None,
                     });
                 }
                 Err(error) => {
@@ -215,6 +246,11 @@ impl Job<'_> {
         match event {
             Event::Line(index, stream, line) => {
                 let running = &mut self.running[index];
+                if stream == Stream::Err
+                    && let Some(report) = Report::parse(&line)
+                {
+                    return running.take(report);
+                }
                 running.tail.push(&line);
                 if self.output.is_ok() {
                     self.output = self.observer.line(running.rank, stream, &line);
@@ -247,6 +283,8 @@ impl Job<'_> {
             None => End::Success,
             Some(Verdict::Failed(index, status)) => {
                 self.drain(index);
+                self.linger(limits.linger);
+                self.report_graph();
                 self.report_first(index, status);
                 End::Failed(status)
             }
@@ -257,6 +295,7 @@ impl Job<'_> {
                         let alive = self.alive();
                         let text = format!("timeout after {seconds} s, still running: {alive}");
                         self.observer.notice(&text);
+                        self.report_graph();
                     }
                     End::Interrupted(signal) => {
                         let name = failure::signal_name(signal);
@@ -275,6 +314,28 @@ impl Job<'_> {
         let _ = process::signal_group(self.running[index].child.id(), libc::SIGKILL);
         let deadline = Instant::now() + DRAIN;
         while self.running[index].open_pipes > 0 && self.step(Some(deadline)) {}
+    }
+
+    /// Gives ranks that report failures the time to find out and to end.
+    fn linger(&mut self, limit: Duration) {
+        let verdict = self.verdict.take();
+        let deadline = Instant::now() + limit;
+        let reporting = |r: &Running| r.joined && r.status.is_none();
+        while self.running.iter().any(reporting) {
+            if !self.step(Some(deadline)) || self.interrupted() {
+                break;
+            }
+            self.verdict = None;
+        }
+        self.verdict = verdict;
+    }
+
+    /// Who is to blame, by all reports together.
+    fn report_graph(&mut self) {
+        let witnesses: Vec<Witness<'_>> = self.running.iter().map(Running::witness).collect();
+        for line in verdict::judge(&witnesses) {
+            self.observer.notice(&line);
+        }
     }
 
     fn report_first(&mut self, index: usize, status: ExitStatus) {
@@ -403,6 +464,7 @@ fn spawn(
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped());
+    command.env(REPORT_VARIABLE, "stderr");
     process::own_group_and_die_with_parent(command);
     let mut child = command.spawn()?;
     let pid = child.id();

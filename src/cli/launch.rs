@@ -13,6 +13,8 @@ use crate::topo::{Device, RankTable, Server};
 
 /// Between SIGTERM and SIGKILL.
 pub(crate) const GRACE: Duration = Duration::from_secs(5);
+/// How long ranks that report failures may take to notice that of another.
+pub(crate) const LINGER: Duration = Duration::from_secs(2);
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = LONG_HELP)]
@@ -29,6 +31,9 @@ pub(crate) struct Args {
     /// Stop the job after this many seconds
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     timeout: Option<Duration>,
+    /// After a failure, let ranks that use this library end by themselves for so many seconds [default: 2]
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    linger: Option<Duration>,
     /// The program and its arguments
     #[arg(last = true, required = true, value_name = "PROGRAM")]
     program: Vec<OsString>,
@@ -38,6 +43,7 @@ const LONG_HELP: &str = "\
 Each rank gets RANK_TABLE_FILE, RANK_ID, RANK_SIZE (all ranks), DEVICE_ID, DEVICE_NUM (ranks on its server), SERVER_ID
 (index of its server); RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE; and HCCL_MOCK_JOB. Its lines come out as
 \"[r2] line\". When a rank fails, it is reported with its last lines and the rest are stopped: SIGTERM, 5 s, SIGKILL.
+Ranks that use this library report what they waited for, which is joined to name the cause.
 
 Exit code: that of the first rank that fails, 128 + n if signal n killed it; 0 when all ranks end with 0; 2 wrong usage
 or rank table; 124 timeout; 126, 127 the program cannot be started; 130 interrupted by ^C, 143 by SIGTERM.";
@@ -73,6 +79,7 @@ pub(crate) fn run(args: Args) -> Result<End> {
     let limits = Limits {
         timeout: args.timeout,
         grace: GRACE,
+        linger: args.linger.unwrap_or(LINGER),
     };
     engine::run(ranks, &limits, &mut Prefixed)
 }

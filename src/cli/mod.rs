@@ -2,6 +2,7 @@
 //!
 //! Standard output carries data (the lines of ranks, results), standard error everything else.
 
+mod bench;
 mod config;
 mod demo;
 mod engine;
@@ -10,6 +11,7 @@ mod guard;
 mod launch;
 mod logger;
 mod table;
+mod verdict;
 
 use std::process::ExitCode;
 
@@ -17,7 +19,7 @@ use clap::Parser;
 
 use crate::error::{Error, ErrorKind, Result};
 
-/// AdaSum gradient reduction for Ascend NPUs: launcher and demo.
+/// AdaSum gradient reduction for Ascend NPUs: launcher, demo and benchmarks.
 #[derive(Debug, Parser)]
 #[command(name = "adasum-run", version)]
 struct Arguments {
@@ -35,6 +37,11 @@ enum Command {
     Config(config::Args),
     /// Make, merge, check and draw rank tables
     Table(table::Args),
+    /// Measure reductions, kernels and messages on this machine
+    Bench(bench::Args),
+    /// One rank of a benchmark
+    #[command(hide = true)]
+    BenchRank(bench::rank::Args),
     /// One rank of the demo
     #[command(hide = true)]
     DemoRank(demo::rank::Args),
@@ -61,6 +68,8 @@ fn execute(command: Command) -> Result<u8> {
         Command::Demo(args) => demo::run(&args).map(engine::End::exit_code),
         Command::Config(args) => config::run(&args).map(|()| 0),
         Command::Table(args) => table::run(&args),
+        Command::Bench(args) => bench::run(&args).map(engine::End::exit_code),
+        Command::BenchRank(args) => bench::rank::run(&args).map(|()| 0),
         Command::DemoRank(args) => demo::rank::run(&args).map(|()| 0),
         Command::Guard => {
             guard::run();

@@ -5,7 +5,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use super::arguments::{invalid, not_null, required, timeout};
 use super::guard::{destroy, guard};
 use super::status::{Fault, adasum_status};
-use crate::reduce::{Options, Reduction};
+use crate::reduce::{Options, Reduction, Wire};
 
 /// Choices of a reducer; made by adasum_options_create with the defaults, the same on all ranks.
 #[allow(non_camel_case_types, reason = "the name that C sees")]
@@ -141,6 +141,120 @@ pub unsafe extern "C" fn adasum_options_set_create_timeout(
     unsafe {
         set("adasum_options_set_create_timeout", options, |options| {
             options.create_timeout = timeout(milliseconds, "milliseconds")?;
+            Ok(())
+        })
+    }
+}
+
+/// Element type between ranks: that of the tensor. The default.
+pub const ADASUM_WIRE_NATIVE: i32 = 0;
+/// Element type between ranks: fp32, rounded to the tensor's type once at the end.
+pub const ADASUM_WIRE_F32: i32 = 1;
+
+/// Element type of what ranks send each other: ADASUM_WIRE_NATIVE or ADASUM_WIRE_F32.
+///
+/// # Safety
+/// `options` is NULL or live.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn adasum_options_set_wire(
+    options: *mut adasum_options,
+    wire: i32,
+) -> adasum_status {
+    // SAFETY: as promised by the caller.
+    unsafe {
+        set("adasum_options_set_wire", options, |options| {
+            options.wire = match wire {
+                ADASUM_WIRE_NATIVE => Wire::Native,
+                ADASUM_WIRE_F32 => Wire::F32,
+                other => {
+                    return Err(invalid(format!(
+                        "wire is {other}: not ADASUM_WIRE_NATIVE (0) or ADASUM_WIRE_F32 (1)"
+                    )));
+                }
+            };
+            Ok(())
+        })
+    }
+}
+
+/// What this rank's gradients are multiplied by, in fp32, before anything else; the one option that may differ between
+/// ranks. Default 1.
+///
+/// # Safety
+/// `options` is NULL or live.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn adasum_options_set_scale(
+    options: *mut adasum_options,
+    scale: f32,
+) -> adasum_status {
+    // SAFETY: as promised by the caller.
+    unsafe {
+        set("adasum_options_set_scale", options, |options| {
+            if !scale.is_finite() {
+                return Err(invalid(format!("scale is {scale}, not a finite number")));
+            }
+            options.scale = scale;
+            Ok(())
+        })
+    }
+}
+
+/// Bytes of tensors that share a fused buffer, at least 1; a larger tensor has one of its own. Results differ between
+/// values by at most a rounding.
+///
+/// # Safety
+/// `options` is NULL or live.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn adasum_options_set_bucket_bytes(
+    options: *mut adasum_options,
+    bytes: u64,
+) -> adasum_status {
+    // SAFETY: as promised by the caller.
+    unsafe {
+        set("adasum_options_set_bucket_bytes", options, |options| {
+            if bytes == 0 {
+                return Err(invalid("bytes is 0, must be at least 1".to_owned()));
+            }
+            options.bucket_bytes = bytes;
+            Ok(())
+        })
+    }
+}
+
+/// Fused buffers that are under way at a time, 1 to 64. Device memory grows with it, results do not depend on it.
+///
+/// # Safety
+/// `options` is NULL or live.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn adasum_options_set_pipeline_depth(
+    options: *mut adasum_options,
+    depth: u32,
+) -> adasum_status {
+    // SAFETY: as promised by the caller.
+    unsafe {
+        set("adasum_options_set_pipeline_depth", options, |options| {
+            if !(1..=64).contains(&depth) {
+                return Err(invalid(format!("depth is {depth}, must be 1 to 64")));
+            }
+            options.pipeline_depth = depth as usize;
+            Ok(())
+        })
+    }
+}
+
+/// Whether each reduction ends with a barrier of all ranks: 1 or 0 (default).
+///
+/// # Safety
+/// `options` is NULL or live.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn adasum_options_set_barrier(
+    options: *mut adasum_options,
+    barrier: i32,
+) -> adasum_status {
+    // SAFETY: as promised by the caller.
+    unsafe {
+        set("adasum_options_set_barrier", options, |options| {
+            options.barrier = flag(barrier, "barrier")?;
             Ok(())
         })
     }

@@ -5,7 +5,7 @@ use std::ffi::c_void;
 use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
 
 use super::arguments::{
-    adasum_tensor, invalid, not_null, required, slice, slice_mut, spans, tensors,
+    adasum_tensor, invalid, not_null, required, slice, slice_mut, spans, tensors, timeout,
 };
 use super::guard::{destroy, guard};
 use super::options::adasum_options;
@@ -60,6 +60,10 @@ impl Inner {
     }
 }
 
+fn lost() -> Fault {
+    Fault::new(adasum_status::ADASUM_PANIC, "the stream was lost")
+}
+
 /// Plans the reduction of `count` tensors, allocates its buffers and warms up every link.
 ///
 /// Collective: all ranks call it with the same tensors and options (NULL: the defaults) and in the same order if they make
@@ -111,7 +115,8 @@ pub unsafe extern "C" fn adasum_reducer_create(
 ///
 /// Ownership: the memory belongs to the caller, must be memory of the world's device, and must not be freed or used on other
 /// streams before the work is done.
-/// Errors: wrong arguments are refused before anything is enqueued. A later failure of this call poisons the reducer.
+/// Errors: wrong arguments are refused before anything is enqueued. A later failure of this call poisons the
+/// world.
 ///
 /// # Safety
 /// `reducer` is NULL or live; `inout_gradients` points to `count` addresses as described; `stream` is live and outlives the
@@ -138,12 +143,39 @@ pub unsafe extern "C" fn adasum_reducer_reduce(
             reducer, streams, ..
         } = &mut *inner;
         let Some(stream) = streams.get(&stream.addr()) else {
-            return Err(Fault::new(
-                adasum_status::ADASUM_PANIC,
-                "the stream was lost",
-            ));
+            return Err(lost());
         };
         Ok(reducer.reduce(&gradients, stream)?)
+    })
+}
+
+/// Waits until what `stream` holds is done, at most `timeout_ms`, and looks at the reducer's own streams as well: the call to
+/// make before results are used.
+///
+/// Errors: the first failure of that work, or ADASUM_TIMEOUT. Either poisons the world of the reducer.
+///
+/// # Safety
+/// `reducer` is NULL or live; `stream` is NULL or live.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn adasum_reducer_synchronize(
+    reducer: *mut adasum_reducer,
+    stream: *mut c_void,
+    timeout_ms: u64,
+) -> adasum_status {
+    guard("adasum_reducer_synchronize", || {
+        // SAFETY: as promised by the caller.
+        let mut inner = unsafe { required(reducer, "reducer") }?.enter()?;
+        let stream = not_null(stream, "stream")?;
+        let limit = timeout(timeout_ms, "timeout_ms")?;
+        // SAFETY: as promised by the caller.
+        unsafe { inner.stream(stream) };
+        let Inner {
+            reducer, streams, ..
+        } = &*inner;
+        let Some(stream) = streams.get(&stream.addr()) else {
+            return Err(lost());
+        };
+        Ok(reducer.synchronize(stream, limit)?)
     })
 }
 

@@ -8,15 +8,23 @@ use super::{Options, World};
 use crate::ascend::{DataType, Event, Span};
 use crate::error::{Context, Error, ErrorKind, Result};
 use crate::kernel::layout::{COEFFICIENT_FLAGS, COEFFICIENT_WORDS};
-use crate::plan::{DType, Layout, Planner};
+use crate::plan::{DType, Layout, Plan, Planner, Range};
 
 /// Whose address stands in an entry of the book.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Entry {
-    /// A tensor of the caller's, by its index in the reducer's list.
-    Tensor(usize),
+    /// A tensor of the caller's, by its index in the reducer's list, from a byte of it on.
+    Tensor(usize, u64),
     /// A part of a bucket's buffers.
     Place(Place),
+}
+
+/// What all stages of a call are for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Pass {
+    Reduction,
+    /// Scattered parts to all ranks.
+    Collection,
 }
 
 /// The prepared stages of one fused buffer.
@@ -24,7 +32,12 @@ pub(super) struct Bucket {
     /// Indices of the tensors in the reducer's list, in the order of the buffer.
     pub(super) members: Vec<usize>,
     pub(super) layout: Layout,
+    /// The stages of a reduction.
     pub(super) stages: Vec<Stage>,
+    /// Those that bring scattered parts together again; none where results are not scattered.
+    pub(super) collection: Vec<Stage>,
+    /// What this rank holds at the end of the rounds.
+    pub(super) owned: Range,
     /// What its stages read from the book, from entry `first_entry` on.
     pub(super) entries: Vec<Entry>,
     /// Bytes of the buffer for what other ranks send.
@@ -35,23 +48,30 @@ pub(super) struct Bucket {
 }
 
 impl Bucket {
-    /// Prepares the stages of the tensors `members`, of which all have type `dtype`. Their addresses stand in the book
-    /// from entry `first_entry` on.
+    /// Prepares the stages of the tensors `members`, of which all have type `dtype`, for bucket `number`. Its part of
+    /// the book begins with entry `first_entry`.
     pub(super) fn new(
         world: &World,
         planner: &Planner,
         dtype: DType,
         members: Vec<usize>,
-        first_entry: usize,
+        (number, first_entry): (usize, usize),
         options: &Options,
     ) -> Result<Self> {
-        let plan = planner.plan(world.rank())?;
-        let mut maker = Maker::new(world, planner, dtype, options, first_entry);
+        let shards = options.shards(world);
+        let plan = planner.plan(world.rank() / shards)?;
+        let mut maker = Maker::new(world, planner, dtype, options, number, first_entry);
         let stages = maker.stages(&plan, &members)?;
+        let collection = match options.scattered {
+            true => maker.collection(&plan, &members)?,
+            false => Vec::new(),
+        };
         let scratch_bytes = maker.scratch_bytes(&plan)?;
         Ok(Bucket {
             layout: planner.layout().clone(),
             stages,
+            collection,
+            owned: owned(&plan, planner.layout()),
             entries: maker.into_entries(),
             scratch_bytes,
             tokens: Tokens::new(world.device())?,
@@ -60,6 +80,14 @@ impl Bucket {
                 && options.result_scale == 1.0,
             members,
         })
+    }
+
+    /// The stages of a pass.
+    pub(super) fn stages(&self, pass: Pass) -> &[Stage] {
+        match pass {
+            Pass::Reduction => &self.stages,
+            Pass::Collection => &self.collection,
+        }
     }
 
     /// Bytes of the fused buffer.
@@ -80,6 +108,9 @@ impl Bucket {
 
     /// Flags of the last round, in which every rank sees every tensor. The streams must be drained.
     pub(super) fn nonfinite(&self) -> Result<Vec<bool>> {
+        if self.layout.elements() == 0 {
+            return Ok(vec![false; self.layout.tensors().len()]);
+        }
         let solves = self.stages.iter().rev().filter_map(|stage| {
             let Task::Combine(combine) = &stage.task else {
                 return None;
@@ -104,6 +135,7 @@ impl Bucket {
 /// How far a bucket has been issued in one reduction.
 pub(super) struct Progress<'a> {
     bucket: &'a Bucket,
+    stages: &'a [Stage],
     context: stage::Context<'a>,
     /// Whether the tensors have to be copied to the fused buffer and back.
     copies: bool,
@@ -114,8 +146,14 @@ pub(super) struct Progress<'a> {
 }
 
 impl<'a> Progress<'a> {
-    pub(super) fn new(bucket: &'a Bucket, context: stage::Context<'a>, copies: bool) -> Self {
+    pub(super) fn new(
+        bucket: &'a Bucket,
+        pass: Pass,
+        context: stage::Context<'a>,
+        copies: bool,
+    ) -> Self {
         Progress {
+            stages: bucket.stages(pass),
             bucket,
             context,
             copies,
@@ -126,28 +164,31 @@ impl<'a> Progress<'a> {
 
     /// Enqueues stage `index`, behind the stage before it.
     pub(super) fn issue(&mut self, index: usize, lanes: &Lanes<'_>) -> Result<()> {
-        let stage = &self.bucket.stages[index];
+        let stage = &self.stages[index];
         let copy = matches!(stage.task, Task::CopyIn(_) | Task::CopyOut(_));
         if !matches!(stage.task, Task::Nothing) && (self.copies || !copy) {
             self.enter(stage.task.lane(), lanes)
-                .and_then(|()| self.run(stage, lanes))
-                .context(|| stage.name.clone())?;
+                .and_then(|()| self.run(stage, index, lanes))
+                .context(|| stage.mark.operation.clone())?;
         }
-        if index + 1 == self.bucket.stages.len() {
+        if index + 1 == self.stages.len() {
             return self.enter(Lane::Payload, lanes);
         }
         Ok(())
     }
 
-    fn run(&mut self, stage: &'a Stage, lanes: &Lanes<'_>) -> Result<()> {
+    fn run(&mut self, stage: &'a Stage, index: usize, lanes: &Lanes<'_>) -> Result<()> {
         let lane = stage.task.lane();
-        stage.task.issue(&self.context, lanes)?;
+        {
+            let _call = self.context.watch.call(&stage.mark, index);
+            stage.task.issue(&self.context, lanes)?;
+        }
         if !stage.task.is_partial() {
             self.bucket.tokens.clear(lane, lanes)?;
         }
         self.scalars |= lane == Lane::Scalars;
-        self.last = Some((lane, &stage.done));
-        lanes.get(lane).record(&stage.done)
+        self.last = Some((lane, &stage.mark.done));
+        lanes.get(lane).record(&stage.mark.done)
     }
 
     /// Enqueues on `lane` the wait for the stage before.
@@ -157,6 +198,8 @@ impl<'a> Progress<'a> {
             _ => return Ok(()),
         }
         if lane == Lane::Payload {
+            // Whoever gave the world up has dropped work of its streams, perhaps in the middle of a stage.
+            self.context.watch.check()?;
             let kernels = self.context.kernels;
             self.bucket.tokens.check(kernels, self.scalars, lanes)?;
             self.scalars = false;
@@ -164,6 +207,13 @@ impl<'a> Progress<'a> {
         }
         Ok(())
     }
+}
+
+/// What a rank holds when the rounds are done.
+pub(super) fn owned(plan: &Plan, layout: &Layout) -> Range {
+    let last = plan.rounds.last().map(|round| &round.combine);
+    last.or(plan.mean.as_ref())
+        .map_or(layout.whole(), |combine| combine.slice)
 }
 
 /// The vendor's name of an element type.
@@ -185,7 +235,9 @@ pub(super) fn bytes(count: u64, size: u64) -> Result<usize> {
 impl Entry {
     pub(super) fn address(self, tensors: Option<&[Span]>, memory: &Memory) -> u64 {
         match self {
-            Entry::Tensor(index) => tensors.map_or(0, |tensors| tensors[index].address()),
+            Entry::Tensor(index, start) => {
+                tensors.map_or(0, |tensors| tensors[index].address() + start)
+            }
             Entry::Place(place) => place.address(memory),
         }
     }

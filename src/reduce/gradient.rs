@@ -1,15 +1,18 @@
 //! The gradient reducer: AdaSum (or the mean) of every tensor over all ranks, in place.
 
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use super::book::Book;
-use super::bucket::{Bucket, Progress, data_type};
+use super::bucket::{Bucket, Pass, Progress, data_type};
+use super::checksum;
 use super::memory::Memory;
 use super::pipeline::wavefront;
 use super::stage;
-use super::{Options, Reduction, World};
+use super::watch::Mark;
+use super::{InServer, Options, Reduction, World};
 use crate::ascend::{Buffer, Span, Stream};
-use crate::error::{Context, Error, Result};
+use crate::error::{Context, Error, ErrorKind, Result};
 use crate::plan::{DType, Layout, Planner, TensorSpec, buckets, fingerprint};
 
 /// Reduces the gradients of a fixed list of tensors.
@@ -20,10 +23,48 @@ pub struct GradientReducer {
     /// Bucket `i` uses slot `i` modulo their number.
     slots: Vec<Memory>,
     book: Book,
-    /// Bucket and stage, in the order in which they are issued.
-    order: Vec<(usize, usize)>,
+    reduction: Order,
+    collection: Order,
+    scattered: bool,
     barrier: bool,
-    timeout: Duration,
+    create_timeout: Duration,
+    stall_timeout: Duration,
+    /// The results of the last reduction, where checksums of them are to be compared.
+    unchecked: Mutex<Option<Vec<Span>>>,
+    checksum: bool,
+}
+
+/// The stages of a pass over all buckets.
+struct Order {
+    /// Bucket and stage, in the order in which they are issued.
+    stages: Vec<(usize, usize)>,
+    /// The steps in that order, for those who watch.
+    marks: Arc<[Arc<Mark>]>,
+}
+
+impl Order {
+    fn new(buckets: &[Bucket], pass: Pass, depth: usize) -> Self {
+        let lengths: Vec<usize> = buckets.iter().map(|b| b.stages(pass).len()).collect();
+        let stages = wavefront(&lengths, depth);
+        let marks = stages
+            .iter()
+            .map(|&(bucket, stage)| Arc::clone(&buckets[bucket].stages(pass)[stage].mark));
+        Order {
+            marks: marks.collect(),
+            stages,
+        }
+    }
+}
+
+/// A part of a tensor that this rank holds after a scattered reduction.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Owned {
+    /// Index of the tensor in the list of the reducer.
+    pub tensor: usize,
+    /// First element of the part, counted in the tensor.
+    pub start: u64,
+    /// Number of elements.
+    pub len: u64,
 }
 
 impl GradientReducer {
@@ -56,17 +97,22 @@ impl GradientReducer {
             options.create_timeout,
         )?;
         let buckets = make_buckets(world, tensors, options)?;
-        let lengths: Vec<usize> = buckets.iter().map(|bucket| bucket.stages.len()).collect();
         let entries = buckets.iter().map(|bucket| bucket.entries.len()).sum();
+        let order = |pass| Order::new(&buckets, pass, options.pipeline_depth);
         let mut reducer = GradientReducer {
+            reduction: order(Pass::Reduction),
+            collection: order(Pass::Collection),
             world: world.clone(),
             specs: tensors.to_vec(),
             slots: make_slots(world, &buckets, options.pipeline_depth)?,
             buckets,
             book: Book::new(world.device(), entries)?,
-            order: wavefront(&lengths, options.pipeline_depth),
+            scattered: options.scattered,
             barrier: options.barrier,
-            timeout: options.create_timeout,
+            create_timeout: options.create_timeout,
+            stall_timeout: options.stall_timeout,
+            unchecked: Mutex::new(None),
+            checksum: options.checksum,
         };
         reducer
             .warm_up()
@@ -89,20 +135,88 @@ impl GradientReducer {
     pub fn reduce(&mut self, gradients: &[Span], stream: &Stream) -> Result<()> {
         self.world.check()?;
         self.check(gradients)?;
-        let enqueued = self.enqueue(Some(gradients), stream);
+        let enqueued = self.enqueue(Pass::Reduction, Some(gradients), stream);
         // Work of the world's own streams uses them, too, and `stream` waits for that.
         stream.keep(gradients);
+        if self.checksum {
+            *self.unchecked() = Some(gradients.to_vec());
+        }
+        enqueued.context(|| format!("rank {}", self.world.rank()))
+    }
+
+    /// The parts of tensors that this rank is the owner of, in the order of the buckets.
+    ///
+    /// The parts of all ranks tile all tensors. With [`Options::scattered`] these, and no other elements, are results
+    /// after [`GradientReducer::reduce`]; what the other elements of the gradients are then is not said.
+    pub fn owned(&self) -> Vec<Owned> {
+        let parts = self.buckets.iter().flat_map(|bucket| {
+            let tensors = bucket.layout.tensors().iter().zip(&bucket.members);
+            tensors.map(|(range, &tensor)| {
+                let part = range.intersection(bucket.owned);
+                Owned {
+                    tensor,
+                    start: part.start().saturating_sub(range.start()),
+                    len: part.len(),
+                }
+            })
+        });
+        parts.filter(|part| part.len > 0).collect()
+    }
+
+    /// Brings the owned parts of `tensors` to all ranks: for weights that a sharded optimizer has stepped, each rank the
+    /// parts that it owns. Sizes and types are those of the gradients.
+    ///
+    /// Collective and stream-ordered, as [`GradientReducer::reduce`].
+    ///
+    /// # Errors
+    /// `InvalidState` without [`Options::scattered`]; else as [`GradientReducer::reduce`].
+    pub fn collect(&mut self, tensors: &[Span], stream: &Stream) -> Result<()> {
+        if !self.scattered {
+            return Err(Error::new(
+                ErrorKind::InvalidState,
+                "results are not scattered: collect needs the option `scattered`",
+            ));
+        }
+        self.world.check()?;
+        self.check(tensors)?;
+        let enqueued = self.enqueue(Pass::Collection, Some(tensors), stream);
+        stream.keep(tensors);
         enqueued.context(|| format!("rank {}", self.world.rank()))
     }
 
     /// Waits until what `stream` holds is done, at most `timeout`, and looks at all streams of the world.
     ///
-    /// This is the call to make before results are used on the host.
+    /// This is the call to make before results are used on the host. `timeout` is the time after which the step is given
+    /// up, in full milliseconds.
     ///
     /// # Errors
-    /// The first failure of any of that work, or `Timeout`. Either poisons the world: every later call fails.
+    /// The first failure of any of that work; `Timeout` after `timeout`, or when the watchdog has found a stall. Either
+    /// poisons the world: every later call fails. Work that is left on `stream` then is dropped where the library can do
+    /// that, and the stream is good for other work.
     pub fn synchronize(&self, stream: &Stream, timeout: Duration) -> Result<()> {
-        self.world.synchronize(stream, timeout)
+        self.world.synchronize(stream, timeout)?;
+        let results = self.unchecked().take();
+        results.map_or(Ok(()), |results| self.compare(&results, timeout))
+    }
+
+    /// Compares a checksum of each tensor of `results` between all ranks, on the host.
+    ///
+    /// Collective. What is queued is not waited for.
+    ///
+    /// # Errors
+    /// `Mismatch` on all ranks, naming the first tensor that differs and the ranks that have it otherwise than most. It
+    /// poisons the world.
+    pub fn compare(&self, results: &[Span], timeout: Duration) -> Result<()> {
+        self.check(results)?;
+        let compared = checksum::compare(&self.world, &self.specs, results, timeout);
+        compared.inspect_err(|error| self.world.fail(error))
+    }
+
+    fn unchecked(&self) -> MutexGuard<'_, Option<Vec<Span>>> {
+        // Changed in one step only.
+        self.unchecked
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Whether each tensor was non-finite on any rank in the last reduction; the same on all ranks.
@@ -110,7 +224,7 @@ impl GradientReducer {
     /// Waits for the reduction. A tensor with a NaN or an infinity on one rank is non-finite as a whole on
     /// all ranks afterwards; the other tensors are not touched by it.
     pub fn nonfinite(&self) -> Result<Vec<bool>> {
-        self.world.drain(self.timeout)?;
+        self.world.drain(self.create_timeout)?;
         let mut flags = vec![false; self.specs.len()];
         for bucket in &self.buckets {
             for (&member, flag) in bucket.members.iter().zip(bucket.nonfinite()?) {
@@ -121,7 +235,7 @@ impl GradientReducer {
     }
 
     /// Enqueues all stages of all buckets; without gradients on whatever the fused buffers hold.
-    fn enqueue(&mut self, gradients: Option<&[Span]>, stream: &Stream) -> Result<()> {
+    fn enqueue(&mut self, pass: Pass, gradients: Option<&[Span]>, stream: &Stream) -> Result<()> {
         let mut flat = Vec::with_capacity(self.buckets.len());
         let mut memories = Vec::with_capacity(self.buckets.len());
         for (index, bucket) in self.buckets.iter().enumerate() {
@@ -149,7 +263,16 @@ impl GradientReducer {
             });
         let addresses = entries.collect();
         let world = &self.world;
+        let timeout = match gradients {
+            Some(_) => self.stall_timeout,
+            None => self.create_timeout,
+        };
+        let order = match pass {
+            Pass::Reduction => &self.reduction,
+            Pass::Collection => &self.collection,
+        };
         world.enqueue_lanes(stream, |lanes| {
+            world.watch().begin(&order.marks, timeout);
             self.book.update(addresses, lanes.kernels)?;
             let mut progress: Vec<Progress<'_>> = (0..)
                 .zip(self.buckets.iter().zip(&memories))
@@ -157,22 +280,22 @@ impl GradientReducer {
                     let context = stage::Context {
                         kernels: world.kernels(),
                         comm: world.comm(),
+                        watch: world.watch(),
                         book: &self.book,
                         memory,
                         dtype: data_type(bucket.layout.dtype()),
                     };
                     let copies = gradients.is_some() && !flat[index];
-                    Progress::new(bucket, context, copies)
+                    Progress::new(bucket, pass, context, copies)
                 })
                 .collect();
-            for &(bucket, stage) in &self.order {
-                progress[bucket]
-                    .issue(stage, lanes)
-                    .context(|| format!("bucket {bucket}"))?;
+            for &(bucket, stage) in &order.stages {
+                progress[bucket].issue(stage, lanes)?;
             }
             if self.barrier {
                 world.comm().barrier(lanes.payload)?;
             }
+            world.watch().end();
             Ok(())
         })
     }
@@ -211,8 +334,11 @@ impl GradientReducer {
     /// One reduction of zeros: builds every link and buffer while failing is still cheap.
     fn warm_up(&mut self) -> Result<()> {
         let stream = Stream::new(self.world.device())?;
-        self.enqueue(None, &stream)?;
-        self.synchronize(&stream, self.timeout)
+        self.enqueue(Pass::Reduction, None, &stream)?;
+        if self.scattered {
+            self.enqueue(Pass::Collection, None, &stream)?;
+        }
+        self.synchronize(&stream, self.create_timeout)
     }
 }
 
@@ -220,6 +346,10 @@ impl GradientReducer {
 fn make_buckets(world: &World, tensors: &[TensorSpec], options: &Options) -> Result<Vec<Bucket>> {
     let mut made = Vec::new();
     let mut entries = 0;
+    let mut shape = world.shape();
+    if options.in_server == InServer::Shards {
+        shape.locals = 1;
+    }
     for dtype in [DType::F32, DType::F16, DType::BF16] {
         let members: Vec<usize> = (0..tensors.len())
             .filter(|&index| tensors[index].dtype == dtype)
@@ -233,8 +363,9 @@ fn make_buckets(world: &World, tensors: &[TensorSpec], options: &Options) -> Res
             let members = members[part].to_vec();
             let counts: Vec<u64> = members.iter().map(|&index| tensors[index].count).collect();
             let layout = Layout::new(wire, &counts)?;
-            let planner = Planner::new(world.shape(), layout, options.radix)?;
-            let bucket = Bucket::new(world, &planner, dtype, members, entries, options)?;
+            let planner = Planner::new(shape, layout, options.radix)?;
+            let place = (made.len(), entries);
+            let bucket = Bucket::new(world, &planner, dtype, members, place, options)?;
             entries += bucket.entries.len();
             made.push(bucket);
         }

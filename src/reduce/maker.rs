@@ -3,16 +3,17 @@
 use std::ops;
 use std::sync::Arc;
 
-use super::bucket::{Entry, bytes, data_type};
+use super::bucket::{Entry, bytes, data_type, owned};
 use super::memory::{Base, Half, Place};
 use super::stage::{Combine, Copy, Gather, Products, Solve, Stage, Sum, Task};
 use super::tables::{FoldList, Segments, uniform_weights};
+use super::watch::Mark;
 use super::{Options, World};
 use crate::ascend::{self, Buffer, Device, Event};
 use crate::error::Result;
 use crate::kernel::Rule;
 use crate::kernel::layout::{COEFFICIENT_WORDS, MAX_RADIX, record_words};
-use crate::plan::{self, DType, Exchange, Layout, Plan, Planner, Range, UNIT};
+use crate::plan::{self, DType, Exchange, Group, Layout, Plan, Planner, Range, UNIT};
 
 const _: () = assert!(UNIT == crate::kernel::layout::UNIT);
 
@@ -27,6 +28,8 @@ pub(super) struct Maker<'a> {
     /// Type of the caller's tensors.
     dtype: DType,
     options: &'a Options,
+    /// Number of the bucket, for messages.
+    bucket: usize,
     /// Bytes of an element of the fused buffer.
     size: u64,
     entries: Vec<Entry>,
@@ -39,6 +42,7 @@ impl<'a> Maker<'a> {
         planner: &'a Planner,
         dtype: DType,
         options: &'a Options,
+        bucket: usize,
         first_entry: usize,
     ) -> Self {
         let layout = planner.layout();
@@ -48,6 +52,7 @@ impl<'a> Maker<'a> {
             layout,
             dtype,
             options,
+            bucket,
             size: layout.dtype().size(),
             entries: Vec::new(),
             first_entry,
@@ -61,15 +66,8 @@ impl<'a> Maker<'a> {
 
     /// All stages; their number is the same on all ranks.
     pub(super) fn stages(&mut self, plan: &Plan, members: &[usize]) -> Result<Vec<Stage>> {
-        let tensors = self.enter(members.iter().map(|&index| Entry::Tensor(index)));
-        let segments = Segments::new(self.device(), self.layout, self.layout.whole())?;
-        let copy = Copy {
-            tensors,
-            tensor_type: data_type(self.dtype),
-            factor: self.options.scale,
-            segments: Arc::new(segments),
-        };
         let mut stages = Vec::new();
+        let copy = self.copy(members, self.layout.whole(), self.options.scale)?;
         self.push(&mut stages, "copy in", Task::CopyIn(copy.clone()))?;
         if let Some(mean) = &plan.mean
             && let Some(weight) = self.options.weight_in_server(mean.operands)
@@ -80,21 +78,62 @@ impl<'a> Maker<'a> {
         for (index, round) in plan.rounds.iter().enumerate() {
             self.round(&mut stages, index, round)?;
         }
-        for (index, exchange) in plan.returns.iter().enumerate() {
-            let round = plan.returns.len() - 1 - index;
-            let task = self.exchange_in_place(exchange)?;
-            self.push(&mut stages, &format!("return of round {round}"), task)?;
-        }
-        if let Some(exchange) = &plan.gather {
-            let task = self.exchange_in_place(exchange)?;
-            self.push(&mut stages, "gather in the server", task)?;
-        }
-        let back = Copy {
-            factor: self.options.result_scale,
-            ..copy
+        let factor = self.options.result_scale;
+        let back = if self.options.scattered {
+            self.copy(members, owned(plan, self.layout), factor)?
+        } else {
+            self.ways_back(&mut stages, plan)?;
+            Copy { factor, ..copy }
         };
         self.push(&mut stages, "copy out", Task::CopyOut(back))?;
         Ok(stages)
+    }
+
+    /// The stages that bring parts which are scattered as results are to all ranks.
+    pub(super) fn collection(&mut self, plan: &Plan, members: &[usize]) -> Result<Vec<Stage>> {
+        let mut stages = Vec::new();
+        let copy = self.copy(members, owned(plan, self.layout), 1.0)?;
+        self.push(&mut stages, "copy in", Task::CopyIn(copy))?;
+        self.ways_back(&mut stages, plan)?;
+        let copy = self.copy(members, self.layout.whole(), 1.0)?;
+        self.push(&mut stages, "copy out", Task::CopyOut(copy))?;
+        Ok(stages)
+    }
+
+    fn ways_back(&self, stages: &mut Vec<Stage>, plan: &Plan) -> Result<()> {
+        for (index, exchange) in plan.returns.iter().enumerate() {
+            let round = plan.returns.len() - 1 - index;
+            let task = self.exchange_in_place(exchange)?;
+            self.push(stages, &format!("return of round {round}"), task)?;
+        }
+        if let Some(exchange) = &plan.gather {
+            let task = self.exchange_in_place(exchange)?;
+            self.push(stages, "gather in the server", task)?;
+        }
+        Ok(())
+    }
+
+    /// The copy of a part of the buffer.
+    fn copy(&mut self, members: &[usize], part: Range, factor: f32) -> Result<Copy> {
+        let size = self.dtype.size();
+        let tensors = members.iter().zip(self.layout.tensors());
+        let entries: Vec<Entry> = tensors
+            .map(|(&index, tensor)| {
+                // Kernels want the address of the first element that they copy.
+                let skipped = part
+                    .start()
+                    .saturating_sub(tensor.start())
+                    .min(tensor.len());
+                Entry::Tensor(index, skipped * size)
+            })
+            .collect();
+        let segments = Segments::in_buffer(self.device(), self.layout, part)?;
+        Ok(Copy {
+            tensors: self.enter(entries),
+            tensor_type: data_type(self.dtype),
+            factor,
+            segments: Arc::new(segments),
+        })
     }
 
     /// Bytes of the receive buffer: all other operands of the largest combine.
@@ -111,11 +150,14 @@ impl<'a> Maker<'a> {
     }
 
     fn push(&self, stages: &mut Vec<Stage>, name: &str, task: Task) -> Result<()> {
-        stages.push(Stage {
-            name: name.to_owned(),
-            task,
+        let (peers, bytes) = task.traffic();
+        let mark = Arc::new(Mark {
+            operation: format!("bucket {}, {name}", self.bucket),
+            peers,
+            bytes,
             done: Event::new(self.device())?,
         });
+        stages.push(Stage { task, mark });
         Ok(())
     }
 
@@ -213,8 +255,18 @@ impl<'a> Maker<'a> {
         let operands = self.operands(combine)?;
         let radix = operands.len();
         let record = record_words(radix) * WORD;
-        let group = round.scalars;
-        let slices = self.planner.slices(group, index + 1);
+        let shards = self.options.shards(self.world);
+        let group = Group {
+            first: round.scalars.first * shards,
+            count: round.scalars.count * shards,
+            stride: round.scalars.stride,
+        };
+        // The parts of a tensor are cut alike.
+        let slices = self.planner.slices(round.scalars, index + 1);
+        let slices: Vec<Range> = slices
+            .into_iter()
+            .flat_map(|slice| std::iter::repeat_n(slice, shards as usize))
+            .collect();
         let list = FoldList::new(self.device(), self.layout, &slices)?;
         let tensors = self.layout.tensors().len();
         let stride = bytes(list.stride, record as u64)?;
@@ -230,6 +282,10 @@ impl<'a> Maker<'a> {
         };
         let gather = Gather {
             comm: self.world.group(group)?,
+            peers: group
+                .ranks()
+                .filter(|&rank| rank != self.world.rank())
+                .collect(),
             records,
             gathered: gathered.clone(),
         };
@@ -244,9 +300,12 @@ impl<'a> Maker<'a> {
             tensors: tensors as u64,
             list,
         };
-        let empty = solve.list.stride == 0;
+        if solve.list.stride == 0 {
+            // No tensor has an element.
+            return Ok([Task::Nothing, Task::Nothing, Task::Nothing]);
+        }
         let sum = Combine {
-            solve: Some(solve).filter(|_| !empty),
+            solve: Some(solve),
             sums: vec![Sum {
                 vectors,
                 weights: coefficients,
@@ -254,10 +313,6 @@ impl<'a> Maker<'a> {
             }],
             segments,
         };
-        if empty {
-            // No tensor has an element.
-            return Ok([Task::Nothing, Task::Nothing, Task::Nothing]);
-        }
         let products = match products.segments.count {
             0 => Task::Nothing,
             _ => Task::Gram(products),
@@ -326,17 +381,19 @@ impl<'a> Maker<'a> {
         if exchange.is_empty() {
             return Ok(Task::Nothing);
         }
+        let shards = self.options.shards(self.world);
+        let rank_of = |peer: u32| peer * shards + self.world.rank() % shards;
         let mut halves = Vec::new();
         for send in &exchange.sends {
             halves.push(Half {
-                peer: send.peer,
+                peer: rank_of(send.peer),
                 send: true,
                 place: self.part(send.range)?,
             });
         }
         for receive in &exchange.receives {
             halves.push(Half {
-                peer: receive.peer,
+                peer: rank_of(receive.peer),
                 send: false,
                 place: place(receive)?,
             });

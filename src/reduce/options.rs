@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::World;
 use crate::error::{Error, Result};
 use crate::plan::DType;
 
@@ -42,6 +43,11 @@ pub enum InServer {
     /// rank contributes the part that it owns. [`Reduction::Mean`] then is the mean of the servers and
     /// [`Reduction::Sum`] their sum.
     Reduced,
+    /// Nothing: the ranks of a server hold different parts of the same tensors, all of one size, as in tensor-parallel
+    /// models. Each rank is reduced with those of its number in other servers, and AdaSum's scalars are summed over all
+    /// parts, so that its coefficients are those of whole tensors. A tensor that is the same on all ranks of a server
+    /// may stand among them.
+    Shards,
 }
 
 /// Element type of what ranks send each other and compute on.
@@ -64,7 +70,7 @@ impl Wire {
     }
 }
 
-/// Choices of a [`GradientReducer`](super::GradientReducer); the same on all ranks but for `scale`.
+/// Choices of a [`GradientReducer`](super::GradientReducer); the same on all ranks but for `scale` and the limits of time.
 #[derive(Debug, Clone)]
 pub struct Options {
     /// How servers are combined.
@@ -89,10 +95,20 @@ pub struct Options {
     pub bucket_bytes: u64,
     /// Fused buffers that are under way at a time, at least 1: device memory grows with it, results do not depend on it.
     pub pipeline_depth: usize,
+    /// Leaves each result on the rank that computed it, for optimizers that are sharded: see
+    /// [`GradientReducer::owned`](super::GradientReducer::owned). Saves half of the traffic.
+    pub scattered: bool,
     /// Ends each reduction with a barrier of all ranks.
     pub barrier: bool,
+    /// Makes [`GradientReducer::synchronize`](super::GradientReducer::synchronize) collective: it compares a checksum of
+    /// the last results between all ranks, which reads them to the host. Finds data that was damaged after it was
+    /// combined; what was damaged before is the same on all ranks.
+    pub checksum: bool,
     /// Limit on the collective warm-up at creation, and on waits for collective figures.
     pub create_timeout: Duration,
+    /// A reduction in which nothing moves for so long has failed: a thread watches, and the error says what this rank
+    /// waits for. Below `HCCL_EXEC_TIMEOUT` (1836 s unless set) it comes before that of HCCL, above it after it.
+    pub stall_timeout: Duration,
 }
 
 impl Default for Options {
@@ -108,8 +124,11 @@ impl Default for Options {
             result_scale: 1.0,
             bucket_bytes: 25 << 20,
             pipeline_depth: 4,
+            scattered: false,
             barrier: false,
+            checksum: false,
             create_timeout: Duration::from_secs(300),
+            stall_timeout: Duration::from_secs(300),
         }
     }
 }
@@ -134,10 +153,18 @@ impl Options {
         Ok(())
     }
 
+    /// How many parts of a tensor the ranks of a server hold.
+    pub(super) fn shards(&self, world: &World) -> u32 {
+        match self.in_server {
+            InServer::Shards => world.locals(),
+            InServer::Mean | InServer::Sum | InServer::Reduced => 1,
+        }
+    }
+
     /// The weight of each of a server's `ranks` vectors; `None` if they are reduced already.
     pub(super) fn weight_in_server(&self, ranks: u32) -> Option<f32> {
         match self.in_server {
-            InServer::Reduced => None,
+            InServer::Reduced | InServer::Shards => None,
             InServer::Sum if self.reduction == Reduction::Adasum => Some(1.0),
             InServer::Mean | InServer::Sum => {
                 let weight = self.reduction.weight(1, ranks);
@@ -150,16 +177,18 @@ impl Options {
     /// What all ranks must agree on, as a text for the fingerprint.
     pub(super) fn agreed(&self) -> String {
         format!(
-            "{:?} {:?} {} {} {} {:?} {} {} {}",
+            "{:?} {:?} {} {} {} {} {:?} {} {} {} {}",
             self.reduction,
             self.in_server,
+            self.scattered,
             self.zero_tol,
             self.result_scale,
             self.radix,
             self.wire,
             self.bucket_bytes,
             self.pipeline_depth,
-            self.barrier
+            self.barrier,
+            self.checksum
         )
     }
 }

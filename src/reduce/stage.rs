@@ -7,17 +7,15 @@ use super::book::Book;
 use super::lanes::{Lane, Lanes};
 use super::memory::{Half, Memory, Place};
 use super::tables::{FoldList, Segments};
-use crate::ascend::{Comm, DataType, Event, Span, Transfer};
+use super::watch::{Mark, Watch};
+use crate::ascend::{Comm, DataType, Span, Transfer};
 use crate::error::Result;
 use crate::kernel::{Coefficients, Fold, Gram, Kernels, Move, Rule, Tensors, WeightedSum};
 
-/// A step and the event behind it.
+/// A step and what others see of it.
 pub(super) struct Stage {
-    /// For messages.
-    pub(super) name: String,
     pub(super) task: Task,
-    /// Recorded behind the step.
-    pub(super) done: Event,
+    pub(super) mark: Arc<Mark>,
 }
 
 /// What a step does.
@@ -62,6 +60,8 @@ pub(super) struct Products {
 /// The exchange of scalars.
 pub(super) struct Gather {
     pub(super) comm: Arc<Comm>,
+    /// The other members of the group, as ranks of the world.
+    pub(super) peers: Vec<u32>,
     /// This rank's contribution.
     pub(super) records: Span,
     /// The contributions of all members of the group.
@@ -97,6 +97,7 @@ pub(super) struct Sum {
 pub(super) struct Context<'a> {
     pub(super) kernels: &'a Kernels,
     pub(super) comm: &'a Comm,
+    pub(super) watch: &'a Watch,
     pub(super) book: &'a Book,
     pub(super) memory: &'a Memory,
     pub(super) dtype: DataType,
@@ -109,6 +110,24 @@ impl Task {
             Task::Nothing | Task::Exchange(_) => Lane::Payload,
             Task::Gather(_) => Lane::Scalars,
             Task::CopyIn(_) | Task::Gram(_) | Task::Combine(_) | Task::CopyOut(_) => Lane::Kernels,
+        }
+    }
+
+    /// The ranks that it exchanges data with, and the bytes that this rank sends and receives.
+    pub(super) fn traffic(&self) -> (Vec<u32>, u64) {
+        match self {
+            Task::Exchange(halves) => {
+                let mut peers: Vec<u32> = halves.iter().map(|half| half.peer).collect();
+                peers.sort_unstable();
+                peers.dedup();
+                let bytes = halves.iter().map(|half| half.place.len as u64).sum();
+                (peers, bytes)
+            }
+            Task::Gather(gather) => {
+                let bytes = gather.gathered.len() as u64;
+                (gather.peers.clone(), bytes)
+            }
+            _ => (Vec::new(), 0),
         }
     }
 

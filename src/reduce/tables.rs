@@ -13,13 +13,23 @@ pub(super) struct Segments {
 }
 
 impl Segments {
+    /// Those of a slice, counted from its start.
     pub(super) fn new(device: &Device, layout: &Layout, slice: Range) -> Result<Self> {
+        Segments::counted_from(device, layout, slice, slice.start())
+    }
+
+    /// Those of a slice, counted from the start of the buffer.
+    pub(super) fn in_buffer(device: &Device, layout: &Layout, slice: Range) -> Result<Self> {
+        Segments::counted_from(device, layout, slice, 0)
+    }
+
+    fn counted_from(device: &Device, layout: &Layout, slice: Range, origin: u64) -> Result<Self> {
         let segments = layout.segments(slice);
         let words: Vec<u64> = segments
             .iter()
             .flat_map(|segment| {
                 kernel::Segment {
-                    offset: segment.offset,
+                    offset: slice.start() + segment.offset - origin,
                     len: segment.len,
                     first_unit: segment.first_unit,
                     tensor: segment.tensor,

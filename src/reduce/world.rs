@@ -1,8 +1,9 @@
 //! This rank's live membership of a world: device, stream, communicators.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 
 use sha1::{Digest, Sha1};
 
@@ -14,7 +15,9 @@ use crate::kernel::Kernels;
 use crate::plan::{Group, Shape};
 use crate::topo::Cluster;
 
+use super::hosts::{self, HOST_BYTES};
 use super::lanes::Lanes;
+use super::watch::Watch;
 
 /// The live membership of one rank.
 ///
@@ -31,13 +34,23 @@ struct Inner {
     device: Device,
     shape: Shape,
     rank: u32,
+    /// Of a world that is nobody's part.
+    watchdog: Mutex<Option<JoinHandle<()>>>,
     // Sub-communicators go before the communicator that they were made from.
     groups: Mutex<HashMap<Group, Arc<Comm>>>,
     comm: Comm,
-    /// How often parts with these members were made.
-    parts: Mutex<HashMap<Vec<u32>, u64>>,
+    parts: Mutex<Parts>,
     origin: Option<Origin>,
     work: Arc<Work>,
+}
+
+/// The parts that were made of a world.
+#[derive(Default)]
+struct Parts {
+    /// How often there were parts with these members.
+    made: HashMap<Vec<u32>, u64>,
+    /// Those that may be left.
+    live: Vec<Weak<Inner>>,
 }
 
 /// Where a part comes from.
@@ -55,8 +68,7 @@ struct Work {
     kernel_stream: Stream,
     scalar_stream: Stream,
     order: Mutex<Order>,
-    /// The first failure.
-    failure: Mutex<Option<Error>>,
+    watch: Arc<Watch>,
 }
 
 /// Chains what is enqueued on different streams. Its lock is held while a call enqueues.
@@ -102,6 +114,35 @@ impl World {
         World::new(device, comm, shape)
     }
 
+    /// As [`World::from_root_info`], with the servers from a key of each rank's host: equal for the ranks of a server,
+    /// different between servers. Waits for all ranks, at most `timeout`.
+    ///
+    /// # Errors
+    /// On all ranks, showing who is where, if the ranks of a server are not consecutive or servers have different numbers
+    /// of ranks.
+    pub fn from_root_info_by_host(
+        device: Device,
+        root: &RootInfo,
+        size: u32,
+        rank: u32,
+        host: &str,
+        timeout: Duration,
+    ) -> Result<Self> {
+        let comm = Comm::from_root_info(&device, root, size, rank, &CommConfig::default())
+            .context(|| format!("rank {rank} of {size}"))?;
+        let own = Buffer::from_slice(&device, &hosts::encode(host))?.span();
+        let all = Buffer::new(&device, HOST_BYTES * size as usize)?.span();
+        let stream = Stream::new(&device)?;
+        comm.all_gather(&own, &all, DataType::U8, &stream)?;
+        stream
+            .synchronize_timeout(timeout)
+            .context(|| format!("rank {rank}: waiting for the hosts of all ranks"))?;
+        let mut bytes = vec![0_u8; all.len()];
+        all.read(&mut bytes)?;
+        let (hosts, _) = bytes.as_chunks::<HOST_BYTES>();
+        World::new(device, comm, hosts::shape(hosts)?)
+    }
+
     fn new(device: Device, comm: Comm, shape: Shape) -> Result<Self> {
         let internal = || {
             let stream = Stream::new(&device)?;
@@ -112,25 +153,38 @@ impl World {
             last: Event::new(&device)?,
             start: Event::new(&device)?,
         };
+        let watch = Watch::new(comm.rank());
         let work = Work {
             kernels: Kernels::load(&device)?,
             kernel_stream: internal()?,
             scalar_stream: internal()?,
             order: Mutex::new(order),
-            failure: Mutex::new(None),
+            watch: Arc::clone(&watch),
         };
-        Ok(World {
-            inner: Arc::new(Inner {
-                rank: comm.rank(),
-                groups: Mutex::default(),
-                parts: Mutex::default(),
-                origin: None,
-                work: Arc::new(work),
-                device,
-                shape,
-                comm,
-            }),
-        })
+        let inner = Arc::new(Inner {
+            rank: comm.rank(),
+            watchdog: Mutex::new(None),
+            groups: Mutex::default(),
+            parts: Mutex::default(),
+            origin: None,
+            work: Arc::new(work),
+            device,
+            shape,
+            comm,
+        });
+        let weak = Arc::downgrade(&inner);
+        let thread = std::thread::Builder::new()
+            .name("adasum-watchdog".to_owned())
+            .spawn(move || {
+                if watch.run()
+                    && let Some(inner) = weak.upgrade()
+                {
+                    inner.release();
+                }
+            })
+            .map_err(|error| Error::new(ErrorKind::Io, format!("no watchdog thread: {error}")))?;
+        *lock(&inner.watchdog) = Some(thread);
+        Ok(World { inner })
     }
 
     /// The world of `ranks`, some of this world's ranks in ascending order, with `locals` of them a server.
@@ -151,26 +205,30 @@ impl World {
         let root = self.root();
         let number = {
             let mut parts = lock(&root.inner.parts);
-            let count = parts.entry(members.clone()).or_default();
+            let count = parts.made.entry(members.clone()).or_default();
             *count += 1;
             *count
         };
         let comm = root.sub(&format!("part {number}"), &members, &CommConfig::default())?;
-        Ok(World {
-            inner: Arc::new(Inner {
-                rank: comm.rank(),
-                groups: Mutex::default(),
-                parts: Mutex::default(),
-                origin: Some(Origin {
-                    root: root.clone(),
-                    ranks: members,
-                }),
-                work: Arc::clone(&self.inner.work),
-                device: self.device().clone(),
-                shape: Shape::new(size / locals, locals)?,
-                comm,
+        let inner = Arc::new(Inner {
+            rank: comm.rank(),
+            watchdog: Mutex::new(None),
+            groups: Mutex::default(),
+            parts: Mutex::default(),
+            origin: Some(Origin {
+                root: root.clone(),
+                ranks: members,
             }),
-        })
+            work: Arc::clone(&self.inner.work),
+            device: self.device().clone(),
+            shape: Shape::new(size / locals, locals)?,
+            comm,
+        });
+        let mut parts = lock(&root.inner.parts);
+        parts.live.retain(|part| part.strong_count() > 0);
+        parts.live.push(Arc::downgrade(&inner));
+        drop(parts);
+        Ok(World { inner })
     }
 
     fn check_part(&self, ranks: &[u32], locals: u32) -> Result<()> {
@@ -240,10 +298,17 @@ impl World {
         })
     }
 
-    /// Leaves the world, after what was enqueued is done or `timeout` is over. Every reducer and clone must
-    /// be gone; all ranks should call it.
+    /// Leaves the world, after what was enqueued is done or `timeout` is over; a world that has failed is left at once.
+    /// Every reducer and clone must be gone; all ranks should call it. Afterwards the process can join a new world.
+    ///
+    /// # Errors
+    /// If a reducer or clone is left, work does not end, or a communicator cannot be destroyed.
     pub fn finish(self, timeout: Duration) -> Result<()> {
-        self.settle(timeout)?;
+        match self.check() {
+            Ok(()) => self.settle(timeout)?,
+            Err(_) => self.inner.release(),
+        }
+        self.inner.stop_watchdog();
         let inner = Arc::try_unwrap(self.inner).map_err(|shared| {
             Error::new(
                 ErrorKind::InvalidState,
@@ -253,32 +318,14 @@ impl World {
                 ),
             )
         })?;
-        let groups = inner
-            .groups
-            .into_inner()
-            .unwrap_or_else(PoisonError::into_inner);
-        for comm in groups.into_values().filter_map(Arc::into_inner) {
-            comm.destroy()?;
-        }
-        inner.comm.destroy()
+        inner.end()
     }
 
     /// Compares `digest` over all ranks; the error names those that differ from rank 0.
     ///
     /// Collective. Waits for all ranks, at most `timeout`.
     pub(crate) fn agree(&self, digest: [u8; 20], timeout: Duration) -> Result<()> {
-        let device = self.device();
-        let mine = Buffer::from_slice(device, &digest)?.span();
-        let all = Buffer::new(device, digest.len() * self.size() as usize)?.span();
-        let stream = Stream::new(device)?;
-        self.enqueue(&stream, |stream| {
-            self.comm().all_gather(&mine, &all, DataType::U8, stream)
-        })?;
-        stream
-            .synchronize_timeout(timeout)
-            .context(|| format!("rank {}: waiting for the plans of all ranks", self.rank()))?;
-        let mut digests = vec![0_u8; all.len()];
-        all.read(&mut digests)?;
+        let digests = self.gather(&digest, timeout)?;
         let different: Vec<usize> = digests
             .chunks_exact(digest.len())
             .enumerate()
@@ -291,6 +338,25 @@ impl World {
             ErrorKind::Mismatch,
             format!("ranks {different:?} have other tensors or options than rank 0"),
         ))
+    }
+
+    /// The `bytes` of all ranks, one after the other. All give equally many.
+    ///
+    /// Collective. Waits for all ranks, at most `timeout`.
+    pub(crate) fn gather(&self, bytes: &[u8], timeout: Duration) -> Result<Vec<u8>> {
+        let device = self.device();
+        let mine = Buffer::from_slice(device, bytes)?.span();
+        let all = Buffer::new(device, bytes.len() * self.size() as usize)?.span();
+        let stream = Stream::new(device)?;
+        self.enqueue(&stream, |stream| {
+            self.comm().all_gather(&mine, &all, DataType::U8, stream)
+        })?;
+        stream
+            .synchronize_timeout(timeout)
+            .context(|| format!("rank {}: waiting for all ranks", self.rank()))?;
+        let mut gathered = vec![0_u8; all.len()];
+        all.read(&mut gathered)?;
+        Ok(gathered)
     }
 
     /// Waits until what was enqueued through this world is done, at most `timeout`.
@@ -322,31 +388,45 @@ impl World {
     }
 
     /// Waits until what `stream` holds is done, at most `timeout`. The first failure of that work or of the world's own
-    /// streams, or a timeout, poisons the world.
+    /// streams, or a timeout, poisons the world and frees what it holds, as far as the library allows.
     pub(crate) fn synchronize(&self, stream: &Stream, timeout: Duration) -> Result<()> {
         self.check()?;
-        stream
-            .synchronize_timeout(timeout)
-            .and_then(|()| self.inner.work.kernel_stream.synchronize_timeout(timeout))
-            .and_then(|()| self.inner.work.scalar_stream.synchronize_timeout(timeout))
-            .context(|| format!("rank {}: waiting for its work to end", self.rank()))
-            .inspect_err(|error| self.poison(error))
+        let inner = &self.inner;
+        let start = Instant::now();
+        let streams = [stream, &inner.work.kernel_stream, &inner.work.scalar_stream];
+        let result = streams.into_iter().try_for_each(|stream| {
+            inner
+                .wait_for(stream, start, timeout)
+                .context(|| format!("rank {}: waiting for its work to end", inner.rank))
+        });
+        let Err(error) = result else {
+            return Ok(());
+        };
+        let error = inner.cause().unwrap_or(error);
+        inner
+            .work
+            .watch
+            .poison(&error, error.kind() == ErrorKind::Timeout);
+        inner.release();
+        if !matches!(stream.query(), Ok(true) | Err(_)) {
+            // What it holds waits for ranks that never come; a stream that has failed keeps saying so.
+            if let Err(error) = stream.abort() {
+                log::warn!("rank {}: {error}", inner.rank);
+            }
+            inner.end_comms();
+        }
+        // What the watchdog found says more than that work was dropped.
+        Err(inner.work.watch.failure().unwrap_or(error))
     }
 
     /// The first failure, if there was one.
     pub(crate) fn check(&self) -> Result<()> {
-        match &*lock(&self.inner.work.failure) {
-            None => Ok(()),
-            Some(first) => Err(Error::new(
-                ErrorKind::Poisoned,
-                format!("an earlier reduction failed, make a new world and reducer: {first}"),
-            )),
-        }
+        self.inner.work.watch.check()
     }
 
-    /// Makes every later call fail with `error`, unless there was one before.
-    pub(crate) fn poison(&self, error: &Error) {
-        lock(&self.inner.work.failure).get_or_insert_with(|| error.clone());
+    /// The health of the world.
+    pub(super) fn watch(&self) -> &Watch {
+        &self.inner.work.watch
     }
 
     pub(crate) fn shape(&self) -> Shape {
@@ -460,7 +540,117 @@ impl World {
             .wait(&order.last)
             .and_then(|()| work(&order))
             .and_then(|()| stream.record(&order.last))
-            .inspect_err(|error| self.poison(error))
+            .inspect_err(|error| self.fail(error))
+    }
+
+    /// Makes every later call fail with `error` and frees what the world holds.
+    pub(super) fn fail(&self, error: &Error) {
+        self.inner.work.watch.poison(error, false);
+        self.inner.release();
+    }
+}
+
+impl Inner {
+    /// Waits for a stream, in pieces: the watchdog may find earlier that nothing will come.
+    fn wait_for(&self, stream: &Stream, start: Instant, timeout: Duration) -> Result<()> {
+        const PIECE: Duration = Duration::from_millis(20);
+        loop {
+            let left = timeout.saturating_sub(start.elapsed());
+            match stream.synchronize_timeout(left.min(PIECE)) {
+                Err(error) if error.kind() == ErrorKind::Timeout => {}
+                other => return other,
+            }
+            if let Some(found) = self.work.watch.failure() {
+                return Err(found);
+            }
+            if left.is_zero() {
+                return Err(self.work.watch.stall(start.elapsed()));
+            }
+        }
+    }
+
+    /// A failure of the world's own streams: where the caller's stream was stopped for it, this says why.
+    fn cause(&self) -> Option<Error> {
+        let streams = [
+            ("kernels", &self.work.kernel_stream),
+            ("exchange of scalars", &self.work.scalar_stream),
+        ];
+        streams.into_iter().find_map(|(name, stream)| {
+            let failed = stream.query().err()?;
+            Some(failed.context(format!("rank {}: {name}", self.rank)))
+        })
+    }
+
+    /// Gives up what a failed world holds: work on its own streams, and communicators that no queued work uses. Also
+    /// frees threads that wait in a call of HCCL.
+    fn release(&self) {
+        if let Some(origin) = &self.origin {
+            return origin.root.inner.release();
+        }
+        for stream in [&self.work.kernel_stream, &self.work.scalar_stream] {
+            if let Err(error) = stream.abort() {
+                log::warn!("rank {}: {error}", self.rank);
+            }
+        }
+        self.end_comms();
+    }
+
+    fn end_comms(&self) {
+        if let Some(origin) = &self.origin {
+            return origin.root.inner.end_comms();
+        }
+        let parts: Vec<Arc<Inner>> = lock(&self.parts)
+            .live
+            .iter()
+            .filter_map(Weak::upgrade)
+            .collect();
+        for part in parts {
+            part.end_own_comms();
+        }
+        self.end_own_comms();
+    }
+
+    fn end_own_comms(&self) {
+        let groups: Vec<Arc<Comm>> = lock(&self.groups).values().cloned().collect();
+        let groups = groups.iter().map(|comm| comm.abort());
+        for ended in groups.chain([self.comm.abort()]) {
+            if let Err(error) = ended {
+                log::info!("rank {}: not yet: {error}", self.rank);
+            }
+        }
+    }
+
+    fn stop_watchdog(&self) {
+        if self.origin.is_some() {
+            return;
+        }
+        self.work.watch.stop();
+        let thread = lock(&self.watchdog).take();
+        if let Some(thread) = thread
+            && thread.thread().id() != std::thread::current().id()
+        {
+            // A panic there is a bug there; the world ends all the same.
+            let _ = thread.join();
+        }
+    }
+
+    /// Destroys the communicators, those of groups first.
+    fn end(mut self) -> Result<()> {
+        let groups = std::mem::take(
+            self.groups
+                .get_mut()
+                .unwrap_or_else(PoisonError::into_inner),
+        );
+        for comm in groups.into_values() {
+            comm.abort()?;
+        }
+        self.comm.abort()
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        self.stop_watchdog();
     }
 }
 

@@ -47,6 +47,12 @@ static void nulls(void) {
     REFUSED(ADASUM_NULL_ARGUMENT, "options is NULL", adasum_options_set_radix(NULL, 2));
     REFUSED(ADASUM_NULL_ARGUMENT, "options is NULL", adasum_options_set_allow_plain_mean(NULL, 1));
     REFUSED(ADASUM_NULL_ARGUMENT, "options is NULL", adasum_options_set_create_timeout(NULL, 1));
+    REFUSED(ADASUM_NULL_ARGUMENT, "options is NULL", adasum_options_set_wire(NULL, 0));
+    REFUSED(ADASUM_NULL_ARGUMENT, "options is NULL", adasum_options_set_scale(NULL, 1.0f));
+    REFUSED(ADASUM_NULL_ARGUMENT, "options is NULL", adasum_options_set_bucket_bytes(NULL, 1));
+    REFUSED(ADASUM_NULL_ARGUMENT, "options is NULL", adasum_options_set_pipeline_depth(NULL, 1));
+    REFUSED(ADASUM_NULL_ARGUMENT, "options is NULL", adasum_options_set_barrier(NULL, 1));
+    REFUSED(ADASUM_NULL_ARGUMENT, "reducer is NULL", adasum_reducer_synchronize(NULL, NULL, 1));
     REFUSED(ADASUM_NULL_ARGUMENT, "path is NULL", adasum_world_from_rank_table(NULL, 0, &world));
     REFUSED(ADASUM_NULL_ARGUMENT, "out is NULL", adasum_world_from_rank_table("t.json", 0, NULL));
     REFUSED(ADASUM_NULL_ARGUMENT, "out is NULL", adasum_world_from_environment(NULL));
@@ -80,6 +86,11 @@ static void wrong_values(void) {
     REFUSED(ADASUM_INVALID_ARGUMENT, "radix is 9, must be 2 to 8", adasum_options_set_radix(options, 9));
     REFUSED(ADASUM_INVALID_ARGUMENT, "allow is 2", adasum_options_set_allow_plain_mean(options, 2));
     REFUSED(ADASUM_INVALID_ARGUMENT, "milliseconds is 0", adasum_options_set_create_timeout(options, 0));
+    REFUSED(ADASUM_INVALID_ARGUMENT, "wire is -1", adasum_options_set_wire(options, -1));
+    REFUSED(ADASUM_INVALID_ARGUMENT, "scale is inf", adasum_options_set_scale(options, (float)INFINITY));
+    REFUSED(ADASUM_INVALID_ARGUMENT, "bytes is 0", adasum_options_set_bucket_bytes(options, 0));
+    REFUSED(ADASUM_INVALID_ARGUMENT, "depth is 65", adasum_options_set_pipeline_depth(options, 65));
+    REFUSED(ADASUM_INVALID_ARGUMENT, "barrier is 7", adasum_options_set_barrier(options, 7));
     adasum_options_destroy(options);
     REFUSED(ADASUM_INVALID_ARGUMENT, "nowhere.json", adasum_world_from_rank_table("nowhere.json", 0, &world));
     REFUSED(ADASUM_INVALID_ARGUMENT, "not UTF-8", adasum_world_from_rank_table("\xff", 0, &world));
@@ -112,6 +123,11 @@ static void reduce_by(adasum_world *world, uint32_t rank, int32_t reduction) {
 
     CHECK(adasum_options_create(&options) == ADASUM_OK);
     CHECK(adasum_options_set_reduction(options, reduction) == ADASUM_OK);
+    CHECK(adasum_options_set_wire(options, ADASUM_WIRE_F32) == ADASUM_OK);
+    CHECK(adasum_options_set_scale(options, 1.0f) == ADASUM_OK);
+    CHECK(adasum_options_set_bucket_bytes(options, 4096) == ADASUM_OK);
+    CHECK(adasum_options_set_pipeline_depth(options, 2) == ADASUM_OK);
+    CHECK(adasum_options_set_barrier(options, 1) == ADASUM_OK);
     CHECK(adasum_reducer_create(world, tensors, 3, options, &reducer) == ADASUM_OK);
     adasum_options_destroy(options);
 
@@ -133,7 +149,9 @@ static void reduce_by(adasum_world *world, uint32_t rank, int32_t reduction) {
     }
     REFUSED(ADASUM_NULL_ARGUMENT, "stream is NULL", adasum_reducer_reduce(reducer, gradients, 3, NULL));
     CHECK(adasum_reducer_reduce(reducer, gradients, 3, stream) == ADASUM_OK);
-    CHECK(aclrtSynchronizeStream(stream) == ACL_SUCCESS);
+    REFUSED(ADASUM_INVALID_ARGUMENT, "timeout_ms is 0", adasum_reducer_synchronize(reducer, stream, 0));
+    REFUSED(ADASUM_NULL_ARGUMENT, "stream is NULL", adasum_reducer_synchronize(reducer, NULL, 60000));
+    CHECK(adasum_reducer_synchronize(reducer, stream, 60000) == ADASUM_OK);
 
     CHECK(aclrtMemcpy(values, sizeof values, gradients[0], sizeof values, ACL_MEMCPY_DEVICE_TO_HOST) == ACL_SUCCESS);
     for (i = 0; i < COUNT; i++) {

@@ -263,9 +263,10 @@ void random_program(const Rank &me) {
         state ^= state << 17;
         return state % below;
     };
-    const char *rounds = std::getenv("HARNESS_ROUNDS");
+    const char *wanted = std::getenv("HARNESS_ROUNDS");
+    const int rounds = wanted != nullptr ? std::atoi(wanted) : 200;
     aclrtStream streams[2] = {world.stream, second};
-    for (int round = 0; round < (rounds != nullptr ? std::atoi(rounds) : 200); round++) {
+    for (int round = 0; round < rounds; round++) {
         const uint64_t count = 1 + draw(draw(4) == 0 ? 20000 : 300);
         Vector<float> data(count, [&](size_t i) { return value(me.rank, i); });
         Vector<float> copy(count * me.size);
@@ -326,6 +327,9 @@ void random_program(const Rank &me) {
     OK(HcclCommDestroy(sub));
     OK(aclrtDestroyEvent(event));
     OK(aclrtDestroyStream(second));
+    if (me.rank == 0) {
+        std::printf("  %d rounds\n", rounds);
+    }
 }
 
 } // namespace

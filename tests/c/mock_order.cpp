@@ -186,6 +186,63 @@ void two_communicators(const Rank &me) {
     OK(HcclCommDestroy(sub));
 }
 
+// All operations of all communicators of a device have one order, the same on every rank. Where two ranks turn to two
+// communicators in different orders, the vendor's hang; here both learn what the other one does instead.
+struct Crossed {
+    explicit Crossed(const Rank &me) : streams(me), other(8 * me.size) {
+        HcclCommConfig config;
+        HcclCommConfigInit(&config);
+        std::snprintf(config.hcclCommName, sizeof(config.hcclCommName), "the_other");
+        uint32_t ranks[] = {0, 1};
+        OK(HcclCreateSubCommConfig(&streams.world.comm, 2, ranks, 1, me.rank, &config, &sub));
+    }
+    ~Crossed() { HcclCommDestroy(sub); }
+    // Nobody destroys what the other one still waits for.
+    static void leave(const Rank &me) {
+        write_file(folder() + "/left" + std::to_string(me.rank), "");
+        read_file(folder() + "/left" + std::to_string(1 - me.rank));
+    }
+    HcclResult gather() const {
+        return HcclAllGather(streams.data.at(), other.at(), 8, FP32, sub, streams.first);
+    }
+    Streams streams;
+    Vector<float> other;
+    HcclComm sub = nullptr;
+};
+
+void crossed_communicators(const Rank &me) {
+    Crossed crossed(me);
+    OK(crossed.gather());
+    OK(aclrtSynchronizeStream(crossed.streams.first));
+    for (int i = 0; i < 2; i++) { // on one stream, in different orders
+        OK(static_cast<int>(me.rank) == i ? crossed.streams.reduce(crossed.streams.first) : crossed.gather());
+    }
+    const double begin = now();
+    const int code = aclrtSynchronizeStream(crossed.streams.first);
+    const std::string message = recent();
+    CHECK(code == TIMEOUT || code == EXCEPTION); // the second rank may learn of the first one's failure instead
+    CHECK(now() - begin < 10);
+    expect_text(__FILE__, __LINE__, message, "HcclAllReduce");
+    expect_text(__FILE__, __LINE__, message, "communicator hccl_world_group");
+    expect_text(__FILE__, __LINE__, message, "HcclAllGather");
+    expect_text(__FILE__, __LINE__, message, "communicator the_other");
+    crossed.leave(me);
+}
+
+// The same where the first operation of a kind builds links in the host call.
+void crossed_first_operations(const Rank &me) {
+    Crossed crossed(me);
+    OK(HcclBarrier(crossed.sub, crossed.streams.first)); // the two know each other there
+    OK(aclrtSynchronizeStream(crossed.streams.first));
+    if (me.rank == 0) {
+        FAILS(HCCL_E_TIMEOUT, "links for HcclAllGather of communicator the_other",
+              HcclBroadcast(crossed.streams.data.at(), 8, FP32, 0, crossed.streams.world.comm, crossed.streams.first));
+    } else {
+        FAILS(HCCL_E_TIMEOUT, "links for HcclBroadcast of communicator hccl_world_group", crossed.gather());
+    }
+    crossed.leave(me);
+}
+
 // One rank alone uses two streams without an order: the other ranks learn the reason.
 void one_rank_unordered(const Rank &me) {
     Streams streams(me);
@@ -323,6 +380,10 @@ void buffers(const Rank &me) {
 } // namespace
 
 int main(int argc, char **argv) {
+    const std::vector<std::pair<std::string, std::string>> SECOND = {{"HCCL_EXEC_TIMEOUT", "1"},
+                                                                     {"HCCL_CONNECT_TIMEOUT", "1"}};
+    std::vector<std::pair<std::string, std::string>> TCP_SECOND = SECOND;
+    TCP_SECOND.push_back({"HCCL_MOCK_NET", "tcp"});
     return run(argc, argv,
                {
                    unordered("unordered-nothing", nothing),
@@ -345,6 +406,12 @@ int main(int argc, char **argv) {
                    ordered("ordered-waiting-synced", waiting_stream_synchronised),
                    {"ordered-destroyed-stream", Ranks::Threads, 2, destroyed_stream},
                    {"two-communicators", Ranks::Threads, 2, two_communicators},
+                   {"crossed-communicators-t", Ranks::Threads, 2, crossed_communicators, SECOND},
+                   {"crossed-communicators-p", Ranks::Processes, 2, crossed_communicators, SECOND},
+                   {"crossed-communicators-tcp", Ranks::Processes, 2, crossed_communicators, TCP_SECOND},
+                   {"crossed-first-t", Ranks::Threads, 2, crossed_first_operations, SECOND},
+                   {"crossed-first-p", Ranks::Processes, 2, crossed_first_operations, SECOND},
+                   {"crossed-first-tcp", Ranks::Processes, 2, crossed_first_operations, TCP_SECOND},
                    {"one-rank-unordered-t", Ranks::Threads, 3, one_rank_unordered},
                    {"one-rank-unordered-p", Ranks::Processes, 3, one_rank_unordered},
                    {"other-operation-t", Ranks::Threads, 4, other_operation},

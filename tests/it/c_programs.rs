@@ -140,6 +140,11 @@ fn hccl_exchanges_conform() {
 }
 
 #[test]
+fn hcom_conforms() {
+    conforms("conform_hcom.cpp");
+}
+
+#[test]
 fn rank_tables_conform() {
     conforms("conform_tables.cpp");
 }

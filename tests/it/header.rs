@@ -139,22 +139,28 @@ fn header_compiles_as_every_standard() {
     }
 }
 
-/// A program that knows the header only, with ranks as threads over the mock.
-#[test]
-fn c_program_reduces_and_is_told_what_it_does_wrong() {
-    let folder = crate::support::folder("capi");
-    let program = folder.join("capi");
+/// Builds `source` of `tests/c` against the C library and the mock, and runs it.
+fn run(source: &str, compiler: &str, standard: &str) {
+    let folder = crate::support::folder(&source.replace('.', "_"));
+    let program = folder.join("program");
     let library = crate::support::cdylib();
     let mock = env!("OUT_DIR");
-    let output = Command::new("cc")
+    let output = Command::new(compiler)
+        .arg(format!("-std={standard}"))
         .args([
-            "-std=c99", "-O1", "-g", "-Wall", "-Wextra", "-Werror", "-pthread",
+            "-O1",
+            "-g",
+            "-Wall",
+            "-Wextra",
+            "-Wpedantic",
+            "-Werror",
+            "-pthread",
         ])
         .arg("-I")
         .arg(root().join("include"))
         .arg("-I")
         .arg(root().join("csrc/cann"))
-        .arg(root().join("tests/c/capi.c"))
+        .arg(root().join("tests/c").join(source))
         .arg("-o")
         .arg(&program)
         .arg(&library)
@@ -168,7 +174,7 @@ fn c_program_reduces_and_is_told_what_it_does_wrong() {
         .output()
         .unwrap();
     let errors = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{errors}");
+    assert!(output.status.success(), "{source}: {errors}");
     let output = Command::new(&program)
         .env_remove("RANK_TABLE_FILE")
         .output()
@@ -177,5 +183,20 @@ fn c_program_reduces_and_is_told_what_it_does_wrong() {
         String::from_utf8_lossy(&output.stdout),
         String::from_utf8_lossy(&output.stderr),
     );
-    assert!(output.status.success(), "{}\n{out}{errors}", output.status);
+    assert!(
+        output.status.success(),
+        "{source}: {}\n{out}{errors}",
+        output.status
+    );
+}
+
+/// Programs that know the headers only, with ranks as threads over the mock.
+#[test]
+fn c_program_reduces_and_is_told_what_it_does_wrong() {
+    run("capi.c", "cc", "c99");
+}
+
+#[test]
+fn cpp_program_reduces_and_catches_what_it_does_wrong() {
+    run("capi.cpp", "c++", "c++17");
 }

@@ -15,7 +15,10 @@ const ALLOWED: [(&str, &[&str]); 11] = [
     ("kernel", &["ascend", "cache", "sys"]),
     ("reduce", &["plan", "kernel", "ascend", "topo"]),
     ("ffi", &["reduce", "topo", "plan", "ascend"]),
-    ("cli", &["reduce", "topo", "plan", "ascend", "cache", "sys"]),
+    (
+        "cli",
+        &["reduce", "topo", "plan", "kernel", "ascend", "cache", "sys"],
+    ),
     ("bin", &["cli"]),
 ];
 

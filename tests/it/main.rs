@@ -17,6 +17,8 @@ mod c_programs;
 #[cfg(feature = "cli")]
 mod config;
 mod demo;
+mod engine;
+mod faults;
 mod golden;
 mod header;
 mod kernels;

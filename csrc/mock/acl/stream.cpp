@@ -27,6 +27,7 @@ Streams &streams() {
 }
 
 thread_local Stream *own_stream = nullptr; // set on worker threads
+thread_local std::string dropped_because;   // on worker threads, while they drop a task
 
 // The client's signal handlers must not run on threads that it knows nothing of.
 class SignalsBlocked {
@@ -154,6 +155,7 @@ void Stream::work() {
             Task task = std::move(queue_.front());
             queue_.pop_front();
             running_ = task.name;
+            dropped_because = skipped ? error_.text : "";
             lock.unlock();
             if (!skipped) {
                 outcome = run(task);
@@ -264,6 +266,8 @@ void Stream::finish() {
     }
     order_end(number_);
 }
+
+const std::string &drop_reason() { return dropped_because; }
 
 void host_learns() { order_seen(order_through(own_stream->number(), own_stream->completed())); }
 

@@ -39,6 +39,7 @@ struct LocalMember {
     char *base;
     uint64_t arena_bytes;
     uint64_t block_offset;
+    const Board *board;
 };
 
 struct Comms {
@@ -83,8 +84,9 @@ public:
     }
     ~Pending() {
         if (!ran_) {
-            comm_->fail(HCCL_E_INTERNAL, format("EI9999: %s: %s never ran, because its stream had failed or was aborted",
-                                                comm_->self().c_str(), describe(operation_.signature).c_str()));
+            comm_->fail(HCCL_E_INTERNAL, format("EI9999: %s: %s never ran, because its stream had failed or was aborted%s%s",
+                                                comm_->self().c_str(), describe(operation_.signature).c_str(),
+                                                drop_reason().empty() ? "" : ": ", drop_reason().c_str()));
         }
         comm_->pending_--;
     }
@@ -126,11 +128,12 @@ Comm::Comm(CommPlan plan) : plan_(std::move(plan)), links_(new Link[plan_.member
         fault(HCCL_E_MEMORY, "EI0007: device %d has no room for one more communicator of %u ranks", device(), size());
     }
     block_ = reinterpret_cast<Block *>(arena_.base + block_offset_);
+    board_ = board_of(device(), arena_.base, &board_offset_);
     for (uint32_t peer = 0; peer < size(); peer++) {
         links_[peer].here = &block_->slots[peer];
     }
     all.names.insert({device(), plan_.name});
-    all.members[{plan_.id, rank()}] = {arena_.base, arena_.bytes, block_offset_};
+    all.members[{plan_.id, rank()}] = {arena_.base, arena_.bytes, block_offset_, board_};
 }
 
 Comm::~Comm() { destroy(); }
@@ -208,6 +211,7 @@ void Comm::check_order(const Operation &operation, aclrtStream stream) {
 
 Outcome Comm::execute(const Operation &operation, const Cancelled &cancelled) {
     std::lock_guard<std::mutex> lock(running_);
+    const Activity activity(board_, plan_.name, operation.signature.op, false, operation.serial);
     try {
         check_failed();
         block_->header.serial = operation.serial;
@@ -230,6 +234,7 @@ Outcome Comm::execute(const Operation &operation, const Cancelled &cancelled) {
     } catch (const std::exception &error) {
         fail(HCCL_E_INTERNAL, format("EI9999: %s: %s", self().c_str(), error.what()));
     }
+    activity.failed();
     return failed_outcome();
 }
 
@@ -286,17 +291,22 @@ void Comm::alarm_everybody() {
     }
 }
 
-void Comm::attach(uint32_t peer, char *base, uint64_t arena_bytes, uint64_t block_offset,
+void Comm::attach(uint32_t peer, char *base, uint64_t arena_bytes, uint64_t block_offset, const Board *board,
                   std::shared_ptr<PeerArena> process) {
     Link &link = links_[peer];
     link.process = std::move(process);
     link.base = base;
     link.arena_bytes = arena_bytes;
+    link.board = board;
     auto *block = reinterpret_cast<Block *>(base + block_offset);
     link.header = &block->header;
     link.there = &block->slots[rank()];
     link.there->attachment = Attachment::Attached;
     link.connected.store(true, std::memory_order_release);
+}
+
+std::string Link::elsewhere(const std::string &comm) const {
+    return wire != nullptr ? wire->ask_elsewhere() : mock::elsewhere(board, comm);
 }
 
 void Link::post(const Post &post) {
@@ -341,7 +351,7 @@ void Comm::attach_wire(uint32_t peer, Descriptor socket) {
     Link &link = links_[peer];
     const Member &member = plan_.members[peer];
     link.wire = std::make_shared<Wire>(std::move(socket), plan_.network->address(member.server, member.device), block_,
-                                       link.here, arena_);
+                                       link.here, arena_, board_, plan_.name);
     link.header = &link.wire->mirror;
     watch(link.wire);
     link.connected.store(true, std::memory_order_release);
@@ -357,7 +367,8 @@ bool Comm::attach_local(uint32_t peer) {
     if (found == all.members.end()) {
         return false;
     }
-    attach(peer, found->second.base, found->second.arena_bytes, found->second.block_offset, nullptr);
+    attach(peer, found->second.base, found->second.arena_bytes, found->second.block_offset, found->second.board,
+           nullptr);
     return true;
 }
 

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "activity.h"
 #include "block.h"
 #include "network.h"
 #include "operation.h"
@@ -44,6 +45,7 @@ struct Link {
     std::shared_ptr<PeerArena> process; // empty for a rank of this process
     char *base = nullptr;               // the peer's arena
     uint64_t arena_bytes = 0;
+    const Board *board = nullptr;       // what the peer's device does
     std::shared_ptr<Wire> wire;         // instead of all these for a peer that is reached by TCP
     Header *header = nullptr; // the peer's, or what it said of it
     Slot *there = nullptr;    // ours in the peer's block
@@ -60,6 +62,8 @@ struct Link {
     uint32_t fetches = 0; // asked for over the wire
 
     bool alive() const { return wire != nullptr ? wire->open() : process == nullptr || process->alive(); }
+    // What the peer's device does for other communicators than this one, for messages.
+    std::string elsewhere(const std::string &comm) const;
     // Say to the peer what was posted, that a phase was finished with, which links are wanted.
     void post(const Post &post);
     void acknowledge();
@@ -79,6 +83,8 @@ public:
     const CommPlan &plan() const { return plan_; }
     Block &block() const { return *block_; }
     uint64_t block_offset() const { return block_offset_; }
+    Board *board() const { return board_; }
+    uint64_t board_offset() const { return board_offset_; }
     char *arena() const { return arena_.base; }
     const ArenaView &arena_view() const { return arena_; }
     Link &link(uint32_t peer) { return links_[peer]; }
@@ -102,7 +108,7 @@ public:
 
     // Attach the peer's block; for the thread that builds links. The second form is for a rank that is a thread of this
     // process: false if there is none.
-    void attach(uint32_t peer, char *base, uint64_t arena_bytes, uint64_t block_offset,
+    void attach(uint32_t peer, char *base, uint64_t arena_bytes, uint64_t block_offset, const Board *board,
                 std::shared_ptr<PeerArena> process);
     bool attach_local(uint32_t peer);
     void attach_wire(uint32_t peer, Descriptor socket);
@@ -124,6 +130,8 @@ private:
     ArenaView arena_;
     uint64_t block_offset_ = 0;
     Block *block_ = nullptr;
+    uint64_t board_offset_ = 0;
+    Board *board_ = nullptr;
     std::unique_ptr<Link[]> links_;
     Descriptor listener_;
 

@@ -58,19 +58,7 @@ RankTable load_for(const char *path, uint32_t rank, bool config_call) {
     }
 }
 
-} // namespace
-
-int require_device() {
-    const int device = current_device();
-    if (device < 0) {
-        fault(HCCL_E_RUNTIME, "EI9999: this thread has no device: call aclrtSetDevice first");
-    }
-    return device;
-}
-
-std::shared_ptr<Comm> create_from_table(const char *path, uint32_t rank, Settings settings, bool config_call) {
-    const int device = require_device();
-    const RankTable table = load_for(path, rank, config_call);
+std::shared_ptr<Comm> create_world(const RankTable &table, uint32_t rank, int device, Settings settings) {
     if (table.ranks[rank].device != device) {
         fault(HCCL_E_UNAVAIL, "EI0014: ranktable config devId[%d],but local devId[%d]", table.ranks[rank].device,
               device);
@@ -89,6 +77,26 @@ std::shared_ptr<Comm> create_from_table(const char *path, uint32_t rank, Setting
     plan.settings = std::move(settings);
     set_world_rank(device, rank, true);
     return std::make_shared<Comm>(std::move(plan));
+}
+
+} // namespace
+
+int require_device() {
+    const int device = current_device();
+    if (device < 0) {
+        fault(HCCL_E_RUNTIME, "EI9999: this thread has no device: call aclrtSetDevice first");
+    }
+    return device;
+}
+
+std::shared_ptr<Comm> create_from_table(const char *path, uint32_t rank, Settings settings, bool config_call) {
+    const int device = require_device();
+    return create_world(load_for(path, rank, config_call), rank, device, std::move(settings));
+}
+
+std::shared_ptr<Comm> create_from_table_text(const std::string &content, uint32_t rank, Settings settings) {
+    const int device = require_device();
+    return create_world(read_table(content, rank), rank, device, std::move(settings));
 }
 
 void create_for_devices(const std::vector<int32_t> &devices, HcclComm *comms) {

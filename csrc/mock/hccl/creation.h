@@ -13,6 +13,9 @@ namespace mock {
 // configuration, which reports a table that cannot be loaded by another code.
 std::shared_ptr<Comm> create_from_table(const char *path, uint32_t rank, Settings settings, bool config_call);
 
+// The same from the content of a rank table.
+std::shared_ptr<Comm> create_from_table_text(const std::string &content, uint32_t rank, Settings settings);
+
 // From root info: waits until all ranks have come.
 void make_root_info(HcclRootInfo *info);
 std::shared_ptr<Comm> create_from_root_info(const HcclRootInfo &info, uint32_t size, uint32_t rank, Settings settings);

@@ -148,11 +148,14 @@ void Execution::check(const std::vector<uint32_t> &missing, const char *what) co
 }
 
 std::string Execution::activity(uint32_t peer) const {
-    const Header &header = *comm_.link(peer).header;
+    const Link &link = comm_.link(peer);
+    const std::string elsewhere = link.elsewhere(comm_.plan().name); // refreshes the header of a rank reached by TCP
+    const Header &header = *link.header;
     const auto executing = static_cast<Op>(header.executing.load());
     const auto serial = static_cast<unsigned long long>(header.serial.load());
     if (executing == Op::None) {
-        return format("; rank %u runs nothing of this communicator, its last operation was number %llu", peer, serial);
+        return format("; rank %u runs nothing of this communicator, its last operation was number %llu%s", peer, serial,
+                      elsewhere.c_str());
     }
     return format("; rank %u is in its operation %llu, %s", peer, serial, op_name(executing));
 }

@@ -25,6 +25,7 @@ struct Hello {
     unsigned char identity[16];
     uint64_t arena_bytes;
     uint64_t block_offset;
+    uint64_t board_offset;
     char reason[256];
 };
 
@@ -207,6 +208,7 @@ void Builder::greet(const Descriptor &socket, uint32_t peer, HcclResult refused,
     std::memcpy(hello.identity, comm_.arena_view().identity, sizeof(hello.identity));
     hello.arena_bytes = comm_.arena_view().bytes;
     hello.block_offset = comm_.block_offset();
+    hello.board_offset = comm_.board_offset();
     send_message(socket, &hello, sizeof(hello), comm_.arena_view().file);
 }
 
@@ -214,12 +216,16 @@ void Builder::meet(const Hello &hello, const Descriptor &file, pid_t pid) {
     if (comm_.link(hello.from).connected || comm_.attach_local(hello.from)) {
         return;
     }
-    if (hello.block_offset + Block::bytes(comm_.size()) > hello.arena_bytes) {
+    const auto inside = [&](uint64_t offset, uint64_t bytes) {
+        return offset <= hello.arena_bytes && bytes <= hello.arena_bytes - offset && offset % alignof(Block) == 0;
+    };
+    if (!inside(hello.block_offset, Block::bytes(comm_.size())) || !inside(hello.board_offset, sizeof(Board))) {
         fault(HCCL_E_INTERNAL, "EI9999: %s names a place outside its memory", comm_.peer_name(hello.from).c_str());
     }
     const std::string identity(reinterpret_cast<const char *>(hello.identity), sizeof(hello.identity));
     std::shared_ptr<PeerArena> arena = map_arena(identity, file, hello.arena_bytes, pid);
-    comm_.attach(hello.from, arena->base(), arena->bytes(), hello.block_offset, arena);
+    const auto *board = reinterpret_cast<const Board *>(arena->base() + hello.board_offset);
+    comm_.attach(hello.from, arena->base(), arena->bytes(), hello.block_offset, board, arena);
 }
 
 // Tells each peer that this kind of link is wanted, and waits until each has said the same.
@@ -274,9 +280,10 @@ std::string Builder::activity(uint32_t peer) {
     if (!link.connected) {
         return format("; rank %u has made no call of this communicator", peer);
     }
+    const std::string elsewhere = link.elsewhere(comm_.plan().name);
     const auto building = static_cast<Op>(link.header->building.load());
     if (building == Op::None) {
-        return format("; rank %u is in no call of this communicator", peer);
+        return format("; rank %u is in no call of this communicator%s", peer, elsewhere.c_str());
     }
     return format("; rank %u builds links for %s", peer, op_name(building));
 }
@@ -284,9 +291,11 @@ std::string Builder::activity(uint32_t peer) {
 } // namespace
 
 void build_links(Comm &comm, Op op, const std::vector<uint32_t> &peers) {
+    const Activity activity(comm.board(), comm.plan().name, op, true, 0);
     try {
         Builder(comm, op, peers).run();
     } catch (const Fault &failure) {
+        activity.failed();
         comm.fail(failure.code(), failure.text());
         throw;
     }

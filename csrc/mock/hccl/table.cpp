@@ -83,4 +83,16 @@ RankTable load_table(const char *path, uint32_t rank) {
     return table;
 }
 
+RankTable read_table(const std::string &content, uint32_t rank) {
+    RankTable table;
+    table.content = content;
+    const Json root = parse(content, "of this call");
+    const std::string &status = text_member(root, "status", "");
+    if (status != "completed") {
+        fault(HCCL_E_PARA, "EI0004: The ranktable has status [%s], not [completed]", status.c_str());
+    }
+    check_table(root, rank, &table);
+    return table;
+}
+
 } // namespace mock

@@ -32,6 +32,8 @@ public:
 
 // Reads the file and checks it for this rank. A table whose status is not "completed" is read again every second.
 RankTable load_table(const char *path, uint32_t rank);
+// The same from the content of a file, which must be completed.
+RankTable read_table(const std::string &content, uint32_t rank);
 
 } // namespace mock
 

@@ -120,8 +120,10 @@ void watch_writing(const Watched &watched, bool writing) {
     loop().control(EPOLL_CTL_MOD, watched.file(), writing ? EPOLLIN | EPOLLOUT : EPOLLIN);
 }
 
-Wire::Wire(Descriptor socket, std::string name, Block *block, Slot *slot, const ArenaView &arena)
-    : socket_(std::move(socket)), name_(std::move(name)), arena_(arena), block_(block), slot_(slot) {}
+Wire::Wire(Descriptor socket, std::string name, Block *block, Slot *slot, const ArenaView &arena, const Board *board,
+           std::string comm)
+    : socket_(std::move(socket)), name_(std::move(name)), arena_(arena), board_(board), comm_(std::move(comm)),
+      block_(block), slot_(slot) {}
 
 void Wire::post(const Post &post, uint32_t count) { send(Kind::Post, count, 0, &post, sizeof(post)); }
 
@@ -148,6 +150,20 @@ void Wire::forget() {
     for (Request &request : requests_) {
         request.target = nullptr;
     }
+}
+
+std::string Wire::ask_elsewhere() {
+    const auto tellings = [this] {
+        std::lock_guard<std::mutex> lock(in_mutex_);
+        return tellings_;
+    };
+    const uint64_t before = tellings();
+    send(Kind::Ask, 0, 0, nullptr, 0);
+    for (int i = 0; i < 100 && open_ && tellings() == before; i++) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    }
+    std::lock_guard<std::mutex> lock(in_mutex_);
+    return tellings_ != before ? told_ : "";
 }
 
 void Wire::close() {
@@ -310,7 +326,7 @@ bool Wire::receive() {
 
 // Every length is checked before anything follows it.
 void Wire::begin() {
-    if (frame_.magic != FRAME_MAGIC || frame_.kind > static_cast<uint32_t>(Kind::Data)) {
+    if (frame_.magic != FRAME_MAGIC || frame_.kind > static_cast<uint32_t>(Kind::Tell)) {
         violated("no message");
     }
     switch (static_cast<Kind>(frame_.kind)) {
@@ -319,6 +335,9 @@ void Wire::begin() {
         return;
     case Kind::State:
         if (frame_.bytes >= sizeof(mirror.fault_text)) violated("a state that is too long");
+        return;
+    case Kind::Tell:
+        if (frame_.bytes >= sizeof(small_)) violated("an answer that is too long");
         return;
     case Kind::Fetch:
         if (frame_.bytes != 0 || frame_.a > arena_.bytes || frame_.b > arena_.bytes - frame_.a) {
@@ -365,6 +384,21 @@ void Wire::finish() {
         mirror.state = frame_.a == static_cast<uint64_t>(State::Failed) ? State::Failed : State::Left;
         break;
     case Kind::Fetch: send_data(frame_.a, frame_.b); return;
+    case Kind::Ask: {
+        const std::string text = elsewhere(board_, comm_).substr(0, sizeof(small_) - 1);
+        const Header *own = block_ != nullptr ? &block_->header : nullptr;
+        const uint64_t executing = own != nullptr ? own->executing.load() : 0;
+        const uint64_t building = own != nullptr ? own->building.load() : 0;
+        send(Kind::Tell, executing | building << 32, own != nullptr ? own->serial.load() : 0, text.data(), text.size());
+        return;
+    }
+    case Kind::Tell:
+        mirror.executing = static_cast<uint32_t>(frame_.a);
+        mirror.building = static_cast<uint32_t>(frame_.a >> 32);
+        mirror.serial = frame_.b;
+        told_.assign(small_, frame_.bytes);
+        tellings_++;
+        return;
     case Kind::Data:
         count(Counter::TransferredBytes, frame_.bytes);
         count(Counter::NetworkBytes, frame_.bytes);

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "activity.h"
 #include "block.h"
 
 namespace mock {
@@ -33,7 +34,9 @@ void watch_writing(const Watched &watched, bool writing);
 class Wire : public Watched, public std::enable_shared_from_this<Wire> {
 public:
     // `block` and `slot` are this rank's block and the peer's place in it; `arena` is what the peer may read.
-    Wire(Descriptor socket, std::string name, Block *block, Slot *slot, const ArenaView &arena);
+    // What the device of `board` does for others than `comm` is told when the peer asks.
+    Wire(Descriptor socket, std::string name, Block *block, Slot *slot, const ArenaView &arena, const Board *board,
+         std::string comm);
 
     void post(const Post &post, uint32_t count);
     void acknowledge(uint32_t count);
@@ -44,6 +47,8 @@ public:
     void fetch(uint64_t offset, uint64_t bytes, char *target);
     uint32_t fetched() const { return fetched_; }
     void forget();
+    // Asks what the peer's device does for other communicators; empty if no answer comes soon.
+    std::string ask_elsewhere();
     // The rank has left the communicator: what was said still goes out, nothing is written to the block any more.
     void close();
 
@@ -57,7 +62,7 @@ public:
     bool tick() override;
 
 private:
-    enum class Kind : uint32_t { Post, Acknowledge, Offer, State, Fetch, Data };
+    enum class Kind : uint32_t { Post, Acknowledge, Offer, State, Fetch, Data, Ask, Tell };
     struct Frame {
         uint32_t magic;
         uint32_t kind;
@@ -86,6 +91,8 @@ private:
     const Descriptor socket_;
     const std::string name_;
     const ArenaView arena_;
+    const Board *const board_;
+    const std::string comm_;
 
     std::mutex out_mutex_;
     std::deque<Chunk> out_;
@@ -102,6 +109,8 @@ private:
     char small_[1024 + 64] = {};
     std::deque<Request> requests_;
     std::string problem_;
+    std::string told_; // the peer's last answer
+    uint64_t tellings_ = 0;
     Clock::time_point closed_at_;
     std::atomic<uint32_t> fetched_{0};
     std::atomic<bool> open_{true};

@@ -73,6 +73,7 @@ pub(crate) fn run(args: &Args) -> Result<End> {
         // Far more than it takes, so that nothing can hang for ever.
         timeout: Some(Duration::from_secs(600 + 60 * args.epochs as u64)),
         grace: launch::GRACE,
+        linger: launch::LINGER,
     };
     let ranks = ranks(&table, args.epochs, &reductions, &backend)?;
     let end = engine::run(ranks, &limits, &mut view)?;

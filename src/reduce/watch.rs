@@ -1,0 +1,277 @@
+//! The health of a world: its first failure, and a thread that turns a stall into one.
+
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use super::report::{Failure, Report, Waiting};
+use crate::ascend::Event;
+use crate::error::{Error, ErrorKind, Result};
+
+/// A step of a reduction as others see it.
+pub(super) struct Mark {
+    /// Bucket, round and operation.
+    pub(super) operation: String,
+    /// World ranks that it exchanges data with.
+    pub(super) peers: Vec<u32>,
+    /// Bytes that this rank sends and receives in it.
+    pub(super) bytes: u64,
+    /// Recorded behind it.
+    pub(super) done: Event,
+}
+
+/// A reduction whose steps were enqueued, or are being enqueued.
+#[derive(Clone)]
+struct Flight {
+    step: u64,
+    /// In the order in which they are issued; the same list for all steps of a reducer.
+    marks: Arc<[Arc<Mark>]>,
+    timeout: Duration,
+    /// Whether all of them have been enqueued; before, their events are those of an earlier step.
+    enqueued: bool,
+}
+
+/// Watched by one thread, changed by all that use the world.
+pub(super) struct Watch {
+    rank: u32,
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    /// The first failure.
+    failure: Option<Error>,
+    /// The newest reduction of each reducer that may not have ended, by the address of its marks.
+    flights: Vec<Flight>,
+    steps: u64,
+    /// The position that is being enqueued: a call of the vendor's that has not returned yet.
+    call: Option<(Arc<Mark>, usize)>,
+    over: bool,
+}
+
+/// What has moved since the last look.
+#[derive(PartialEq, Eq)]
+struct Seen {
+    steps: u64,
+    call: Option<usize>,
+    complete: usize,
+}
+
+impl Watch {
+    pub(super) fn new(rank: u32) -> Arc<Self> {
+        Report::Joined { rank }.send();
+        Arc::new(Watch {
+            rank,
+            state: Mutex::default(),
+            changed: Condvar::new(),
+        })
+    }
+
+    /// The first failure, if there was one.
+    pub(super) fn check(&self) -> Result<()> {
+        match &self.state().failure {
+            None => Ok(()),
+            Some(first) => Err(Error::new(
+                ErrorKind::Poisoned,
+                format!("an earlier reduction failed, make a new world and reducer: {first}"),
+            )),
+        }
+    }
+
+    /// The first failure as it was.
+    pub(super) fn failure(&self) -> Option<Error> {
+        self.state().failure.clone()
+    }
+
+    /// Makes every later call fail with `error`, unless there was one before, and reports it. `true` if it is the first.
+    pub(super) fn poison(&self, error: &Error, stalled: bool) -> bool {
+        let waiting = self.waiting();
+        {
+            let mut state = self.state();
+            if state.failure.is_some() {
+                return false;
+            }
+            state.failure = Some(error.clone());
+        }
+        Report::Failed(Failure {
+            rank: self.rank,
+            message: error.to_string(),
+            stalled,
+            waiting,
+        })
+        .send();
+        self.changed.notify_all();
+        true
+    }
+
+    /// A reduction begins to be enqueued.
+    pub(super) fn begin(&self, marks: &Arc<[Arc<Mark>]>, timeout: Duration) {
+        let mut state = self.state();
+        state.steps += 1;
+        let flight = Flight {
+            step: state.steps,
+            marks: Arc::clone(marks),
+            timeout,
+            enqueued: false,
+        };
+        let idle = state.flights.is_empty();
+        state
+            .flights
+            .retain(|older| !Arc::ptr_eq(&older.marks, marks));
+        state.flights.push(flight);
+        if idle {
+            self.changed.notify_all();
+        }
+    }
+
+    /// The reduction that began last has been enqueued.
+    pub(super) fn end(&self) {
+        if let Some(flight) = self.state().flights.last_mut() {
+            flight.enqueued = true;
+        }
+    }
+
+    /// A call of the vendor's begins, which may wait for other ranks; it has ended when the result is dropped.
+    pub(super) fn call(&self, mark: &Arc<Mark>, position: usize) -> Call<'_> {
+        self.state().call = Some((Arc::clone(mark), position));
+        Call(self)
+    }
+
+    /// The first operation that has not ended.
+    pub(super) fn waiting(&self) -> Option<Waiting> {
+        let (flights, call) = {
+            let state = self.state();
+            (state.flights.clone(), state.call.clone())
+        };
+        let pending = flights.iter().find_map(|flight| {
+            let incomplete = |mark: &Arc<Mark>| !mark.done.is_complete().unwrap_or(false);
+            let position = flight.marks.iter().position(incomplete)?;
+            Some((flight.step, position, Arc::clone(&flight.marks[position])))
+        });
+        let calling = call.map(|(mark, position)| {
+            let step = flights.last().map_or(0, |flight| flight.step);
+            (step, position, mark)
+        });
+        // What was enqueued before the call ends before it.
+        let (step, position, mark) = pending.or(calling)?;
+        Some(Waiting {
+            step,
+            position,
+            operation: mark.operation.clone(),
+            peers: mark.peers.clone(),
+            bytes: mark.bytes,
+        })
+    }
+
+    /// Ends the thread.
+    pub(super) fn stop(&self) {
+        self.state().over = true;
+        self.changed.notify_all();
+    }
+
+    /// Watches until [`Watch::stop`] or the first failure; `true` for a stall.
+    pub(super) fn run(&self) -> bool {
+        let mut last: Option<(Seen, Instant)> = None;
+        loop {
+            let (flights, seen) = {
+                let mut state = self.state();
+                while state.flights.is_empty() && !state.over && state.failure.is_none() {
+                    state = self
+                        .changed
+                        .wait(state)
+                        .unwrap_or_else(PoisonError::into_inner);
+                }
+                if state.over || state.failure.is_some() {
+                    return false;
+                }
+                let seen = Seen {
+                    steps: state.steps,
+                    call: state.call.as_ref().map(|(_, position)| *position),
+                    complete: 0,
+                };
+                (state.flights.clone(), seen)
+            };
+            let timeout = flights.iter().map(|flight| flight.timeout).min();
+            let timeout = timeout.unwrap_or_default();
+            match self.look(flights, seen) {
+                None => last = None,
+                Some(seen) => match &last {
+                    Some((before, since)) if *before == seen => {
+                        if since.elapsed() >= timeout {
+                            return self.poison(&self.stall(since.elapsed()), true);
+                        }
+                    }
+                    _ => last = Some((seen, Instant::now())),
+                },
+            }
+            self.sleep((timeout / 8).clamp(Duration::from_millis(2), Duration::from_secs(1)));
+        }
+    }
+
+    /// Counts what has ended and forgets reductions that have; `None` if nothing is under way.
+    fn look(&self, flights: Vec<Flight>, mut seen: Seen) -> Option<Seen> {
+        let mut moving = seen.call.is_some();
+        for flight in flights {
+            let complete = |mark: &&Arc<Mark>| mark.done.is_complete().unwrap_or(false);
+            let count = flight.marks.iter().filter(complete).count();
+            seen.complete += count;
+            if flight.enqueued && count == flight.marks.len() {
+                let mut state = self.state();
+                state.flights.retain(|other| other.step != flight.step);
+            } else {
+                moving = true;
+            }
+        }
+        moving.then_some(seen)
+    }
+
+    /// The error for a stall, as it is now.
+    pub(super) fn stall(&self, elapsed: Duration) -> Error {
+        let seconds = elapsed.as_secs_f64();
+        let what = match self.waiting() {
+            None => "the caller's own work on the stream has not ended".to_owned(),
+            Some(waiting) => describe(&waiting),
+        };
+        Error::new(
+            ErrorKind::Timeout,
+            format!(
+                "rank {}: nothing moved for {seconds:.3} s: {what}",
+                self.rank
+            ),
+        )
+    }
+
+    fn sleep(&self, time: Duration) {
+        let go_on = |state: &mut State| !state.over && state.failure.is_none();
+        drop(self.changed.wait_timeout_while(self.state(), time, go_on));
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        // Each change is one assignment or one call of a collection.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A call of the vendor's that may wait.
+pub(super) struct Call<'a>(&'a Watch);
+
+impl Drop for Call<'_> {
+    fn drop(&mut self) {
+        self.0.state().call = None;
+    }
+}
+
+/// "step 3, bucket 0, round 1: exchange of 4096 bytes with ranks [5]".
+fn describe(waiting: &Waiting) -> String {
+    let Waiting {
+        step,
+        operation,
+        peers,
+        bytes,
+        ..
+    } = waiting;
+    if peers.is_empty() {
+        return format!("step {step}, {operation} of this rank");
+    }
+    format!("step {step}, {operation}, {bytes} bytes with ranks {peers:?}")
+}

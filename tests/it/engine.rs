@@ -1,0 +1,382 @@
+//! How reductions are executed: what a step costs, that its result does not depend on the pipeline, and how it fails.
+
+use std::sync::OnceLock;
+use std::time::{Duration, Instant};
+
+use adasum::ErrorKind;
+use adasum::ascend::{Buffer, Device, RootInfo, Span, Stream, backend};
+use adasum::plan::{Layout, Planner, Shape};
+use adasum::reduce::{DType, GradientReducer, Options, TensorSpec, Wire, World};
+
+use crate::support::{
+    download, get_as, in_world, mock_environment, noise, put_as, reduce, specs, upload,
+};
+
+const COUNTS: [usize; 7] = [100_003, 1, 257, 40_000, 8192, 3, 60_000];
+
+fn inputs(world: &World, counts: &[usize]) -> Vec<Vec<f32>> {
+    (0..)
+        .zip(counts)
+        .map(|(tensor, &count)| {
+            let value = |index| {
+                0.5 * noise(&[9, tensor, index]) + noise(&[u64::from(world.rank()), tensor, index])
+            };
+            (0..count as u64).map(value).collect()
+        })
+        .collect()
+}
+
+fn with(world: &World, counts: &[usize], options: &Options) -> GradientReducer {
+    GradientReducer::new(world, &specs(counts), options).unwrap()
+}
+
+/// What the mock has counted in this process.
+fn counter(name: &str) -> u64 {
+    type Count = unsafe extern "C" fn(*const std::ffi::c_char) -> u64;
+    let library = backend().unwrap().hccl;
+    let name = std::ffi::CString::new(name).unwrap();
+    // SAFETY: the library is loaded already, and the function has this type.
+    unsafe {
+        let library = libloading::Library::new(library).unwrap();
+        let count: libloading::Symbol<'_, Count> = library.get(b"adasum_mock_counter").unwrap();
+        count(name.as_ptr())
+    }
+}
+
+const COUNTERS: [&str; 5] = [
+    "host_synchronizations",
+    "device_allocations",
+    "host_allocations",
+    "kernel_launches",
+    "collective_calls",
+];
+
+/// Counters are those of a process, so this test has one of its own.
+#[test]
+fn a_step_waits_for_nothing_allocates_nothing_and_costs_what_the_plan_says() {
+    let output = std::process::Command::new(std::env::current_exe().unwrap())
+        .args([
+            "engine::counted_steps",
+            "--exact",
+            "--ignored",
+            "--nocapture",
+        ])
+        .output()
+        .unwrap();
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(
+        output.status.success() && text.contains("1 passed"),
+        "{text}{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+}
+
+/// Launches and operations of all ranks in one step, from the plans alone.
+fn planned(shape: Shape, groups: &[&[usize]], copies: bool) -> (u64, u64) {
+    let (mut launches, mut calls) = (0, 0);
+    for group in groups {
+        let counts: Vec<u64> = group.iter().map(|&count| count as u64).collect();
+        let layout = Layout::new(DType::F32, &counts).unwrap();
+        let planner = Planner::new(shape, layout.clone(), 2).unwrap();
+        for rank in 0..shape.size() {
+            let plan = planner.plan(rank).unwrap();
+            let busy = |range| u64::from(!layout.segments(range).is_empty());
+            // Copy in, its check, copy out, its check.
+            launches += if copies { 4 } else { 0 };
+            if let Some(mean) = &plan.mean {
+                calls += 2; // exchange and the way back
+                launches += busy(mean.slice) + 1; // sum and check
+            }
+            for round in &plan.rounds {
+                calls += 3; // exchange, scalars, the way back
+                launches += 3 * busy(round.combine.slice) + 1 + 1; // gram, fold, sum; coefficients; check
+            }
+        }
+    }
+    (launches, calls)
+}
+
+#[test]
+#[ignore = "in a process of its own, started by another test"]
+fn counted_steps() {
+    const STEPS: u64 = 5;
+    let options = Options {
+        bucket_bytes: 500_000,
+        pipeline_depth: 2,
+        ..Options::default()
+    };
+    // One after the other, as `buckets` cuts the list: 400,012 + 4 + 1,028; 160,000 + 32,768 + 12 + 240,000 bytes.
+    let groups: [&[usize]; 2] = [&COUNTS[..3], &COUNTS[3..]];
+    let barrier = std::sync::Barrier::new(8);
+    for (flat, copies) in [(false, true), (true, false)] {
+        let counts = if flat { &[8192, 16, 4096][..] } else { &COUNTS };
+        let groups = if flat { &[counts][..] } else { &groups };
+        let results = in_world(4, 2, |world| {
+            let mut reducer = with(world, counts, &options);
+            let stream = Stream::new(world.device()).unwrap();
+            let spans = match flat {
+                false => upload(world.device(), &inputs(world, counts)),
+                true => one_buffer(world.device(), &inputs(world, counts), 0),
+            };
+            reducer.reduce(&spans, &stream).unwrap();
+            stream.synchronize().unwrap();
+            barrier.wait();
+            let before = COUNTERS.map(counter);
+            barrier.wait();
+            for _ in 0..STEPS {
+                reducer.reduce(&spans, &stream).unwrap();
+            }
+            barrier.wait();
+            let after = COUNTERS.map(counter);
+            barrier.wait();
+            stream.synchronize().unwrap();
+            std::array::from_fn::<u64, 5, _>(|i| after[i] - before[i])
+        });
+        let (launches, calls) = planned(Shape::new(4, 2).unwrap(), groups, copies);
+        let expected = [0, 0, 0, launches * STEPS, calls * STEPS];
+        for counted in results {
+            assert_eq!(counted, expected, "{COUNTERS:?}, flat: {flat}");
+        }
+    }
+}
+
+/// New addresses in every step are taken up without a wait, as long as not too many steps are under way.
+#[test]
+fn addresses_may_change_from_step_to_step() {
+    let results = in_world(4, 1, |world| {
+        let mut reducer = with(world, &[5000, 3], &Options::default());
+        let stream = Stream::new(world.device()).unwrap();
+        let tensors: Vec<_> = (0..12)
+            .map(|_| upload(world.device(), &inputs(world, &[5000, 3])))
+            .collect();
+        for spans in &tensors {
+            reducer.reduce(spans, &stream).unwrap();
+        }
+        reducer
+            .synchronize(&stream, Duration::from_secs(60))
+            .unwrap();
+        tensors
+            .iter()
+            .map(|spans| download(spans))
+            .collect::<Vec<_>>()
+    });
+    for rank in &results {
+        assert!(rank.iter().all(|step| *step == results[0][0]));
+    }
+}
+
+/// All tensors one behind the other in one allocation, from byte `start` on.
+fn one_buffer(device: &Device, tensors: &[Vec<f32>], start: usize) -> Vec<Span> {
+    let bytes: usize = tensors.iter().map(|tensor| 4 * tensor.len()).sum();
+    let buffer = Buffer::zeroed(device, start + bytes).unwrap().span();
+    let mut at = start;
+    tensors
+        .iter()
+        .map(|tensor| {
+            let span = buffer.slice(at..at + 4 * tensor.len()).unwrap();
+            at += span.len();
+            span.write(tensor).unwrap();
+            span
+        })
+        .collect()
+}
+
+#[test]
+fn the_result_does_not_depend_on_pipeline_alignment_or_place() {
+    let results = in_world(4, 2, |world| {
+        let inputs = inputs(world, &COUNTS);
+        let run = |bucket_bytes, pipeline_depth, place: Option<usize>| {
+            let options = Options {
+                bucket_bytes,
+                pipeline_depth,
+                barrier: pipeline_depth == 2,
+                ..Options::default()
+            };
+            let mut reducer = with(world, &COUNTS, &options);
+            match place {
+                None => reduce(&mut reducer, world, &inputs).0,
+                Some(start) => {
+                    let spans = one_buffer(world.device(), &inputs, start);
+                    let stream = Stream::new(world.device()).unwrap();
+                    reducer.reduce(&spans, &stream).unwrap();
+                    stream.synchronize().unwrap();
+                    download(&spans)
+                }
+            }
+        };
+        let mut results = Vec::new();
+        for bytes in [1, 250_000, 500_000, 25 << 20] {
+            let first = run(bytes, 1, None);
+            assert_eq!(first, run(bytes, 2, None), "{bytes} bytes, depth 2");
+            assert_eq!(
+                first,
+                run(bytes, 4, Some(4)),
+                "{bytes} bytes, depth 4, odd place"
+            );
+            results.push(first);
+        }
+        results
+    });
+    // Between bucket layouts: one unit in the last place of the tensor's largest element.
+    for layouts in &results {
+        assert_eq!(layouts, &results[0]);
+        for layout in &layouts[1..] {
+            for (one, other) in layouts[0].iter().zip(layout) {
+                let largest = one.iter().fold(0.0_f32, |most, x| most.max(x.abs()));
+                let ulp = largest * f32::EPSILON;
+                assert!(one.iter().zip(other).all(|(a, b)| (a - b).abs() <= ulp));
+            }
+        }
+    }
+}
+
+/// With fp32 on the way a 16-bit tensor is the fp32 result, rounded once.
+#[test]
+fn fp32_on_the_wire_rounds_once() {
+    let results = in_world(4, 2, |world| {
+        for dtype in [DType::F16, DType::BF16] {
+            let tensor = &inputs(world, &[9000])[0];
+            let options = Options {
+                wire: Wire::F32,
+                scale: 0.5,
+                ..Options::default()
+            };
+            let specs = [TensorSpec::new("t", 9000, dtype)];
+            let mut narrow = GradientReducer::new(world, &specs, &options).unwrap();
+            let stream = Stream::new(world.device()).unwrap();
+            let span = put_as(world.device(), tensor, dtype);
+            let halved: Vec<f32> = get_as(&span, dtype).iter().map(|x| 0.5 * x).collect();
+            narrow.reduce(&[span.clone()], &stream).unwrap();
+            stream.synchronize().unwrap();
+            let mut wide = with(world, &[9000], &Options::default());
+            let expected = reduce(&mut wide, world, &[halved]).0;
+            let rounded = get_as(&put_as(world.device(), &expected[0], dtype), dtype);
+            assert_eq!(get_as(&span, dtype), rounded, "{dtype:?}");
+        }
+    });
+    assert_eq!(results.len(), 8);
+}
+
+#[test]
+fn several_reducers_and_streams_share_a_world() {
+    in_world(2, 2, |world| {
+        let mut first = with(world, &COUNTS[..3], &Options::default());
+        let mut second = with(world, &COUNTS[3..], &Options::default());
+        let (a, b) = (inputs(world, &COUNTS[..3]), inputs(world, &COUNTS[3..]));
+        let expected = (
+            reduce(&mut first, world, &a).0,
+            reduce(&mut second, world, &b).0,
+        );
+        let streams = [0, 1].map(|_| Stream::new(world.device()).unwrap());
+        let spans = (upload(world.device(), &a), upload(world.device(), &b));
+        first.reduce(&spans.0, &streams[0]).unwrap();
+        second.reduce(&spans.1, &streams[1]).unwrap();
+        streams[1].synchronize().unwrap();
+        streams[0].synchronize().unwrap();
+        assert_eq!((download(&spans.0), download(&spans.1)), expected);
+    });
+}
+
+/// Ranks as threads, each with its device and the root info of all.
+fn ranks<T: Send>(size: u32, body: impl Fn(u32, Device, &RootInfo) -> T + Sync) -> Vec<T> {
+    // The lock that worlds of other tests take.
+    in_world(1, 1, |_| {
+        mock_environment();
+        let root = OnceLock::new();
+        let barrier = std::sync::Barrier::new(size as usize);
+        std::thread::scope(|scope| {
+            let threads: Vec<_> = (0..size)
+                .map(|rank| {
+                    let (root, body, barrier) = (&root, &body, &barrier);
+                    scope.spawn(move || {
+                        let device = Device::open(i32::try_from(rank).unwrap() + 1).unwrap();
+                        let root = root.get_or_init(|| RootInfo::new(&device).unwrap());
+                        let result = body(rank, device, root);
+                        barrier.wait();
+                        result
+                    })
+                })
+                .collect();
+            threads.into_iter().map(|t| t.join().unwrap()).collect()
+        })
+    })
+    .remove(0)
+}
+
+#[test]
+fn servers_are_found_by_the_keys_of_hosts() {
+    const TIME: Duration = Duration::from_secs(60);
+    let shape = |keys: &'static [&'static str]| {
+        ranks(keys.len() as u32, |rank, device, root| {
+            let size = keys.len() as u32;
+            let key = keys[rank as usize];
+            World::from_root_info_by_host(device, root, size, rank, key, TIME)
+                .map(|world| (world.servers(), world.locals()))
+        })
+    };
+    for found in shape(&["n0", "n0", "n1", "n1"]) {
+        assert_eq!(found.unwrap(), (2, 2));
+    }
+    for found in shape(&["n0", "n1", "n0"]) {
+        let error = found.unwrap_err().to_string();
+        assert!(error.contains("rank 1 on \"n1\""), "{error}");
+    }
+}
+
+/// A rank that does not come: the others say whom they wait for, in time; everything after fails with the same; and the
+/// processes join a new world.
+#[test]
+fn a_stall_is_an_error_that_says_what_is_missing_and_a_new_world_works() {
+    let second = OnceLock::new();
+    let errors = ranks(4, |rank, device, root| {
+        let world = World::from_root_info(device.clone(), root, 4, rank, 1).unwrap();
+        let options = Options {
+            stall_timeout: Duration::from_millis(400),
+            ..Options::default()
+        };
+        let mut reducer = with(&world, &[5000], &options);
+        let stream = Stream::new(&device).unwrap();
+        let spans = upload(&device, &inputs(&world, &[5000]));
+        let mut errors = Vec::new();
+        if rank != 2 {
+            let start = Instant::now();
+            let mut step = || {
+                reducer.reduce(&spans, &stream)?;
+                reducer.synchronize(&stream, Duration::from_secs(60))
+            };
+            errors.push(step().unwrap_err());
+            assert!(start.elapsed() < Duration::from_secs(20));
+            errors.push(step().unwrap_err());
+            errors.push(reducer.nonfinite().unwrap_err());
+        } else {
+            std::thread::sleep(Duration::from_secs(2));
+        }
+        drop(reducer);
+        world.finish(Duration::from_secs(20)).unwrap();
+
+        let root = second.get_or_init(|| RootInfo::new(&device).unwrap());
+        let world = World::from_root_info(device, root, 4, rank, 1).unwrap();
+        let mut reducer = with(&world, &[5000], &options);
+        let ones = vec![vec![1.0_f32; 5000]];
+        assert_eq!(reduce(&mut reducer, &world, &ones).0, ones);
+        drop(reducer);
+        world.finish(Duration::from_secs(60)).unwrap();
+        errors
+    });
+    for (rank, errors) in errors.iter().enumerate().filter(|(rank, _)| *rank != 2) {
+        let first = &errors[0];
+        let text = first.to_string();
+        assert!(
+            text.contains(&format!("rank {rank}:")) && text.contains("round"),
+            "{text}"
+        );
+        assert!(text.contains("ranks [") || text.contains("rank "), "{text}");
+        for later in &errors[1..] {
+            assert_eq!(later.kind(), ErrorKind::Poisoned);
+            assert!(later.to_string().contains(&text), "{later}\n{text}");
+        }
+    }
+    // Ranks 3 and 2 exchange first.
+    let text = errors[3][0].to_string();
+    assert!(text.contains('2'), "{text}");
+}
