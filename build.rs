@@ -5,6 +5,10 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+#[allow(dead_code, reason = "the crate uses the rest")]
+#[path = "src/kernel/toolkit.rs"]
+mod toolkit;
+
 fn main() {
     let out = PathBuf::from(env("OUT_DIR"));
     println!("cargo::rerun-if-changed=csrc");
@@ -36,7 +40,12 @@ fn main() {
         ];
         link(&none, &out.join(name), name, &flags);
     }
-    list_headers(&out);
+    list_files("csrc/cann", &out.join("headers.rs"), |_| true);
+    // The kernels themselves, not their twins.
+    list_files("csrc/kernels", &out.join("kernel_sources.rs"), |name| {
+        !name.contains('/') && (name.ends_with(".h") || name.ends_with(".cpp"))
+    });
+    build_kernels(&out);
 
     twin("adasum_kernels.o", None);
     if env("CARGO_CFG_TARGET_ARCH") == "x86_64" {
@@ -68,30 +77,68 @@ const COMPANIONS: [&str; 4] = [
     "libgraph.so",
 ];
 
-/// Writes the list of all headers of `csrc/cann` that the crate embeds: name below that folder and content.
-fn list_headers(out: &Path) {
-    let root = PathBuf::from(env("CARGO_MANIFEST_DIR")).join("csrc/cann");
-    let mut headers = Vec::new();
+/// `ADASUM_BUILD_KERNELS=2201,3510` compiles the kernels for these architectures with the CANN toolkit that the
+/// environment names, and embeds them.
+fn build_kernels(out: &Path) {
+    const VARIABLE: &str = "ADASUM_BUILD_KERNELS";
+    println!("cargo::rerun-if-env-changed={VARIABLE}");
+    let list = std::env::var(VARIABLE).unwrap_or_default();
+    let mut rows = String::new();
+    for word in list.split([',', ' ']).filter(|word| !word.is_empty()) {
+        let soc = match word {
+            "1001" => "Ascend910A",
+            "2201" => "Ascend910B3",
+            "3510" => "Ascend950PR_9599",
+            _ => panic!("{VARIABLE}={list}: {word} is none of 1001, 2201 and 3510"),
+        };
+        for name in toolkit::VARIABLES {
+            println!("cargo::rerun-if-env-changed={name}");
+        }
+        let request = toolkit::Request {
+            arch: word.parse().unwrap_or_default(),
+            soc: soc.to_owned(),
+            sources: PathBuf::from(env("CARGO_MANIFEST_DIR")).join("csrc/kernels"),
+            work: out.join(format!("kernels-{word}")),
+            output: out.join(format!("npu_kernels_{word}.o")),
+        };
+        toolkit::Toolkit::find(|name| std::env::var_os(name))
+            .and_then(|kit| kit.build(kit.way(), &request, |step| println!("{step}")))
+            .unwrap_or_else(|error| panic!("{VARIABLE}={list}: {error}"));
+        rows += &format!("({word}, include_bytes!({:?})),\n", request.output);
+    }
+    let file = out.join("kernel_binaries.rs");
+    std::fs::write(&file, format!("&[\n{rows}]\n"))
+        .unwrap_or_else(|error| panic!("{}: {error}", file.display()));
+}
+
+/// Writes the list of the files of `folder` that the crate embeds: name below that folder and content.
+fn list_files(folder: &str, file: &Path, wanted: impl Fn(&str) -> bool) {
+    let root = PathBuf::from(env("CARGO_MANIFEST_DIR")).join(folder);
+    let mut files = Vec::new();
     let mut folders = vec![root.clone()];
     while let Some(folder) = folders.pop() {
         for path in entries(&folder) {
             if path.is_dir() {
                 folders.push(path);
             } else {
-                headers.push(path);
+                files.push(path);
             }
         }
     }
-    headers.sort();
-    let rows: String = headers
+    files.sort();
+    let name = |path: &Path| {
+        path.strip_prefix(&root)
+            .unwrap_or(path)
+            .display()
+            .to_string()
+    };
+    let rows: String = files
         .iter()
-        .map(|path| {
-            let name = path.strip_prefix(&root).unwrap_or(path);
-            format!("({name:?}, include_bytes!({path:?})),\n")
-        })
+        .map(|path| (name(path), path))
+        .filter(|(name, _)| wanted(name))
+        .map(|(name, path)| format!("({name:?}, include_bytes!({path:?})),\n"))
         .collect();
-    let file = out.join("headers.rs");
-    std::fs::write(&file, format!("&[\n{rows}]\n"))
+    std::fs::write(file, format!("&[\n{rows}]\n"))
         .unwrap_or_else(|error| panic!("{}: {error}", file.display()));
 }
 

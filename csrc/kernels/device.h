@@ -1,36 +1,12 @@
-// What every kernel needs of the device: hand-written waits, copies of n elements, tables and shares of work.
+// What every kernel needs of the device: tables, shares of work, tiles.
 #ifndef ADASUM_DEVICE_H
 #define ADASUM_DEVICE_H
 
 #include "adasum_ascendc.h"
+#include "arch.h"
 #include "layout.h"
 
 namespace adasum {
-
-// Lets the second pipe of the event wait for all that the first one was given so far.
-template <AscendC::HardEvent event>
-__aicore__ inline void wait_for() {
-  int32_t id = static_cast<int32_t>(AscendC::GetTPipePtr()->FetchEventID(event));
-  AscendC::SetFlag<event>(id);
-  AscendC::WaitFlag<event>(id);
-}
-
-// Copies of `count` elements at any element boundary in device memory; nothing may be read behind them.
-template <typename T>
-__aicore__ inline void copy_in(const AscendC::LocalTensor<T> &dst, const AscendC::GlobalTensor<T> &src,
-                               uint32_t count) {
-  AscendC::DataCopyExtParams shape{1, static_cast<uint32_t>(count * sizeof(T)), 0, 0, 0};
-  AscendC::DataCopyPadExtParams<T> pad;
-  pad.isPad = false;
-  AscendC::DataCopyPad(dst, src, shape, pad);
-}
-
-template <typename T>
-__aicore__ inline void copy_out(const AscendC::GlobalTensor<T> &dst, const AscendC::LocalTensor<T> &src,
-                                uint32_t count) {
-  AscendC::DataCopyExtParams shape{1, static_cast<uint32_t>(count * sizeof(T)), 0, 0, 0};
-  AscendC::DataCopyPad(dst, src, shape);
-}
 
 __aicore__ inline uint64_t smaller(uint64_t a, uint64_t b) {
   return a < b ? a : b;

@@ -1,7 +1,8 @@
-// finite_check: sets the flag of each tensor that has a NaN or an infinity, an fp32 1 in a table of zeros.
+// finite_check: sets the flag of each tensor that has a NaN or an infinity, fp32 ones in a table of zeros.
 //
 // 0 times a finite number is 0, anything else is NaN and stays NaN in a sum. Blocks that share a tensor may both
-// set its flag, to the same value; none ever clears one.
+// set its flag, to the same value; none ever clears one. A flag has a block of 32 bytes of its own, so that every chip
+// can copy one.
 #include "adasum_ascendc.h"
 #include "device.h"
 #include "layout.h"
@@ -14,11 +15,10 @@ template <typename T>
 class FiniteCheck {
  public:
   static constexpr uint32_t LANES = 512;
-  static constexpr uint32_t REPEAT = 64;
   // Units whose sums are read at once.
   static constexpr uint32_t RUN = 64;
   static constexpr uint32_t WIDE_BYTES = sizeof(T) == sizeof(float) ? 0 : LANES * 4;
-  static constexpr uint32_t WORK_BYTES = (2 * LANES + RUN + 8) * 4;
+  static constexpr uint32_t WORK_BYTES = (2 * LANES + RUN * BLOCK + FLAG_WORDS) * 4;
   static constexpr uint32_t UB_BYTES = 2 * UNIT * sizeof(T) + WIDE_BYTES + WORK_BYTES + UnitCursor::UB_BYTES;
   static_assert(UB_BYTES <= UB_BUDGET, "finite_check: too much UB");
 
@@ -32,13 +32,13 @@ class FiniteCheck {
     sums_ = work_buffer_.Get<float>();
     products_ = sums_[LANES];
     results_ = products_[LANES];
-    one_ = results_[RUN];
+    one_ = results_[RUN * BLOCK];
     if (WIDE_BYTES != 0) {
       pipe.InitBuffer(wide_buffer_, LANES * 4);
       wide_ = wide_buffer_.Get<float>();
     }
     cursor_.init(pipe, segments, segment_count);
-    Duplicate(one_, 1.0f, 8);
+    Duplicate(one_, 1.0f, static_cast<int32_t>(FLAG_WORDS));
     wait_for<HardEvent::V_MTE3>();
   }
 
@@ -56,17 +56,30 @@ class FiniteCheck {
     for (uint32_t i = 0; i < count; ++i) {
       UnitSpan span = cursor_.next();
       tensors_[i] = span.tensor;
-      sum_unit(results_[i], span);
+      sum_unit(results_[i * BLOCK], span);
     }
     wait_for<HardEvent::V_S>();
     for (uint32_t i = 0; i < count; ++i) {
-      if (results_.GetValue(i) != 0.0f) {
-        copy_out(flags_[tensors_[i]], one_, 1);
+      if (any_of(results_[i * BLOCK])) {
+        copy_out(flags_[tensors_[i] * FLAG_WORDS], one_, FLAG_WORDS);
+        // The next one may set the same flag.
+        PipeBarrier<PIPE_MTE3>();
       }
     }
     wait_for<HardEvent::S_V>();
   }
 
+  // Whether one of the sums of a block is not zero.
+  static __aicore__ inline bool any_of(const LocalTensor<float> &sums) {
+    for (uint32_t lane = 0; lane < BLOCK; ++lane) {
+      if (sums.GetValue(lane) != 0.0f) {
+        return true;
+      }
+    }
+    return false;
+  }
+
+  // The sums of a unit in the lanes of a block.
   __aicore__ inline void sum_unit(const LocalTensor<float> &result, const UnitSpan &unit) {
     LocalTensor<T> tile = tiles_.template AllocTensor<T>();
     copy_in(tile, vector_[unit.offset], unit.len);
@@ -84,11 +97,11 @@ class FiniteCheck {
       PipeBarrier<PIPE_V>();
     }
     tiles_.FreeTensor(tile);
-    for (uint32_t half = LANES / 2; half >= REPEAT; half /= 2) {
+    for (uint32_t half = LANES / 2; half > BLOCK; half /= 2) {
       Add(sums_, sums_, sums_[half], static_cast<int32_t>(half));
       PipeBarrier<PIPE_V>();
     }
-    WholeReduceSum(result, sums_, static_cast<int32_t>(REPEAT), 1, 1, 1, 8);
+    Add(result, sums_, sums_[BLOCK], static_cast<int32_t>(BLOCK));
     PipeBarrier<PIPE_V>();
   }
 
@@ -124,7 +137,10 @@ extern "C" __global__ __aicore__ void finite_check(GM_ADDR vector, GM_ADDR segme
     adasum::finite_check_of<float>(vector, segments, flags, segment_count, unit_count);
   } else if (dtype == adasum::DTYPE_FLOAT16) {
     adasum::finite_check_of<half>(vector, segments, flags, segment_count, unit_count);
-  } else if (dtype == adasum::DTYPE_BF16) {
+  }
+#if ADASUM_HAS_BF16
+  if (dtype == adasum::DTYPE_BF16) {
     adasum::finite_check_of<bfloat16_t>(vector, segments, flags, segment_count, unit_count);
   }
+#endif
 }

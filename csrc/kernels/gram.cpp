@@ -221,16 +221,23 @@ struct GramOf {
   using Pair = Gram<T, PlainLanes>;
   using Many = Gram<T, WideLanes<sizeof(T) == 2>>;
 
+  static __aicore__ inline constexpr uint32_t ub_bytes(uint32_t radix) {
+    return radix == 2 ? Pair::ub_bytes(radix) : Many::ub_bytes(radix);
+  }
+  // Whether a row of the table is what the code does, and fits.
   static __aicore__ inline constexpr bool fits(uint32_t radix) {
-    return (radix == 2 ? Pair::ub_bytes(radix) : Many::ub_bytes(radix)) <= UB_BUDGET;
+    const uint32_t *row = GRAM_TABLE[radix - 2];
+    uint32_t more = ADASUM_WHOLE_BLOCKS && radix == 2 ? entries(2) * PlainLanes::WIDTH * 4 : 0;
+    return row[0] == lanes_of(radix) && row[1] == tile_bytes(radix) &&
+           row[sizeof(T) == sizeof(float) ? 2 : 3] + more == ub_bytes(radix) && ub_bytes(radix) <= UB_BUDGET;
   }
   static __aicore__ inline constexpr bool fits_all() {
     return fits(2) && fits(3) && fits(4) && fits(5) && fits(6) && fits(7) && fits(8);
   }
 };
 
-static_assert(GramOf<float>::fits_all(), "gram: too much UB for fp32");
-static_assert(GramOf<half>::fits_all(), "gram: too much UB for fp16 and bf16");
+static_assert(GramOf<float>::fits_all(), "gram: the table of gram_lanes.h is wrong, or too much UB, for fp32");
+static_assert(GramOf<half>::fits_all(), "gram: the table of gram_lanes.h is wrong, or too much UB, for fp16 and bf16");
 
 template <typename Kernel>
 __aicore__ inline void run_gram(GM_ADDR vectors, GM_ADDR segments, GM_ADDR partials, uint64_t radix,
@@ -260,7 +267,10 @@ extern "C" __global__ __aicore__ void gram(GM_ADDR vectors, GM_ADDR segments, GM
     adasum::gram_of<float>(vectors, segments, partials, radix, segment_count, unit_count);
   } else if (dtype == adasum::DTYPE_FLOAT16) {
     adasum::gram_of<half>(vectors, segments, partials, radix, segment_count, unit_count);
-  } else if (dtype == adasum::DTYPE_BF16) {
+  }
+#if ADASUM_HAS_BF16
+  if (dtype == adasum::DTYPE_BF16) {
     adasum::gram_of<bfloat16_t>(vectors, segments, partials, radix, segment_count, unit_count);
   }
+#endif
 }

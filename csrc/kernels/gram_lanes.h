@@ -3,14 +3,17 @@
 // r = 2 uses PlainLanes, r > 2 uses WideLanes: the norm of a subtree is a difference of large entries where its
 // leaves nearly cancel, and fp32 sums would leave only noise of it. Products of 16-bit values are exact in fp32.
 //
-//   r   lanes   sums              UB of the whole kernel, fp32 (16-bit types take less)
-//   2     512   fp32               90 KiB
-//   3     512   hi + lo, fp32     114 KiB
-//   4     512   hi + lo, fp32     151 KiB
-//   5     512   hi + lo, fp32     151 KiB
-//   6     256   hi + lo, fp32     129 KiB
-//   7     256   hi + lo, fp32     153 KiB
-//   8     128   hi + lo, fp32     133 KiB
+// Bytes of a tile are those of a vector; UB is that of the whole kernel, for fp32 and for 16-bit types. Arch 1001 takes
+// 6144 bytes more for r = 2. gram.cpp holds the table against the code and against the budget of 160 KiB (163840).
+//
+//   r   lanes   sums             tile      UB     UB 16
+//   2     512   fp32            16384   91136     62464
+//   3     512   hi + lo, fp32    8192  116224    110080
+//   4     512   hi + lo, fp32    8192  153600    145408
+//   5     512   hi + lo, fp32    4096  154112    143872
+//   6     256   hi + lo, fp32    4096  131072    124928
+//   7     256   hi + lo, fp32    4096  156160    148992
+//   8     128   hi + lo, fp32    4096  135680    131584
 #ifndef ADASUM_GRAM_LANES_H
 #define ADASUM_GRAM_LANES_H
 
@@ -21,9 +24,14 @@
 
 namespace adasum {
 
-// Floats in 32 bytes, the grain of an operand's address, and in one repeat of a vector instruction.
-constexpr uint32_t BLOCK = 8;
+// Floats in one repeat of a vector instruction.
 constexpr uint32_t REPEAT = 64;
+
+// The table above, from r = 2 on: lanes, bytes of a tile, UB, UB for 16-bit types.
+constexpr uint32_t GRAM_TABLE[7][4] = {{512, 16384, 91136, 62464},  {512, 8192, 116224, 110080},
+                                       {512, 8192, 153600, 145408}, {512, 4096, 154112, 143872},
+                                       {256, 4096, 131072, 124928}, {256, 4096, 156160, 148992},
+                                       {128, 4096, 135680, 131584}};
 
 __aicore__ inline constexpr uint32_t lanes_of(uint32_t radix) {
   return radix <= 5 ? 512 : (radix <= 7 ? 256 : 128);
@@ -43,7 +51,9 @@ class PlainLanes {
  public:
   static constexpr uint32_t WIDTH = 512;
 
-  static __aicore__ inline constexpr uint32_t ub_bytes(uint32_t radix) { return entries(radix) * WIDTH * 4; }
+  static __aicore__ inline constexpr uint32_t ub_bytes(uint32_t radix) {
+    return (ADASUM_WHOLE_BLOCKS ? 2 : 1) * entries(radix) * WIDTH * 4;
+  }
 
   __aicore__ inline PlainLanes() {}
 
@@ -52,6 +62,7 @@ class PlainLanes {
     entries_ = entries(radix);
     pipe.InitBuffer(buffer_, ub_bytes(radix));
     sums_ = buffer_.Get<float>();
+    products_ = ADASUM_WHOLE_BLOCKS ? sums_[entries_ * WIDTH] : sums_;
   }
 
   // Begins a unit; returns the number of lanes in use.
@@ -75,7 +86,7 @@ class PlainLanes {
         if (fresh_) {
           AscendC::Mul(sums_[entry * WIDTH], x[i], x[j], count);
         } else {
-          AscendC::MulAddDst(sums_[entry * WIDTH], x[i], x[j], count);
+          multiply_add(sums_[entry * WIDTH], x[i], x[j], products_[entry * WIDTH], count);
         }
       }
     }
@@ -85,21 +96,20 @@ class PlainLanes {
 
   // Writes the hi words of a record; its lo words stay as they are, which is zero.
   __aicore__ inline void finish(const AscendC::LocalTensor<float> &record) {
-    for (uint32_t half = lanes_ / 2; half >= REPEAT; half /= 2) {
+    for (uint32_t half = lanes_ / 2; half >= BLOCK; half /= 2) {
       for (uint32_t entry = 0; entry < entries_; ++entry) {
         AscendC::LocalTensor<float> sums = sums_[entry * WIDTH];
         AscendC::Add(sums, sums, sums[half], static_cast<int32_t>(half));
       }
       AscendC::PipeBarrier<PIPE_V>();
     }
-    AscendC::WholeReduceSum(record, sums_, static_cast<int32_t>(REPEAT), static_cast<int32_t>(entries_), 2, 1,
-                            static_cast<int32_t>(WIDTH / BLOCK));
-    AscendC::PipeBarrier<PIPE_V>();
+    sum_blocks(record, 2, sums_, WIDTH, entries_);
   }
 
  private:
   AscendC::TBuf<AscendC::TPosition::VECCALC> buffer_;
   AscendC::LocalTensor<float> sums_;
+  AscendC::LocalTensor<float> products_;
   uint32_t radix_ = 0;
   uint32_t entries_ = 0;
   uint32_t lanes_ = 0;
@@ -234,11 +244,11 @@ class WideLanes {
     AscendC::PipeBarrier<PIPE_V>();
     AscendC::Sub(error, error, product, count);
     AscendC::PipeBarrier<PIPE_V>();
-    AscendC::MulAddDst(error, upper(i), lower(j), count);
+    multiply_add(error, upper(i), lower(j), work_, count);
     AscendC::PipeBarrier<PIPE_V>();
-    AscendC::MulAddDst(error, lower(i), upper(j), count);
+    multiply_add(error, lower(i), upper(j), work_, count);
     AscendC::PipeBarrier<PIPE_V>();
-    AscendC::MulAddDst(error, lower(i), lower(j), count);
+    multiply_add(error, lower(i), lower(j), work_, count);
     AscendC::PipeBarrier<PIPE_V>();
   }
 

@@ -25,7 +25,7 @@ __aicore__ inline bool take_words(GM_ADDR words, uint32_t count) {
     done = done && local.GetValue(i) == 0;
   }
   wait_for<HardEvent::S_V>();
-  Duplicate(local, 1, static_cast<int32_t>(count));
+  Duplicate(local, 1, static_cast<int32_t>(padded(count)));
   wait_for<HardEvent::V_MTE3>();
   copy_out(memory, local, count);
   return done;

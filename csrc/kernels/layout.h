@@ -45,6 +45,9 @@ constexpr uint32_t COEFFICIENT_RESULT_NORM = 21;
 constexpr uint32_t COEFFICIENT_LEAF_NORM = 24;
 constexpr uint32_t COEFFICIENT_WEIGHT_LOW = 32;
 
+// A flag of finite_check, fp32 words: all 1 or all 0.
+constexpr uint32_t FLAG_WORDS = 8;
+
 // The exponent of a vector that is zero everywhere.
 constexpr int32_t ZERO_EXPONENT = -1024;
 

@@ -24,7 +24,7 @@ struct MoveArguments {
   uint64_t unit_count;
 };
 
-// Integers by 1: no bit changes, whatever a float would do.
+// Integers of the size of an element: no bit changes, whatever a float would do.
 template <typename T>
 class KeepBits {
  public:
@@ -34,7 +34,7 @@ class KeepBits {
 
   static __aicore__ inline void apply(const AscendC::LocalTensor<T> &to, const AscendC::LocalTensor<T> &from,
                                       const AscendC::LocalTensor<float> &, float, uint32_t count) {
-    AscendC::Muls(to, from, static_cast<T>(1), static_cast<int32_t>(count));
+    copy_bits(to, from, count);
     AscendC::PipeBarrier<PIPE_V>();
   }
 };
@@ -102,7 +102,8 @@ class Mover {
       GM_ADDR to = PACK ? arguments.fused : tensor;
       from_.SetGlobalBuffer(reinterpret_cast<__gm__ From *>(from));
       to_.SetGlobalBuffer(reinterpret_cast<__gm__ To *>(to));
-      move(PACK ? span.within : span.offset, PACK ? span.offset : span.within, span.len, arguments.factor);
+      uint32_t count = padded(span.len);
+      move(PACK ? span.within : span.offset, PACK ? span.offset : span.within, count, arguments.factor);
     }
   }
 
@@ -144,9 +145,12 @@ __aicore__ inline void move_from(const MoveArguments &arguments, uint64_t to) {
     run_mover<Convert<From, float>, PACK>(arguments);
   } else if (to == DTYPE_FLOAT16) {
     run_mover<Convert<From, half>, PACK>(arguments);
-  } else if (to == DTYPE_BF16) {
+  }
+#if ADASUM_HAS_BF16
+  if (to == DTYPE_BF16) {
     run_mover<Convert<From, bfloat16_t>, PACK>(arguments);
   }
+#endif
 }
 
 template <bool PACK>
@@ -157,13 +161,18 @@ __aicore__ inline void move_all(const MoveArguments &arguments, uint64_t from, u
     } else {
       run_mover<KeepBits<int16_t>, PACK>(arguments);
     }
-  } else if (from == DTYPE_FLOAT) {
+    return;
+  }
+  if (from == DTYPE_FLOAT) {
     move_from<float, PACK>(arguments, to);
   } else if (from == DTYPE_FLOAT16) {
     move_from<half, PACK>(arguments, to);
-  } else if (from == DTYPE_BF16) {
+  }
+#if ADASUM_HAS_BF16
+  if (from == DTYPE_BF16) {
     move_from<bfloat16_t, PACK>(arguments, to);
   }
+#endif
 }
 
 }  // namespace adasum

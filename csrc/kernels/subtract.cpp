@@ -51,7 +51,7 @@ class Subtract {
     Share units = share_of(units_of(count));
     for (uint64_t unit = units.begin; unit < units.end; ++unit) {
       uint64_t offset = unit * UNIT;
-      subtract(offset, static_cast<uint32_t>(smaller(UNIT, count - offset)));
+      subtract(offset, padded(static_cast<uint32_t>(smaller(UNIT, count - offset))));
     }
   }
 
@@ -95,7 +95,10 @@ extern "C" __global__ __aicore__ void subtract(GM_ADDR a, GM_ADDR b, GM_ADDR out
     adasum::subtract_of<float>(a, b, out, count);
   } else if (dtype == adasum::DTYPE_FLOAT16) {
     adasum::subtract_of<half>(a, b, out, count);
-  } else if (dtype == adasum::DTYPE_BF16) {
+  }
+#if ADASUM_HAS_BF16
+  if (dtype == adasum::DTYPE_BF16) {
     adasum::subtract_of<bfloat16_t>(a, b, out, count);
   }
+#endif
 }

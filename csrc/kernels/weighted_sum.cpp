@@ -94,7 +94,7 @@ class WeightedSum {
       UnitSpan span = cursor_.next();
       use_tensor(span.tensor);
       for (uint32_t done = 0; done < span.len; done += tile_) {
-        sum_tile(span.offset + done, static_cast<uint32_t>(smaller(tile_, span.len - done)));
+        sum_tile(span.offset + done, padded(static_cast<uint32_t>(smaller(tile_, span.len - done))));
       }
     }
   }
@@ -296,7 +296,10 @@ extern "C" __global__ __aicore__ void weighted_sum(GM_ADDR vectors, GM_ADDR segm
     adasum::weighted_sum_of<float>(vectors, segments, coefficients, out, radix, segment_count, unit_count);
   } else if (dtype == adasum::DTYPE_FLOAT16) {
     adasum::weighted_sum_of<half>(vectors, segments, coefficients, out, radix, segment_count, unit_count);
-  } else if (dtype == adasum::DTYPE_BF16) {
+  }
+#if ADASUM_HAS_BF16
+  if (dtype == adasum::DTYPE_BF16) {
     adasum::weighted_sum_of<bfloat16_t>(vectors, segments, coefficients, out, radix, segment_count, unit_count);
   }
+#endif
 }

@@ -67,6 +67,9 @@ ASCEND_MOCK_SHARED bool arena_view(int device, ArenaView *view, std::string *err
 // Zeroed memory in the part of the arena that is not device memory, for what ranks tell each other.
 ASCEND_MOCK_SHARED bool control_allocate(int device, uint64_t bytes, uint64_t *offset);
 ASCEND_MOCK_SHARED void control_free(int device, uint64_t offset);
+// Device memory that a library takes for itself: accounted for, not allocated. False if there is not so much.
+ASCEND_MOCK_SHARED bool take_memory(int device, uint64_t bytes);
+ASCEND_MOCK_SHARED void give_memory(int device, uint64_t bytes);
 
 // Device that the stream belongs to; -1 if it is none.
 ASCEND_MOCK_SHARED int stream_device(aclrtStream stream);

@@ -9,7 +9,9 @@ use std::sync::{Arc, OnceLock};
 use super::check::{self, check};
 use super::handle::Handle;
 use crate::error::{Error, ErrorKind, Result};
-use crate::sys::acl::{ACL_ERROR_REPEAT_INITIALIZE, aclDeviceInfo, aclError, aclrtContext};
+use crate::sys::acl::{
+    ACL_ERROR_REPEAT_INITIALIZE, aclDeviceInfo, aclError, aclrtContext, aclrtMemAttr,
+};
 use crate::sys::{self, Backend};
 
 /// An open device. Wraps `aclrtSetDevice` and, when the last clone is dropped, `aclrtResetDevice`.
@@ -139,6 +141,22 @@ impl Device {
             ));
         }
         Ok(name)
+    }
+
+    /// Bytes of device memory, (free, all of it); `None` where the library cannot say. Wraps `aclrtGetMemInfo`.
+    ///
+    /// # Errors
+    /// If the call fails.
+    pub fn memory(&self) -> Result<Option<(usize, usize)>> {
+        let backend = self.ready()?;
+        let Ok(get) = backend.acl.aclrtGetMemInfo else {
+            return Ok(None);
+        };
+        let (mut free, mut total) = (0, 0);
+        // SAFETY: writes two numbers to live locals.
+        let code = unsafe { get(aclrtMemAttr::ACL_HBM_MEM, &mut free, &mut total) };
+        check::acl(backend, "aclrtGetMemInfo", code)?;
+        Ok(Some((free, total)))
     }
 
     /// Waits for all work on the device. Wraps `aclrtSynchronizeDevice`.

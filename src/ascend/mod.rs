@@ -15,6 +15,7 @@ mod handle;
 mod host;
 mod module;
 mod stream;
+mod survey;
 mod transfer;
 
 use std::path::Path;
@@ -27,6 +28,9 @@ pub use event::Event;
 pub use host::HostBuffer;
 pub use module::{Argument, Function, Module};
 pub use stream::Stream;
+pub use survey::{Survey, survey};
+
+pub use crate::sys::Symbol;
 pub use transfer::{DataType, ReduceOp, Transfer};
 
 use crate::error::Result;

@@ -19,7 +19,7 @@ pub(crate) const LINGER: Duration = Duration::from_secs(2);
 #[derive(Debug, clap::Args)]
 #[command(after_help = LONG_HELP)]
 pub(crate) struct Args {
-    /// The rank table (JSON, version 1.0)
+    /// The rank table (JSON; version 1.0, 1.2 or none)
     #[arg(long, value_name = "FILE")]
     rank_table: PathBuf,
     /// Start only this server's ranks: its 0-based index in server_list, or its server_id [default: all servers, here]

@@ -3,8 +3,10 @@
 //! Standard output carries data (the lines of ranks, results), standard error everything else.
 
 mod bench;
+mod build_kernels;
 mod config;
 mod demo;
+mod doctor;
 mod engine;
 mod failure;
 mod guard;
@@ -33,6 +35,10 @@ enum Command {
     Launch(launch::Args),
     /// Train a small network on handwritten digits with 16 ranks, AdaSum beside the mean
     Demo(demo::Args),
+    /// Look at backend, variables, rank table and memory, and reduce with two ranks
+    Doctor(doctor::Args),
+    /// Compile the kernels for an NPU, with the CANN toolkit that is installed here
+    BuildKernels(build_kernels::Args),
     /// Print what a C or C++ program needs to be built for ACL and HCCL and run on the mock
     Config(config::Args),
     /// Make, merge, check and draw rank tables
@@ -45,6 +51,9 @@ enum Command {
     /// One rank of the demo
     #[command(hide = true)]
     DemoRank(demo::rank::Args),
+    /// The two ranks of the doctor's self-test
+    #[command(hide = true, name = doctor::RANKS_COMMAND)]
+    DoctorRanks(doctor::RanksArgs),
     /// What ends the ranks of a launcher that is killed
     #[command(hide = true, name = guard::COMMAND)]
     Guard,
@@ -66,11 +75,14 @@ fn execute(command: Command) -> Result<u8> {
     match command {
         Command::Launch(args) => launch::run(args).map(engine::End::exit_code),
         Command::Demo(args) => demo::run(&args).map(engine::End::exit_code),
+        Command::BuildKernels(args) => build_kernels::run(&args).map(|()| 0),
         Command::Config(args) => config::run(&args).map(|()| 0),
+        Command::Doctor(args) => doctor::run(&args),
         Command::Table(args) => table::run(&args),
         Command::Bench(args) => bench::run(&args).map(engine::End::exit_code),
         Command::BenchRank(args) => bench::rank::run(&args).map(|()| 0),
         Command::DemoRank(args) => demo::rank::run(&args).map(|()| 0),
+        Command::DoctorRanks(args) => doctor::ranks(&args).map(|()| 0),
         Command::Guard => {
             guard::run();
             Ok(0)

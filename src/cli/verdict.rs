@@ -273,7 +273,7 @@ mod tests {
     #[test]
     fn the_dead_come_first_then_those_that_failed_by_themselves() {
         let gone = failure(0, "the process of rank 2 (pid 9) has ended", None);
-        assert_eq!(judged(&[gone.clone()], &[2], 3), [2]);
+        assert_eq!(judged(std::slice::from_ref(&gone), &[2], 3), [2]);
         let own = failure(1, "kernel gram: code 507015", None);
         assert_eq!(judged(&[gone, own], &[], 3), [1]);
     }

@@ -60,7 +60,7 @@ impl Tensors {
 /// Arguments of [`Kernels::pack`] and [`Kernels::unpack`].
 ///
 /// Segments in device memory are not checked: they must lie within the fused buffer and their tensors. Addresses
-/// need no alignment beyond that of an element.
+/// need no alignment beyond that of an element, except on a chip that [copies whole blocks](super::Chip::copies_whole_blocks).
 #[derive(Clone, Copy)]
 pub struct Move<'a> {
     /// Each starts at the first element of its segment.
@@ -107,7 +107,8 @@ pub struct FiniteCheck<'a> {
     pub dtype: DataType,
     /// [`layout::Segment`]s of the vector.
     pub segments: &'a Span,
-    /// An fp32 number for each tensor, zero before the first check: becomes 1 where a NaN or an infinity is.
+    /// [`layout::FLAG_WORDS`] fp32 words for each tensor, zeros before the first check: become 1 where a NaN or an
+    /// infinity is.
     pub flags: &'a Span,
     /// Number of segments.
     pub segment_count: u64,
@@ -136,10 +137,9 @@ impl Kernels {
         launch: &Move<'_>,
         [from, to]: [DataType; 2],
     ) -> Result<()> {
-        let (from, to) = (
-            layout::dtype_code(from, name)?,
-            layout::dtype_code(to, name)?,
-        );
+        let (from, to) = (self.dtype(from, name)?, self.dtype(to, name)?);
+        self.check_places(name, "tensor", &launch.tensors.spans)?;
+        self.check_places(name, "fused buffer", std::slice::from_ref(launch.fused))?;
         need(
             name,
             "segments",
@@ -170,8 +170,9 @@ impl Kernels {
 
     /// Enqueues the difference of two vectors.
     pub fn subtract(&self, stream: &Stream, launch: &Subtract<'_>) -> Result<()> {
-        let dtype = layout::dtype_code(launch.dtype, "subtract")?;
+        let dtype = self.dtype(launch.dtype, "subtract")?;
         for (name, span) in [("a", launch.a), ("b", launch.b), ("out", launch.out)] {
+            self.check_places("subtract", name, std::slice::from_ref(span))?;
             need("subtract", name, span, launch.count, launch.dtype.size())?;
         }
         self.launch(
@@ -190,7 +191,12 @@ impl Kernels {
 
     /// Enqueues the search for NaN and infinities.
     pub fn finite_check(&self, stream: &Stream, launch: &FiniteCheck<'_>) -> Result<()> {
-        let dtype = layout::dtype_code(launch.dtype, "finite_check")?;
+        let dtype = self.dtype(launch.dtype, "finite_check")?;
+        self.check_places(
+            "finite_check",
+            "vector",
+            std::slice::from_ref(launch.vector),
+        )?;
         need(
             "finite_check",
             "segments",

@@ -45,6 +45,9 @@ pub const COEFFICIENT_LEAF_NORM: usize = 24;
 /// First of what the [`MAX_RADIX`] fp32 weights leave out, where the weighted vectors nearly cancel; else zeros.
 pub const COEFFICIENT_WEIGHT_LOW: usize = 32;
 
+/// 32-bit words of an entry of [`FiniteCheck`](super::FiniteCheck)`::flags`: all 1.0 or, as before the first check, all 0.
+pub const FLAG_WORDS: usize = 8;
+
 /// The exponent of a vector that is zero everywhere.
 pub const ZERO_EXPONENT: i32 = -1024;
 
@@ -178,6 +181,7 @@ mod tests {
             ("COEFFICIENT_RESULT_NORM", int(COEFFICIENT_RESULT_NORM)),
             ("COEFFICIENT_LEAF_NORM", int(COEFFICIENT_LEAF_NORM)),
             ("COEFFICIENT_WEIGHT_LOW", int(COEFFICIENT_WEIGHT_LOW)),
+            ("FLAG_WORDS", int(FLAG_WORDS)),
             ("ZERO_EXPONENT", i64::from(ZERO_EXPONENT)),
         ];
         for (name, value) in ours {

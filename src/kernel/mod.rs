@@ -15,21 +15,22 @@
 //! device memory hold is in [`layout`]; the kernels themselves are in `csrc/kernels`. This module must not know why
 //! anything is reduced.
 
+mod arch;
+mod binary;
 mod elements;
 pub mod layout;
+mod toolkit;
 mod twin;
 
+pub use arch::Chip;
+pub use binary::{Build, locate};
 pub use elements::{FiniteCheck, Move, Subtract, Tensors};
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use crate::ascend::{Argument, Buffer, DataType, Device, Function, Module, Span, Stream};
-use crate::cache;
 use crate::error::{Context, Error, Result};
-use crate::sys::{self, Kind};
-
-/// Names the kernel binary to load instead of the embedded twin.
-const KERNELS_VARIABLE: &str = "ADASUM_KERNELS";
+use crate::sys;
 
 /// The kernels of one device, ready to launch.
 pub struct Kernels {
@@ -43,6 +44,7 @@ pub struct Kernels {
     finite_check: Function,
     guard: Function,
     blocks: u32,
+    chip: Chip,
 }
 
 /// The vectors of a launch: a table of their addresses in device memory, which also keeps them alive.
@@ -203,14 +205,15 @@ impl Rule {
 impl Kernels {
     /// Loads the kernels for `device`.
     ///
-    /// On the mock that is the CPU twin which is part of this crate. `ADASUM_KERNELS`, an absolute path, names
-    /// another kernel binary.
+    /// On the mock that is the CPU twin which is part of this crate, on a chip the binary that [`locate`] finds.
+    /// `ADASUM_KERNELS`, an absolute path, names another kernel binary.
     ///
     /// # Errors
-    /// [`ErrorKind::Unsupported`](crate::error::ErrorKind::Unsupported) on a real device without `ADASUM_KERNELS`;
-    /// otherwise what loading the binary or finding a kernel in it says.
+    /// [`ErrorKind::Unsupported`](crate::error::ErrorKind::Unsupported) if there is no binary for the chip, or no
+    /// kernels; otherwise what loading the binary or finding a kernel in it says.
     pub fn load(device: &Device) -> Result<Self> {
-        let path = binary(sys::backend()?.kind, std::env::var_os(KERNELS_VARIABLE))?;
+        let chip = Chip::named(&device.soc_name()?)?;
+        let path = binary::find(sys::backend()?.kind, &chip)?;
         Kernels::load_file(device, &path).context(|| format!("kernel binary {}", path.display()))
     }
 
@@ -231,6 +234,7 @@ impl Kernels {
             finite_check: module.function("finite_check")?,
             guard: module.function("guard")?,
             blocks: device.vector_cores()?.max(1),
+            chip: Chip::named(&device.soc_name()?)?,
         })
     }
 
@@ -245,7 +249,8 @@ impl Kernels {
     pub fn gram(&self, stream: &Stream, launch: &Gram<'_>) -> Result<()> {
         let radix = launch.vectors.radix();
         check_gram_radix("gram", radix)?;
-        let dtype = layout::dtype_code(launch.dtype, "gram")?;
+        let dtype = self.dtype(launch.dtype, "gram")?;
+        self.check_places("gram", "vector", &launch.vectors.spans)?;
         let words = layout::record_words(radix);
         need(
             "gram",
@@ -359,7 +364,9 @@ impl Kernels {
 
     /// Enqueues the weighted sum of the vectors: one pass over memory.
     pub fn weighted_sum(&self, stream: &Stream, launch: &WeightedSum<'_>) -> Result<()> {
-        let dtype = layout::dtype_code(launch.dtype, "weighted_sum")?;
+        let dtype = self.dtype(launch.dtype, "weighted_sum")?;
+        self.check_places("weighted_sum", "vector", &launch.vectors.spans)?;
+        self.check_places("weighted_sum", "out", std::slice::from_ref(launch.out))?;
         need(
             "weighted_sum",
             "segments",
@@ -384,6 +391,26 @@ impl Kernels {
         )
     }
 
+    /// The code of an element type that this chip computes with.
+    fn dtype(&self, dtype: DataType, kernel: &str) -> Result<u64> {
+        self.chip.check(dtype, kernel)?;
+        layout::dtype_code(dtype, kernel)
+    }
+
+    /// Checks that `spans` start where this chip can copy from and to.
+    fn check_places(&self, kernel: &str, name: &str, spans: &[Span]) -> Result<()> {
+        const GRAIN: u64 = 64;
+        let off = |span: &Span| !span.is_empty() && span.address() % GRAIN != 0;
+        match spans.iter().position(off) {
+            Some(index) if self.chip.copies_whole_blocks() => Err(Error::invalid(format!(
+                "{kernel}: {name} {index} starts {} bytes off a multiple of {GRAIN}, which {} cannot copy",
+                spans.get(index).map_or(0, |span| span.address() % GRAIN),
+                self.chip.name()
+            ))),
+            _ => Ok(()),
+        }
+    }
+
     /// Enqueues a check that every 32-bit word of `words` (256 bytes at most) is zero: the stream fails if one is not.
     /// Sets all of them to 1.
     ///
@@ -397,6 +424,7 @@ impl Kernels {
                 words.len()
             )));
         }
+        self.check_places("guard", "words", std::slice::from_ref(words))?;
         let count = (words.len() / size_of::<u32>()) as u64;
         let arguments = [Argument::Span(words), Argument::Value(count)];
         self.launch(stream, &self.guard, count.min(1), &arguments)
@@ -442,49 +470,4 @@ fn need(kernel: &str, name: &str, span: &Span, count: u64, bytes: usize) -> Resu
         )));
     }
     Ok(())
-}
-
-/// The kernel binary to load.
-fn binary(kind: Kind, named: Option<std::ffi::OsString>) -> Result<PathBuf> {
-    if let Some(path) = named.filter(|path| !path.is_empty()).map(PathBuf::from) {
-        if !path.is_absolute() {
-            return Err(Error::invalid(format!(
-                "{KERNELS_VARIABLE} must be an absolute path, not {}",
-                path.display()
-            )));
-        }
-        return Ok(path);
-    }
-    match kind {
-        Kind::Mock => {
-            const FILE: &str = "adasum_kernels.o";
-            Ok(cache::unpack(&[(FILE, twin::binary())])?.join(FILE))
-        }
-        Kind::Cann => Err(Error::unsupported(format!(
-            "no kernel binary for this device: build csrc/kernels with the CANN toolkit and set {KERNELS_VARIABLE} \
-             to the absolute path of the result"
-        ))),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::error::ErrorKind;
-
-    #[test]
-    fn a_real_device_needs_a_built_binary() {
-        let error = binary(Kind::Cann, None).unwrap_err();
-        assert_eq!(error.kind(), ErrorKind::Unsupported);
-        assert!(error.to_string().contains("ADASUM_KERNELS"), "{error}");
-        let path = binary(Kind::Cann, Some("/opt/kernels.o".into())).unwrap();
-        assert_eq!(path, Path::new("/opt/kernels.o"));
-    }
-
-    #[test]
-    fn the_binary_is_named_by_an_absolute_path() {
-        let error = binary(Kind::Mock, Some("kernels.o".into())).unwrap_err();
-        assert_eq!(error.kind(), ErrorKind::InvalidArgument);
-        assert!(error.to_string().contains("absolute"), "{error}");
-    }
 }

@@ -3,7 +3,10 @@
 //! The check does not repeat how plans are made. It follows them step by step as the machines would: who
 //! holds which range of which vector, who sends what to whom, and whether both sides agree.
 
-use super::{Combine, Exchange, Group, Plan, Range, Transfer};
+mod scalars;
+mod turns;
+
+use super::{Combine, Exchange, Group, Order, Placement, Plan, Range, Transfer};
 use crate::error::{Error, ErrorKind, Result};
 
 /// Checks the plans of all ranks of a world together; `plans[r]` must be rank r's.
@@ -11,10 +14,12 @@ use crate::error::{Error, ErrorKind, Result};
 /// Holds if in every step each send meets exactly one receive of the same range and operand and the sender
 /// holds what it sends, if each combine has every operand on its whole slice, if adjacent subtrees are
 /// merged in order until all servers are in one, if slices tile the buffer within each scalar group and
-/// all members name the same group, and if at the end every rank holds the whole result.
+/// all members name the same group, if every record of scalars comes to its tensor's owner, if pairwise
+/// transfers never wait for each other in a circle, and if at the end every rank holds the whole result.
 pub fn check(plans: &[Plan]) -> Result<()> {
     let mut state = State::new(plans)?;
     state.mean()?;
+    state.share()?;
     for round in 0..state.rounds {
         state.round(round)?;
     }
@@ -56,7 +61,12 @@ impl<'a> State<'a> {
         for (rank, plan) in plans.iter().enumerate() {
             let same = plan.rank as usize == rank
                 && plan.shape == first.shape
+                && plan.dtype == first.dtype
                 && plan.elements == first.elements
+                && plan.tensors == first.tensors
+                && plan.placement == first.placement
+                && plan.order == first.order
+                && plan.share.is_some() == first.share.is_some()
                 && plan.mean.is_some() == first.mean.is_some()
                 && plan.gather.is_some() == first.gather.is_some()
                 && plan.rounds.len() == first.rounds.len()
@@ -126,6 +136,26 @@ impl<'a> State<'a> {
                 stride: 1,
             };
             self.tiles(step, group, self.whole)?;
+        }
+        Ok(())
+    }
+
+    /// Step 1 in columns: the whole mean for everyone.
+    fn share(&mut self) -> Result<()> {
+        let first = &self.plans[0];
+        let shared = first.placement == Placement::Columns && first.shape.locals > 1;
+        let gathered = first.placement == Placement::Hierarchical && first.shape.locals > 1;
+        if first.share.is_some() != shared || first.gather.is_some() != gathered {
+            return Err(broken(format!(
+                "the mean of a server is shared before the rounds in columns and gathered after them \
+                 otherwise, but this plan is {:?} with share {} and gather {}",
+                first.placement,
+                first.share.is_some(),
+                first.gather.is_some()
+            )));
+        }
+        if shared {
+            self.gather("share in the server", |plan| plan.share.as_ref())?;
         }
         Ok(())
     }
@@ -213,12 +243,20 @@ impl<'a> State<'a> {
     /// All holders of slices of one merged subtree name the same group, and their slices are the buffer.
     fn scalar_groups(&self, step: &str, index: usize) -> Result<()> {
         for plan in self.plans {
-            let group = plan.rounds[index].scalars;
+            let group = plan.rounds[index].scalars.group;
             let (low, high) = self.servers[plan.rank as usize];
-            let expected = Group {
-                first: plan.shape.rank(low, 0),
-                count: (high - low + 1) * plan.shape.locals,
-                stride: 1,
+            let shape = plan.shape;
+            let expected = match plan.placement {
+                Placement::Hierarchical => Group {
+                    first: shape.rank(low, 0),
+                    count: (high - low + 1) * shape.locals,
+                    stride: 1,
+                },
+                Placement::Columns => Group {
+                    first: shape.rank(low, shape.local(plan.rank)),
+                    count: high - low + 1,
+                    stride: shape.locals,
+                },
             };
             if group != expected {
                 return Err(broken(format!(
@@ -228,6 +266,7 @@ impl<'a> State<'a> {
             }
             if group.first == plan.rank {
                 self.tiles(step, group, self.whole)?;
+                scalars::check(step, self.plans, index, group)?;
             }
         }
         Ok(())
@@ -323,13 +362,15 @@ impl<'a> State<'a> {
             }
         }
         // Peers are unique on both sides and every send has its receive: equal numbers leave none over.
-        if sends == receives {
-            Ok(())
-        } else {
-            Err(broken(format!(
+        if sends != receives {
+            return Err(broken(format!(
                 "{step}: {sends} sends, but {receives} receives"
-            )))
+            )));
         }
+        if self.plans[0].order == Order::Pairwise {
+            turns::end(step, self.plans, exchange)?;
+        }
+        Ok(())
     }
 
     /// The ranges held by `group` are `whole`, without gap or overlap.

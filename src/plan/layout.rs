@@ -93,6 +93,8 @@ impl Segment {
 pub struct Layout {
     dtype: DType,
     tensors: Vec<Range>,
+    /// How many tensors with elements come before each, and before the end.
+    filled: Vec<u64>,
     elements: u64,
 }
 
@@ -101,6 +103,7 @@ impl Layout {
     pub fn new(dtype: DType, counts: &[u64]) -> Result<Self> {
         let align = ALIGNMENT / dtype.size();
         let mut tensors = Vec::with_capacity(counts.len());
+        let mut filled = vec![0];
         let mut elements: u64 = 0;
         for (index, &count) in counts.iter().enumerate() {
             let end = elements
@@ -113,6 +116,7 @@ impl Layout {
                     ))
                 })?;
             tensors.push(Range::new(elements, elements + count));
+            filled.push(filled[index] + u64::from(count > 0));
             elements = end;
         }
         Ok(Layout {
@@ -120,6 +124,7 @@ impl Layout {
             // No gap behind the last one: a buffer that holds nothing else is exactly this long.
             elements: tensors.last().map_or(0, |last| last.end()),
             tensors,
+            filled,
         })
     }
 
@@ -195,6 +200,39 @@ impl Layout {
     /// All parts of `range`; see [`Layout::part`].
     pub fn split(&self, range: Range, parts: u32) -> Vec<Range> {
         (0..parts).map(|i| self.part(range, i, parts)).collect()
+    }
+
+    /// Indices of the tensors with an element in `slice`; empty tensors may be among them.
+    pub fn tensors_in(&self, slice: Range) -> Range {
+        if slice.is_empty() {
+            return Range::default();
+        }
+        let first = self.tensors.partition_point(|t| t.end() <= slice.start());
+        let end = self.tensors.partition_point(|t| t.start() < slice.end());
+        Range::new(first as u64, end as u64)
+    }
+
+    /// How many tensors have an element in `slice`: the number of its [`segments`](Layout::segments).
+    pub fn records_in(&self, slice: Range) -> u64 {
+        self.records_of(self.tensors_in(slice))
+    }
+
+    /// How many of these tensors (indices) have elements.
+    pub fn records_of(&self, tensors: Range) -> u64 {
+        let filled = |index: u64| {
+            let index = usize::try_from(index).unwrap_or(usize::MAX);
+            self.filled.get(index).copied().unwrap_or(0)
+        };
+        filled(tensors.end()).saturating_sub(filled(tensors.start()))
+    }
+
+    /// The elements of these tensors (indices), alignment gaps between them included.
+    pub fn elements_of(&self, tensors: Range) -> Range {
+        let start = |index: u64| {
+            let index = usize::try_from(index).unwrap_or(usize::MAX);
+            self.tensors.get(index).map_or(self.elements, |t| t.start())
+        };
+        Range::new(start(tensors.start()), start(tensors.end()))
     }
 
     /// The parts of tensors that lie in `slice`, in order; tensors without an element there are left out.
@@ -273,6 +311,7 @@ mod tests {
             for slice in slices {
                 prop_assert_eq!(slice.start(), at);
                 at = slice.end();
+                prop_assert_eq!(layout.records_in(slice), layout.segments(slice).len() as u64);
                 for segment in layout.segments(slice) {
                     let tensor = layout.tensors()[usize::try_from(segment.tensor).unwrap()];
                     prop_assert_eq!((slice.start() + segment.offset - tensor.start()) % UNIT, 0);

@@ -8,16 +8,25 @@
 
 mod buckets;
 mod check;
+mod cost;
 mod fingerprint;
 mod layout;
+mod machine;
+pub mod mindspore;
+mod planner;
 mod range;
-mod rounds;
+mod shape;
+mod steps;
 mod tree;
 
 pub use buckets::buckets;
 pub use check::check;
-pub use fingerprint::fingerprint;
+pub use cost::{COEFFICIENT_BYTES, Cost, Links, Request, Step, StepCost, Traffic, choose, seconds};
+pub use fingerprint::{Description, Fingerprint, fingerprint, first_difference};
 pub use layout::{DType, Layout, Segment, TensorSpec, UNIT};
+pub use machine::{Link, Machine};
+pub use planner::{Choices, Planner, record_bytes};
 pub use range::Range;
-pub use rounds::{Combine, Exchange, Group, Plan, Planner, Round, Shape, Transfer};
+pub use shape::{Group, Shape};
+pub use steps::{Combine, Exchange, Order, Owned, Placement, Plan, Round, Scalars, Transfer, Turn};
 pub use tree::MAX_RADIX;

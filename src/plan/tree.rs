@@ -31,6 +31,8 @@ struct Level {
     borders: Vec<u32>,
     /// Which slice of its subtree's vector each server owns.
     slots: Vec<u32>,
+    /// The other way round: for each subtree from its first server on, the owners of its slices.
+    owners: Vec<u32>,
 }
 
 /// A run of adjacent servers that are one subtree.
@@ -57,6 +59,7 @@ impl Tree {
         let mut levels = vec![Level {
             borders: (0..=servers).collect(),
             slots: vec![0; servers as usize],
+            owners: (0..servers).collect(),
         }];
         let mut stages = prime_factors(servers).into_iter().peekable();
         while let Some(prime) = stages.next() {
@@ -85,13 +88,24 @@ impl Tree {
         self.levels.len() - 1
     }
 
+    /// Number of subtrees after `rounds` rounds.
+    pub(super) fn subtrees(&self, rounds: usize) -> usize {
+        self.levels[rounds].borders.len() - 1
+    }
+
+    /// Number of `server`'s subtree after `rounds` rounds, in their order.
+    pub(super) fn index(&self, rounds: usize, server: u32) -> usize {
+        let borders = &self.levels[rounds].borders;
+        borders.partition_point(|&first| first <= server) - 1
+    }
+
     /// The subtree of `server` after `rounds` rounds.
     pub(super) fn subtree(&self, rounds: usize, server: u32) -> Subtree {
         let borders = &self.levels[rounds].borders;
-        let after = borders.partition_point(|&first| first <= server);
+        let index = self.index(rounds, server);
         Subtree {
-            first: borders[after - 1],
-            count: borders[after] - borders[after - 1],
+            first: borders[index],
+            count: borders[index + 1] - borders[index],
         }
     }
 
@@ -110,6 +124,11 @@ impl Tree {
     pub(super) fn slot(&self, rounds: usize, server: u32) -> u32 {
         self.levels[rounds].slots[server as usize]
     }
+
+    /// The server that owns slice `slot` of `subtree` after `rounds` rounds.
+    pub(super) fn server_at(&self, rounds: usize, subtree: Subtree, slot: u32) -> u32 {
+        self.levels[rounds].owners[(subtree.first + slot) as usize]
+    }
 }
 
 impl Level {
@@ -124,15 +143,24 @@ impl Level {
             }
         }
         let mut slots = vec![0; self.slots.len()];
+        let mut owners = vec![0; self.slots.len()];
         for pair in borders.windows(2) {
-            self.place(pair[0], pair[1], &mut slots);
+            let servers = self.in_order(pair[0], pair[1]);
+            for (slot, server) in (0..).zip(servers) {
+                slots[server as usize] = slot;
+                owners[(pair[0] + slot) as usize] = server;
+            }
         }
-        Level { borders, slots }
+        Level {
+            borders,
+            slots,
+            owners,
+        }
     }
 
-    /// Gives the servers `first..end`, one subtree from now on, their slices: in the order of the slices
+    /// The servers `first..end`, one subtree from now on, in the order of their new slices: that of the slices
     /// that they own now, so that most of what a server owns is part of what it owned before.
-    fn place(&self, first: u32, end: u32, slots: &mut [u32]) {
+    fn in_order(&self, first: u32, end: u32) -> Vec<u32> {
         let mut owners: Vec<(u32, u32, u32)> = Vec::new();
         let from = self.borders.partition_point(|&border| border < first);
         for pair in self.borders[from..].windows(2) {
@@ -148,9 +176,7 @@ impl Level {
             let right = u64::from(*b) * u64::from(*m);
             left.cmp(&right).then(s.cmp(t))
         });
-        for (slot, (_, _, server)) in (0..).zip(owners) {
-            slots[server as usize] = slot;
-        }
+        owners.into_iter().map(|(_, _, server)| server).collect()
     }
 }
 
@@ -257,6 +283,9 @@ mod tests {
                         let subtree = tree.subtree(rounds, server);
                         let mut slots: Vec<u32> =
                             subtree.servers().map(|s| tree.slot(rounds, s)).collect();
+                        for (server, &slot) in subtree.servers().zip(&slots) {
+                            assert_eq!(tree.server_at(rounds, subtree, slot), server);
+                        }
                         slots.sort_unstable();
                         assert!(slots.into_iter().eq(0..subtree.count));
                         server += subtree.count;

@@ -111,20 +111,26 @@ impl Bucket {
         if self.layout.elements() == 0 {
             return Ok(vec![false; self.layout.tensors().len()]);
         }
-        let solves = self.stages.iter().rev().filter_map(|stage| {
-            let Task::Combine(combine) = &stage.task else {
-                return None;
-            };
-            combine.solve.as_ref()
-        });
-        let Some(solve) = solves.into_iter().next() else {
+        let weights = self
+            .stages
+            .iter()
+            .rev()
+            .find_map(|stage| match &stage.task {
+                Task::Combine(combine) if combine.adasum => {
+                    combine.sums.first().map(|s| &s.weights)
+                }
+                _ => None,
+            });
+        let Some(weights) = weights else {
             return Err(Error::new(
                 ErrorKind::Unsupported,
                 "only AdaSum over several servers looks for non-finite tensors",
             ));
         };
         let mut words = vec![0.0_f32; self.layout.tensors().len() * COEFFICIENT_WORDS];
-        solve.coefficients.read(&mut words)?;
+        weights
+            .slice(0..size_of_val(&words[..]))?
+            .read(&mut words)?;
         Ok(words
             .chunks_exact(COEFFICIENT_WORDS)
             .map(|coefficient| coefficient[COEFFICIENT_FLAGS] != 0.0)

@@ -10,10 +10,10 @@ use super::memory::Memory;
 use super::pipeline::wavefront;
 use super::stage;
 use super::watch::Mark;
-use super::{InServer, Options, Reduction, World};
+use super::{Options, Reduction, World};
 use crate::ascend::{Buffer, Span, Stream};
 use crate::error::{Context, Error, ErrorKind, Result};
-use crate::plan::{DType, Layout, Planner, TensorSpec, buckets, fingerprint};
+use crate::plan::{Choices, DType, Layout, Planner, TensorSpec, buckets, fingerprint};
 
 /// Reduces the gradients of a fixed list of tensors.
 pub struct GradientReducer {
@@ -23,10 +23,10 @@ pub struct GradientReducer {
     /// Bucket `i` uses slot `i` modulo their number.
     slots: Vec<Memory>,
     book: Book,
-    reduction: Order,
-    collection: Order,
+    reduction: Program,
+    collection: Program,
     scattered: bool,
-    barrier: bool,
+    barrier: Option<Arc<Mark>>,
     create_timeout: Duration,
     stall_timeout: Duration,
     /// The results of the last reduction, where checksums of them are to be compared.
@@ -35,22 +35,22 @@ pub struct GradientReducer {
 }
 
 /// The stages of a pass over all buckets.
-struct Order {
+struct Program {
     /// Bucket and stage, in the order in which they are issued.
     stages: Vec<(usize, usize)>,
     /// The steps in that order, for those who watch.
     marks: Arc<[Arc<Mark>]>,
 }
 
-impl Order {
-    fn new(buckets: &[Bucket], pass: Pass, depth: usize) -> Self {
+impl Program {
+    fn new(buckets: &[Bucket], pass: Pass, depth: usize, barrier: Option<&Arc<Mark>>) -> Self {
         let lengths: Vec<usize> = buckets.iter().map(|b| b.stages(pass).len()).collect();
         let stages = wavefront(&lengths, depth);
         let marks = stages
             .iter()
             .map(|&(bucket, stage)| Arc::clone(&buckets[bucket].stages(pass)[stage].mark));
-        Order {
-            marks: marks.collect(),
+        Program {
+            marks: marks.chain(barrier.cloned()).collect(),
             stages,
         }
     }
@@ -92,23 +92,28 @@ impl GradientReducer {
                 shape.locals
             )));
         }
+        let choices = options.choose(world, tensors)?;
         world.agree(
-            fingerprint(shape, tensors, &options.agreed()),
+            fingerprint(shape, tensors, &options.agreed(choices)),
             options.create_timeout,
         )?;
-        let buckets = make_buckets(world, tensors, options)?;
+        let buckets = make_buckets(world, tensors, options, choices)?;
         let entries = buckets.iter().map(|bucket| bucket.entries.len()).sum();
-        let order = |pass| Order::new(&buckets, pass, options.pipeline_depth);
+        let barrier = match options.barrier {
+            true => Some(world.mark("barrier", 0)?),
+            false => None,
+        };
+        let depth = options.pipeline_depth;
         let mut reducer = GradientReducer {
-            reduction: order(Pass::Reduction),
-            collection: order(Pass::Collection),
+            reduction: Program::new(&buckets, Pass::Reduction, depth, barrier.as_ref()),
+            collection: Program::new(&buckets, Pass::Collection, depth, barrier.as_ref()),
             world: world.clone(),
             specs: tensors.to_vec(),
             slots: make_slots(world, &buckets, options.pipeline_depth)?,
             buckets,
             book: Book::new(world.device(), entries)?,
             scattered: options.scattered,
-            barrier: options.barrier,
+            barrier,
             create_timeout: options.create_timeout,
             stall_timeout: options.stall_timeout,
             unchecked: Mutex::new(None),
@@ -267,12 +272,12 @@ impl GradientReducer {
             Some(_) => self.stall_timeout,
             None => self.create_timeout,
         };
-        let order = match pass {
+        let program = match pass {
             Pass::Reduction => &self.reduction,
             Pass::Collection => &self.collection,
         };
         world.enqueue_lanes(stream, |lanes| {
-            world.watch().begin(&order.marks, timeout);
+            world.watch().begin(&program.marks, timeout);
             self.book.update(addresses, lanes.kernels)?;
             let mut progress: Vec<Progress<'_>> = (0..)
                 .zip(self.buckets.iter().zip(&memories))
@@ -289,11 +294,13 @@ impl GradientReducer {
                     Progress::new(bucket, pass, context, copies)
                 })
                 .collect();
-            for &(bucket, stage) in &order.stages {
+            for &(bucket, stage) in &program.stages {
                 progress[bucket].issue(stage, lanes)?;
             }
-            if self.barrier {
+            if let Some(barrier) = &self.barrier {
+                let _call = world.watch().call(barrier, program.stages.len());
                 world.comm().barrier(lanes.payload)?;
+                lanes.payload.record(&barrier.done)?;
             }
             world.watch().end();
             Ok(())
@@ -343,13 +350,15 @@ impl GradientReducer {
 }
 
 /// Tensors of one type share buckets, in the order of the list.
-fn make_buckets(world: &World, tensors: &[TensorSpec], options: &Options) -> Result<Vec<Bucket>> {
+fn make_buckets(
+    world: &World,
+    tensors: &[TensorSpec],
+    options: &Options,
+    choices: Choices,
+) -> Result<Vec<Bucket>> {
     let mut made = Vec::new();
     let mut entries = 0;
-    let mut shape = world.shape();
-    if options.in_server == InServer::Shards {
-        shape.locals = 1;
-    }
+    let shape = options.shape(world);
     for dtype in [DType::F32, DType::F16, DType::BF16] {
         let members: Vec<usize> = (0..tensors.len())
             .filter(|&index| tensors[index].dtype == dtype)
@@ -363,7 +372,7 @@ fn make_buckets(world: &World, tensors: &[TensorSpec], options: &Options) -> Res
             let members = members[part].to_vec();
             let counts: Vec<u64> = members.iter().map(|&index| tensors[index].count).collect();
             let layout = Layout::new(wire, &counts)?;
-            let planner = Planner::new(shape, layout, options.radix)?;
+            let planner = Planner::with(shape, layout, choices)?;
             let place = (made.len(), entries);
             let bucket = Bucket::new(world, &planner, dtype, members, place, options)?;
             entries += bucket.entries.len();

@@ -5,20 +5,18 @@ use std::sync::Arc;
 
 use super::bucket::{Entry, bytes, data_type, owned};
 use super::memory::{Base, Half, Place};
-use super::stage::{Combine, Copy, Gather, Products, Solve, Stage, Sum, Task};
-use super::tables::{FoldList, Segments, uniform_weights};
+use super::scalars::{Scalars, WORD};
+use super::stage::{Combine, Copy, Products, Stage, Sum, Task};
+use super::tables::{Segments, table, uniform_weights};
 use super::watch::Mark;
 use super::{Options, World};
-use crate::ascend::{self, Buffer, Device, Event};
+use crate::ascend::{Device, Event};
 use crate::error::Result;
 use crate::kernel::Rule;
-use crate::kernel::layout::{COEFFICIENT_WORDS, MAX_RADIX, record_words};
-use crate::plan::{self, DType, Exchange, Group, Layout, Plan, Planner, Range, UNIT};
+use crate::kernel::layout::{MAX_RADIX, record_words};
+use crate::plan::{self, DType, Exchange, Layout, Plan, Planner, Range, Turn, UNIT};
 
 const _: () = assert!(UNIT == crate::kernel::layout::UNIT);
-
-/// Bytes of an fp32 word of records and coefficients.
-const WORD: usize = 4;
 
 /// What the stages of one bucket are made from.
 pub(super) struct Maker<'a> {
@@ -74,6 +72,10 @@ impl<'a> Maker<'a> {
         {
             let weights = vec![weight; mean.operands as usize];
             self.constant(&mut stages, "in the server", mean, &weights)?;
+            if let Some(exchange) = &plan.share {
+                let task = self.exchange_in_place(exchange)?;
+                self.push(&mut stages, "share in the server", task)?;
+            }
         }
         for (index, round) in plan.rounds.iter().enumerate() {
             self.round(&mut stages, index, round)?;
@@ -180,6 +182,7 @@ impl<'a> Maker<'a> {
         self.push(stages, name, exchange)?;
         let combine = Combine {
             solve: None,
+            adasum: false,
             segments: Arc::new(Segments::new(self.device(), self.layout, combine.slice)?),
             sums: self.constant_sums(combine, weights)?,
         };
@@ -226,105 +229,87 @@ impl<'a> Maker<'a> {
         let total = round.members.iter().map(|subtree| subtree.count).sum();
         let weights = round.members.iter();
         let weights = weights.map(|subtree| self.options.reduction.weight(subtree.count, total));
-        let weights = weights.collect::<Option<Vec<f32>>>();
-        if combine.operands < 2 {
-            // Others merge here; the stages stay in step.
-            for _ in 0..if weights.is_none() { 4 } else { 2 } {
-                self.push(stages, &name, Task::Nothing)?;
+        if let Some(weights) = weights.collect::<Option<Vec<f32>>>() {
+            if combine.operands > 1 {
+                return self.constant(stages, &name, combine, &weights);
             }
-            return Ok(());
+            // Others merge here; the stages stay in step.
+            self.push(stages, &name, Task::Nothing)?;
+            return self.push(stages, &name, Task::Nothing);
         }
-        if let Some(weights) = weights {
-            return self.constant(stages, &name, combine, &weights);
-        }
-        let exchange = self.exchange(combine)?;
+        let exchange = match combine.operands {
+            0 | 1 => Task::Nothing,
+            _ => self.exchange(combine)?,
+        };
         self.push(stages, &name, exchange)?;
-        for (what, task) in ["products", "scalars", "sum"]
+        let tasks = self.adasum(index, round)?;
+        for (what, task) in ["products", "records", "weights", "scalars", "sum"]
             .into_iter()
-            .zip(self.adasum(index, round)?)
+            .zip(tasks)
         {
-            self.push(stages, &format!("{name}: {what}"), task)?;
+            // Where no group has owners, nobody has these two.
+            let of_owners = matches!(what, "records" | "weights");
+            if !of_owners || self.planner.owners_in(index) {
+                self.push(stages, &format!("{name}: {what}"), task)?;
+            }
         }
         Ok(())
     }
 
-    /// Products, their exchange, and the sum.
-    fn adasum(&mut self, index: usize, round: &plan::Round) -> Result<[Task; 3]> {
+    /// Products, their way to owners and the owners' weights, what is gathered, and the sum.
+    fn adasum(&mut self, index: usize, round: &plan::Round) -> Result<[Task; 5]> {
         let combine = &round.combine;
+        let scalars = &round.scalars;
+        if combine.operands < 2 || scalars.stride == 0 {
+            // Nothing to merge, or no tensor has an element.
+            return Ok([const { Task::Nothing }; 5]);
+        }
         let segments = Arc::new(Segments::new(self.device(), self.layout, combine.slice)?);
         let operands = self.operands(combine)?;
         let radix = operands.len();
         let record = record_words(radix) * WORD;
-        let shards = self.options.shards(self.world);
-        let group = Group {
-            first: round.scalars.first * shards,
-            count: round.scalars.count * shards,
-            stride: round.scalars.stride,
-        };
-        // The parts of a tensor are cut alike.
-        let slices = self.planner.slices(round.scalars, index + 1);
-        let slices: Vec<Range> = slices
-            .into_iter()
-            .flat_map(|slice| std::iter::repeat_n(slice, shards as usize))
-            .collect();
-        let list = FoldList::new(self.device(), self.layout, &slices)?;
-        let tensors = self.layout.tensors().len();
-        let stride = bytes(list.stride, record as u64)?;
-        let records = self.table(stride)?;
-        let gathered = self.table(stride * group.count as usize)?;
-        let coefficients = self.table(tensors * COEFFICIENT_WORDS * WORD)?;
         let vectors = self.enter(operands.into_iter().map(Entry::Place));
-        let products = Products {
-            vectors: vectors.clone(),
-            segments: Arc::clone(&segments),
-            partials: self.table(bytes(segments.units, record as u64)?)?,
-            records: records.clone(),
-        };
-        let gather = Gather {
-            comm: self.world.group(group)?,
-            peers: group
-                .ranks()
-                .filter(|&rank| rank != self.world.rank())
-                .collect(),
-            records,
-            gathered: gathered.clone(),
-        };
-        let solve = Solve {
-            gathered,
+        let exchange = Scalars {
+            world: self.world,
+            planner: self.planner,
+            index,
+            plan: scalars,
             radix,
+            shards: self.options.shards(self.world),
             rule: Rule {
                 zero_tol: self.options.zero_tol,
                 ..Rule::default()
             },
-            coefficients: coefficients.clone(),
-            tensors: tensors as u64,
-            list,
-        };
-        if solve.list.stride == 0 {
-            // No tensor has an element.
-            return Ok([Task::Nothing, Task::Nothing, Task::Nothing]);
         }
+        .exchange()?;
         let sum = Combine {
-            solve: Some(solve),
+            solve: exchange.solve,
+            adasum: true,
             sums: vec![Sum {
-                vectors,
-                weights: coefficients,
+                vectors: vectors.clone(),
+                weights: exchange.weights,
                 out: self.part(combine.slice)?,
             }],
+            segments: Arc::clone(&segments),
+        };
+        let products = Products {
+            vectors,
+            partials: table(self.device(), bytes(segments.units, record as u64)?)?,
             segments,
+            records: exchange.records,
         };
         let products = match products.segments.count {
             0 => Task::Nothing,
             _ => Task::Gram(products),
         };
-        Ok([products, Task::Gather(gather), Task::Combine(sum)])
-    }
-
-    /// Zeroed device memory of so many bytes.
-    fn table(&self, bytes: usize) -> Result<ascend::Span> {
-        Buffer::zeroed(self.device(), bytes.max(64))?
-            .span()
-            .slice(0..bytes)
+        let [records, weights] = exchange.owners;
+        Ok([
+            products,
+            records,
+            weights,
+            Task::Gather(exchange.gather),
+            Task::Combine(sum),
+        ])
     }
 
     fn device(&self) -> &'a Device {
@@ -382,22 +367,26 @@ impl<'a> Maker<'a> {
             return Ok(Task::Nothing);
         }
         let shards = self.options.shards(self.world);
-        let rank_of = |peer: u32| peer * shards + self.world.rank() % shards;
-        let mut halves = Vec::new();
-        for send in &exchange.sends {
-            halves.push(Half {
-                peer: rank_of(send.peer),
-                send: true,
-                place: self.part(send.range)?,
-            });
-        }
-        for receive in &exchange.receives {
-            halves.push(Half {
-                peer: rank_of(receive.peer),
-                send: false,
-                place: place(receive)?,
-            });
-        }
-        Ok(Task::Exchange(halves))
+        let rank = self.world.rank();
+        let rank_of = |peer: u32| peer * shards + rank % shards;
+        let turns = exchange.pairwise(rank / shards);
+        let halves: Result<Vec<Half>> = turns
+            .iter()
+            .map(|turn| {
+                Ok(match turn {
+                    Turn::Send(send) => Half {
+                        peer: rank_of(send.peer),
+                        send: true,
+                        place: self.part(send.range)?,
+                    },
+                    Turn::Receive(receive) => Half {
+                        peer: rank_of(receive.peer),
+                        send: false,
+                        place: place(receive)?,
+                    },
+                })
+            })
+            .collect();
+        Ok(Task::Exchange(halves?, self.planner.choices().order))
     }
 }

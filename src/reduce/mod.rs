@@ -8,6 +8,7 @@
 //! three streams (`lanes`). The stages of all buckets are issued as a wavefront (`pipeline`).
 
 mod accumulate;
+mod agreement;
 mod book;
 mod bucket;
 mod checksum;
@@ -25,20 +26,21 @@ mod options;
 mod overflow;
 mod pipeline;
 mod report;
+mod scalars;
 mod sparse;
 mod stage;
 mod tables;
 mod watch;
 mod world;
 
-pub use crate::plan::{DType, TensorSpec};
+pub use crate::plan::{DType, Machine, Order, Placement, TensorSpec};
 pub use accumulate::GradientAccumulator;
 pub use clip::NormClip;
 pub use delta::{DeltaForm, DeltaWeightReducer};
 pub use fusion::Fusion;
 pub use gradient::{GradientReducer, Owned};
 pub use mean::{MeanOptions, MeanReducer, MeanTensor};
-pub use options::{InServer, Options, Reduction, Wire};
+pub use options::{InServer, Options, Reduction, ScalarExchange, Wire};
 pub use overflow::OverflowVote;
 pub use report::{Failure, REPORT_MARK, REPORT_VARIABLE, Report, Waiting};
 pub use sparse::{IndexType, Rows, SparseReducer, SparseRows, SparseSpec};

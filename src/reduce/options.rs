@@ -3,8 +3,11 @@
 use std::time::Duration;
 
 use super::World;
+use crate::ascend::{Device, backend};
 use crate::error::{Error, Result};
-use crate::plan::DType;
+use crate::plan::{
+    Choices, DType, Layout, Machine, Order, Placement, Request, Shape, TensorSpec, choose,
+};
 
 /// How gradients of different servers are combined.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -70,6 +73,18 @@ impl Wire {
     }
 }
 
+/// How the scalars of a round are summed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum ScalarExchange {
+    /// The faster one by the cost model.
+    #[default]
+    Auto,
+    /// Every rank gathers all records and computes all weights.
+    Gathered,
+    /// Each tensor has an owner who gets its records and computes its weights, which all ranks gather.
+    Owned,
+}
+
 /// Choices of a [`GradientReducer`](super::GradientReducer); the same on all ranks but for `scale` and the limits of time.
 #[derive(Debug, Clone)]
 pub struct Options {
@@ -80,8 +95,16 @@ pub struct Options {
     /// AdaSum of two vectors is one of them if the squared norm of the other is at most so many times its own: such a
     /// vector counts as zero. At least 0 and below 1; 0, the default, lets only exact zeros count.
     pub zero_tol: f32,
-    /// The most subtrees that a round merges, 2 to 8.
+    /// The most subtrees that a round merges, 2 to 8, or [`Options::AUTO_RADIX`]. Part of the result's last bits.
     pub radix: u32,
+    /// Where vectors lie while servers are merged.
+    pub placement: Placement,
+    /// How exchanges are issued; `None` for batches.
+    pub order: Option<Order>,
+    /// How scalars are summed.
+    pub scalars: ScalarExchange,
+    /// What the cost model knows of the machine; `None` for what the device's name says.
+    pub machine: Option<Machine>,
     /// With a single server of several ranks AdaSum has nothing to combine and the result is a plain
     /// mean. That is refused unless it is asked for here.
     pub allow_plain_mean: bool,
@@ -118,6 +141,10 @@ impl Default for Options {
             in_server: InServer::Mean,
             zero_tol: 0.0,
             radix: 2,
+            placement: Placement::Hierarchical,
+            order: None,
+            scalars: ScalarExchange::Auto,
+            machine: None,
             allow_plain_mean: false,
             wire: Wire::Native,
             scale: 1.0,
@@ -134,6 +161,38 @@ impl Default for Options {
 }
 
 impl Options {
+    /// As `radix`: the fastest one by the cost model, for all tensors together.
+    pub const AUTO_RADIX: u32 = 0;
+
+    /// Settles what is left open, for tensors of these types and sizes.
+    pub(super) fn choose(&self, world: &World, tensors: &[TensorSpec]) -> Result<Choices> {
+        let mut layouts = Vec::new();
+        for dtype in [DType::F32, DType::F16, DType::BF16] {
+            let of_type = tensors.iter().filter(|t| self.wire.dtype(t.dtype) == dtype);
+            let counts: Vec<u64> = of_type.map(|tensor| tensor.count).collect();
+            if !counts.is_empty() {
+                layouts.push(Layout::new(dtype, &counts)?);
+            }
+        }
+        let machine = match &self.machine {
+            Some(machine) => machine.clone(),
+            None => machine_of(world.device())?,
+        };
+        let request = Request {
+            radix: Some(self.radix).filter(|&radix| radix != Options::AUTO_RADIX),
+            placement: self.placement,
+            order: self.order,
+            owned_above: match self.scalars {
+                // The parts of a tensor have no owner in common.
+                _ if self.in_server == InServer::Shards => Some(u64::MAX),
+                ScalarExchange::Auto => None,
+                ScalarExchange::Gathered => Some(u64::MAX),
+                ScalarExchange::Owned => Some(0),
+            },
+        };
+        choose(self.shape(world), &layouts, &machine, &request)
+    }
+
     /// An error that names the option that is out of range.
     pub(super) fn check(&self) -> Result<()> {
         if self.pipeline_depth == 0 {
@@ -143,6 +202,12 @@ impl Options {
             if !factor.is_finite() {
                 return Err(Error::invalid(format!("{name} {factor} is not finite")));
             }
+        }
+        if self.scattered && self.placement != Placement::Hierarchical {
+            return Err(Error::invalid(format!(
+                "scattered results with placement {:?}: there all ranks of a server hold the same parts",
+                self.placement
+            )));
         }
         if !(0.0..1.0).contains(&self.zero_tol) {
             return Err(Error::invalid(format!(
@@ -161,6 +226,14 @@ impl Options {
         }
     }
 
+    /// Servers and ranks as the plan sees them: each part of a tensor for itself.
+    pub(super) fn shape(&self, world: &World) -> Shape {
+        Shape {
+            locals: world.locals() / self.shards(world),
+            ..world.shape()
+        }
+    }
+
     /// The weight of each of a server's `ranks` vectors; `None` if they are reduced already.
     pub(super) fn weight_in_server(&self, ranks: u32) -> Option<f32> {
         match self.in_server {
@@ -175,15 +248,20 @@ impl Options {
     }
 
     /// What all ranks must agree on, as a text for the fingerprint.
-    pub(super) fn agreed(&self) -> String {
+    pub(super) fn agreed(&self, choices: Choices) -> String {
         format!(
-            "{:?} {:?} {} {} {} {} {:?} {} {} {} {}",
+            "reduction {:?}, in_server {:?}, scattered {}, zero_tol {}, result_scale {}, radix {}, placement {:?}, \
+             order {:?}, scalars of more than {} bytes owned, wire {:?}, bucket_bytes {}, pipeline_depth {}, barrier {}, \
+             checksum {}",
             self.reduction,
             self.in_server,
             self.scattered,
             self.zero_tol,
             self.result_scale,
-            self.radix,
+            choices.radix,
+            choices.placement,
+            choices.order,
+            choices.owned_above,
             self.wire,
             self.bucket_bytes,
             self.pipeline_depth,
@@ -191,4 +269,21 @@ impl Options {
             self.checksum
         )
     }
+}
+
+/// The preset for a device: the mock's, or by the name of the chip.
+fn machine_of(device: &Device) -> Result<Machine> {
+    if backend()?.name == "mock" {
+        return Ok(Machine::mock());
+    }
+    let chip = device.soc_name()?;
+    Ok(if chip.starts_with("Ascend910_93") {
+        Machine::ascend_a3()
+    } else if chip.starts_with("Ascend910B") {
+        Machine::ascend_910b()
+    } else if chip.starts_with("Ascend910") {
+        Machine::ascend_910a()
+    } else {
+        Machine::ascend_910b()
+    })
 }

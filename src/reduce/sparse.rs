@@ -1,10 +1,12 @@
 //! Gradients that have only some rows: indices and values of all ranks, one after the other.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::bucket::data_type;
 use super::mean::{factor, group_world};
 use super::tables::{Segments, uniform_weights, upload};
+use super::watch::Mark;
 use super::{MeanOptions, World};
 use crate::ascend::{Buffer, DataType, Span, Stream, Transfer};
 use crate::error::{Context, Error, Result};
@@ -88,6 +90,7 @@ pub struct SparseReducer {
     /// The segment of all values, in the tables of the call.
     all: Segments,
     counts: Option<Counts>,
+    mark: Arc<Mark>,
     timeout: Duration,
 }
 
@@ -150,6 +153,7 @@ impl SparseReducer {
             weight: weight.transpose()?,
             all: Segments::one(device, elements)?,
             counts,
+            mark: world.mark(&format!("rows of \"{}\"", spec.name), values.len() as u64)?,
             spec: spec.clone(),
             timeout: options.create_timeout,
             values,
@@ -219,11 +223,12 @@ impl SparseReducer {
     /// The same number of rows on all ranks.
     fn gather(&self, indices: &Span, values: &Span, stream: &Stream) -> Result<SparseRows> {
         let comm = self.world.comm();
-        self.world.enqueue(stream, |stream| {
-            comm.all_gather(indices, &self.indices, self.spec.index.data_type(), stream)?;
-            comm.all_gather(values, &self.values, data_type(self.spec.dtype), stream)?;
-            self.scale(&self.all, stream)
-        })?;
+        self.world
+            .enqueue_watched(&self.mark, self.timeout, stream, |stream| {
+                comm.all_gather(indices, &self.indices, self.spec.index.data_type(), stream)?;
+                comm.all_gather(values, &self.values, data_type(self.spec.dtype), stream)?;
+                self.scale(&self.all, stream)
+            })?;
         let ranks = u64::from(self.world.size());
         self.rows(ranks * self.spec.rows.most())
     }
@@ -232,10 +237,11 @@ impl SparseReducer {
     fn exchange_counts(&self, counts: &Counts, rows: u64, stream: &Stream) -> Result<Vec<u64>> {
         // Nothing reads the own number any more: the call before has waited for all that did.
         counts.own.write(&[rows])?;
-        self.world.enqueue(stream, |stream| {
-            let comm = self.world.comm();
-            comm.all_gather(&counts.own, &counts.every, DataType::U64, stream)
-        })?;
+        self.world
+            .enqueue_watched(&self.mark, self.timeout, stream, |stream| {
+                let comm = self.world.comm();
+                comm.all_gather(&counts.own, &counts.every, DataType::U64, stream)
+            })?;
         stream
             .synchronize_timeout(self.timeout)
             .context(|| "waiting for the numbers of rows of all ranks")?;
@@ -302,16 +308,17 @@ impl SparseReducer {
         if total > 0 {
             self.all = Segments::one(device, elements)?;
         }
-        self.world.enqueue(stream, |stream| {
-            for copy in &work {
-                copy.run(&self.world, stream)?;
-            }
-            if total > 0 {
-                self.scale(&self.all, stream)
-            } else {
-                Ok(())
-            }
-        })?;
+        self.world
+            .enqueue_watched(&self.mark, self.timeout, stream, |stream| {
+                for copy in &work {
+                    copy.run(&self.world, stream)?;
+                }
+                if total > 0 {
+                    self.scale(&self.all, stream)
+                } else {
+                    Ok(())
+                }
+            })?;
         self.rows(total)
     }
 

@@ -8,9 +8,10 @@ use super::lanes::{Lane, Lanes};
 use super::memory::{Half, Memory, Place};
 use super::tables::{FoldList, Segments};
 use super::watch::{Mark, Watch};
-use crate::ascend::{Comm, DataType, Span, Transfer};
+use crate::ascend::{Comm, DataType, Span, Stream, Transfer};
 use crate::error::Result;
 use crate::kernel::{Coefficients, Fold, Gram, Kernels, Move, Rule, Tensors, WeightedSum};
+use crate::plan::Order;
 
 /// A step and what others see of it.
 pub(super) struct Stage {
@@ -25,12 +26,16 @@ pub(super) enum Task {
     /// Brings the tensors into the fused buffer.
     CopyIn(Copy),
     /// Sends parts of vectors to other ranks and receives theirs.
-    Exchange(Vec<Half>),
+    Exchange(Vec<Half>, Order),
     /// The Gram matrices of the vectors on this rank's slice.
     Gram(Products),
-    /// Shares them with all ranks that hold other slices of the same vectors.
+    /// Shares them, or weights of tensors, with all ranks that hold other slices of the same vectors.
     Gather(Gather),
-    /// The weights, unless they are constant, and the weighted sums.
+    /// Brings them to the owners of their tensors.
+    Records(Records),
+    /// The weights of the tensors that this rank owns.
+    Solve(Solve),
+    /// The weights, unless they are known, and the weighted sums.
     Combine(Combine),
     /// Brings the fused buffer back to the tensors.
     CopyOut(Copy),
@@ -57,27 +62,40 @@ pub(super) struct Products {
     pub(super) records: Span,
 }
 
-/// The exchange of scalars.
+/// An all-gather of scalars.
 pub(super) struct Gather {
     pub(super) comm: Arc<Comm>,
     /// The other members of the group, as ranks of the world.
     pub(super) peers: Vec<u32>,
     /// This rank's contribution.
-    pub(super) records: Span,
+    pub(super) own: Span,
     /// The contributions of all members of the group.
     pub(super) gathered: Span,
+}
+
+/// Records on their way to the owners of their tensors.
+pub(super) struct Records {
+    pub(super) comm: Arc<Comm>,
+    /// The ranks of the world that it meets.
+    pub(super) peers: Vec<u32>,
+    /// With peers as ranks of the group.
+    pub(super) transfers: Vec<Transfer>,
+    pub(super) order: Order,
 }
 
 /// From vectors and scalars to the combined vector.
 pub(super) struct Combine {
     pub(super) solve: Option<Solve>,
+    /// Whether the weights are those of AdaSum.
+    pub(super) adasum: bool,
     pub(super) segments: Arc<Segments>,
     pub(super) sums: Vec<Sum>,
 }
 
-/// The coefficients of all tensors.
+/// The coefficients of all tensors, or of those that this rank owns.
 pub(super) struct Solve {
-    pub(super) gathered: Span,
+    /// The records, numbered as in the list.
+    pub(super) records: Span,
     pub(super) list: FoldList,
     pub(super) radix: usize,
     pub(super) rule: Rule,
@@ -107,16 +125,20 @@ impl Task {
     /// The stream that it runs on.
     pub(super) fn lane(&self) -> Lane {
         match self {
-            Task::Nothing | Task::Exchange(_) => Lane::Payload,
-            Task::Gather(_) => Lane::Scalars,
-            Task::CopyIn(_) | Task::Gram(_) | Task::Combine(_) | Task::CopyOut(_) => Lane::Kernels,
+            Task::Nothing | Task::Exchange(..) => Lane::Payload,
+            Task::Gather(_) | Task::Records(_) => Lane::Scalars,
+            Task::CopyIn(_)
+            | Task::Gram(_)
+            | Task::Solve(_)
+            | Task::Combine(_)
+            | Task::CopyOut(_) => Lane::Kernels,
         }
     }
 
     /// The ranks that it exchanges data with, and the bytes that this rank sends and receives.
     pub(super) fn traffic(&self) -> (Vec<u32>, u64) {
         match self {
-            Task::Exchange(halves) => {
+            Task::Exchange(halves, _) => {
                 let mut peers: Vec<u32> = halves.iter().map(|half| half.peer).collect();
                 peers.sort_unstable();
                 peers.dedup();
@@ -127,6 +149,14 @@ impl Task {
                 let bytes = gather.gathered.len() as u64;
                 (gather.peers.clone(), bytes)
             }
+            Task::Records(records) => {
+                let bytes = records
+                    .transfers
+                    .iter()
+                    .map(|t| t.span().len() as u64)
+                    .sum();
+                (records.peers.clone(), bytes)
+            }
             _ => (Vec::new(), 0),
         }
     }
@@ -134,7 +164,7 @@ impl Task {
     /// Whether more of the same stream must follow before another stream may use the outcome: only what comes last may
     /// say that the stream's work is done.
     pub(super) fn is_partial(&self) -> bool {
-        matches!(self, Task::Gram(_))
+        matches!(self, Task::Gram(_) | Task::Records(_) | Task::Solve(_))
     }
 
     /// Enqueues it on its stream.
@@ -151,23 +181,44 @@ impl Task {
                 let launch = copy.launch(&tensors, context);
                 context.kernels.unpack(lanes.kernels, &launch)
             }
-            Task::Exchange(halves) => {
+            Task::Exchange(halves, order) => {
                 let halves = halves.iter();
                 let transfers: Result<Vec<Transfer>> = halves
                     .map(|half| half.transfer(context.memory, context.dtype))
                     .collect();
-                context.comm.batch(&transfers?, lanes.payload)
+                exchange(context.comm, &transfers?, *order, lanes.payload)
             }
             Task::Gram(products) => products.issue(context, lanes),
-            Task::Gather(gather) => gather.comm.all_gather(
-                &gather.records,
-                &gather.gathered,
-                DataType::F32,
+            Task::Gather(gather) => {
+                gather
+                    .comm
+                    .all_gather(&gather.own, &gather.gathered, DataType::F32, lanes.scalars)
+            }
+            Task::Records(records) => exchange(
+                &records.comm,
+                &records.transfers,
+                records.order,
                 lanes.scalars,
             ),
+            Task::Solve(solve) => solve.issue(context, lanes),
             Task::Combine(combine) => combine.issue(context, lanes),
         }
     }
+}
+
+/// Enqueues transfers at once, or one after the other in their order, which must be that of
+/// [`pairwise`](crate::plan::Exchange::pairwise).
+fn exchange(comm: &Comm, transfers: &[Transfer], order: Order, stream: &Stream) -> Result<()> {
+    if order == Order::Batch {
+        return comm.batch(transfers, stream);
+    }
+    for transfer in transfers {
+        match transfer {
+            Transfer::Send { peer, span, dtype } => comm.send(span, *dtype, *peer, stream)?,
+            Transfer::Recv { peer, span, dtype } => comm.recv(span, *dtype, *peer, stream)?,
+        }
+    }
+    Ok(())
 }
 
 impl Copy {
@@ -219,21 +270,27 @@ impl Products {
     }
 }
 
+impl Solve {
+    fn issue(&self, context: &Context<'_>, lanes: &Lanes<'_>) -> Result<()> {
+        context.kernels.coefficients_by(
+            self.rule,
+            lanes.kernels,
+            &Coefficients {
+                records: &self.records,
+                refs: &self.list.refs,
+                indices: &self.list.indices,
+                out: &self.coefficients,
+                radix: self.radix,
+                tensor_count: self.tensors,
+            },
+        )
+    }
+}
+
 impl Combine {
     fn issue(&self, context: &Context<'_>, lanes: &Lanes<'_>) -> Result<()> {
         if let Some(solve) = &self.solve {
-            context.kernels.coefficients_by(
-                solve.rule,
-                lanes.kernels,
-                &Coefficients {
-                    records: &solve.gathered,
-                    refs: &solve.list.refs,
-                    indices: &solve.list.indices,
-                    out: &solve.coefficients,
-                    radix: solve.radix,
-                    tensor_count: solve.tensors,
-                },
-            )?;
+            solve.issue(context, lanes)?;
         }
         for sum in &self.sums {
             context.kernels.weighted_sum(

@@ -70,46 +70,85 @@ pub(super) fn uniform_weights(device: &Device, weights: &[f32], tensors: usize) 
     upload(device, &one.repeat(tensors))
 }
 
-/// Which records to sum for each tensor, on the device.
-///
-/// Every member of a group contributes the records of the tensors in its slice, `stride` records apart
-/// in the gathered array. They are summed in the order of the slices, which is the order of units.
+/// Which records to sum for each tensor, on the device, in the order of the slices: that of the units.
 pub(super) struct FoldList {
     pub(super) refs: Span,
     pub(super) indices: Span,
-    /// Records that each member contributes; the largest number that one of them needs.
-    pub(super) stride: u64,
 }
 
 impl FoldList {
-    pub(super) fn new(device: &Device, layout: &Layout, slices: &[Range]) -> Result<Self> {
-        let contributions: Vec<Vec<u64>> = slices
-            .iter()
-            .map(|&slice| layout.segments(slice).iter().map(|s| s.tensor).collect())
-            .collect();
-        let stride = contributions.iter().map(Vec::len).max().unwrap_or(0) as u64;
-        let mut order: Vec<usize> = (0..slices.len()).collect();
-        order.sort_by_key(|&member| slices[member].start());
-
+    /// For all tensors, where every member of a group contributes the records of the tensors in its slice, `stride`
+    /// records apart in the gathered array.
+    pub(super) fn gathered(
+        device: &Device,
+        layout: &Layout,
+        slices: &[Range],
+        stride: u64,
+    ) -> Result<Self> {
         let mut records: Vec<Vec<u64>> = vec![Vec::new(); layout.tensors().len()];
-        for member in order {
-            for (position, &tensor) in (0..).zip(&contributions[member]) {
-                records[usize::try_from(tensor).unwrap_or(usize::MAX)]
-                    .push(member as u64 * stride + position);
+        for member in in_order(slices) {
+            let segments = layout.segments(slices[member]);
+            for (position, segment) in (0..).zip(segments) {
+                records[index(segment.tensor)].push(member as u64 * stride + position);
             }
         }
+        FoldList::new(device, &records)
+    }
+
+    /// For the tensors `own`, of which an owner has its own records and, behind them, those it received.
+    ///
+    /// `parts` are the tensors that came from each member, with the record number of the first of them, in the order of
+    /// the slices.
+    pub(super) fn owned(
+        device: &Device,
+        layout: &Layout,
+        own: Range,
+        parts: &[(Range, u64)],
+    ) -> Result<Self> {
+        let mut records: Vec<Vec<u64>> = vec![Vec::new(); index(own.len())];
+        for (tensors, first) in parts {
+            let mut record = *first;
+            for tensor in tensors.start()..tensors.end() {
+                if layout.records_of(Range::new(tensor, tensor + 1)) > 0 {
+                    records[index(tensor - own.start())].push(record);
+                    record += 1;
+                }
+            }
+        }
+        FoldList::new(device, &records)
+    }
+
+    fn new(device: &Device, records: &[Vec<u64>]) -> Result<Self> {
         let mut refs = Vec::with_capacity(2 * records.len());
         let mut indices: Vec<u64> = Vec::new();
-        for list in &records {
+        for list in records {
             refs.extend([indices.len() as u64, list.len() as u64]);
             indices.extend(list);
         }
         Ok(FoldList {
             refs: upload(device, &refs)?,
             indices: upload(device, &indices)?,
-            stride,
         })
     }
+}
+
+/// The members of a group by the start of their slices.
+pub(super) fn in_order(slices: &[Range]) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..slices.len()).collect();
+    order.sort_by_key(|&member| slices[member].start());
+    order
+}
+
+/// Tensors were counted in memory, so their indices fit.
+fn index(tensor: u64) -> usize {
+    usize::try_from(tensor).unwrap_or(usize::MAX)
+}
+
+/// Zeroed device memory of so many bytes; none still has an address.
+pub(super) fn table(device: &Device, bytes: usize) -> Result<Span> {
+    Buffer::zeroed(device, bytes.max(64))?
+        .span()
+        .slice(0..bytes)
 }
 
 /// A table of its own; an empty one still has an address.

@@ -7,17 +7,21 @@ use std::time::{Duration, Instant};
 
 use sha1::{Digest, Sha1};
 
+use super::agreement;
 use crate::ascend::{
     Buffer, Comm, CommConfig, DataType, Device, Event, ReduceOp, RootInfo, Span, Stream,
 };
 use crate::error::{Context, Error, ErrorKind, Result};
 use crate::kernel::Kernels;
-use crate::plan::{Group, Shape};
+use crate::plan::{Description, Group, Shape};
 use crate::topo::Cluster;
 
 use super::hosts::{self, HOST_BYTES};
 use super::lanes::Lanes;
-use super::watch::Watch;
+use super::watch::{Mark, Watch};
+
+/// Limit on operations that come with no other.
+const PATIENCE: Duration = Duration::from_secs(300);
 
 /// The live membership of one rank.
 ///
@@ -82,9 +86,22 @@ struct Order {
 impl World {
     /// Joins the world of a rank table as the cluster's own rank.
     ///
-    /// Collective: every rank of the table must call it. Opens the device that the table gives this rank.
+    /// Collective: every rank of the table must call it. Opens the device that the table gives this rank. Servers and
+    /// the ranks of each are those of the table.
+    ///
+    /// # Errors
+    /// If servers have different numbers of devices (the message shows how many each has), or the world cannot be made.
     pub fn from_cluster(cluster: &Cluster) -> Result<Self> {
-        let shape = Shape::new(cluster.servers(), cluster.locals()?)?;
+        World::from_cluster_with(cluster, cluster.locals()?)
+    }
+
+    /// As [`World::from_cluster`], but with `locals` ranks a server, whatever the table says: 1 makes each rank a server
+    /// of its own, so that AdaSum combines all of them.
+    ///
+    /// # Errors
+    /// If the ranks are not a whole number of such servers.
+    pub fn from_cluster_with(cluster: &Cluster, locals: u32) -> Result<Self> {
+        let shape = servers_of(cluster.size(), locals)?;
         let rank = cluster.rank();
         let device = Device::open(cluster.device_id(rank)?)?;
         let comm =
@@ -103,12 +120,7 @@ impl World {
         rank: u32,
         locals: u32,
     ) -> Result<Self> {
-        if locals == 0 || !size.is_multiple_of(locals) {
-            return Err(Error::invalid(format!(
-                "{size} ranks are not a whole number of servers of {locals}"
-            )));
-        }
-        let shape = Shape::new(size / locals, locals)?;
+        let shape = servers_of(size, locals)?;
         let comm = Comm::from_root_info(&device, root, size, rank, &CommConfig::default())
             .context(|| format!("rank {rank} of {size}"))?;
         World::new(device, comm, shape)
@@ -284,17 +296,20 @@ impl World {
     ///
     /// Collective and stream-ordered.
     pub fn barrier(&self, stream: &Stream) -> Result<()> {
-        self.enqueue(stream, |stream| self.inner.comm.barrier(stream))
+        let mark = self.mark("barrier", 0)?;
+        self.enqueue_watched(&mark, PATIENCE, stream, |stream| {
+            self.inner.comm.barrier(stream)
+        })
     }
 
     /// Sums `values` (f32) over all ranks in place; for figures like a loss, not for AdaSum.
     ///
     /// Collective and stream-ordered. Makes no claim of determinism: HCCL chooses the order of the sum.
     pub fn all_reduce_sum(&self, values: &Span, stream: &Stream) -> Result<()> {
-        self.enqueue(stream, |stream| {
-            self.inner
-                .comm
-                .all_reduce(values, values, DataType::F32, ReduceOp::Sum, stream)
+        let mark = self.mark("sum over all ranks", 2 * values.len() as u64)?;
+        self.enqueue_watched(&mark, PATIENCE, stream, |stream| {
+            let comm = &self.inner.comm;
+            comm.all_reduce(values, values, DataType::F32, ReduceOp::Sum, stream)
         })
     }
 
@@ -321,23 +336,11 @@ impl World {
         inner.end()
     }
 
-    /// Compares `digest` over all ranks; the error names those that differ from rank 0.
+    /// Compares `mine` over all ranks. Where they differ, the error on every rank names the first entry that does.
     ///
-    /// Collective. Waits for all ranks, at most `timeout`.
-    pub(crate) fn agree(&self, digest: [u8; 20], timeout: Duration) -> Result<()> {
-        let digests = self.gather(&digest, timeout)?;
-        let different: Vec<usize> = digests
-            .chunks_exact(digest.len())
-            .enumerate()
-            .filter_map(|(rank, other)| (other != &digests[..digest.len()]).then_some(rank))
-            .collect();
-        if different.is_empty() {
-            return Ok(());
-        }
-        Err(Error::new(
-            ErrorKind::Mismatch,
-            format!("ranks {different:?} have other tensors or options than rank 0"),
-        ))
+    /// Collective. Waits for all ranks, at most `timeout` for each of a few small exchanges.
+    pub(crate) fn agree(&self, mine: Description, timeout: Duration) -> Result<()> {
+        agreement::reach(self, &mine, timeout)
     }
 
     /// The `bytes` of all ranks, one after the other. All give equally many.
@@ -348,11 +351,11 @@ impl World {
         let mine = Buffer::from_slice(device, bytes)?.span();
         let all = Buffer::new(device, bytes.len() * self.size() as usize)?.span();
         let stream = Stream::new(device)?;
-        self.enqueue(&stream, |stream| {
+        let mark = self.mark("gathering from all ranks", all.len() as u64)?;
+        self.enqueue_watched(&mark, timeout, &stream, |stream| {
             self.comm().all_gather(&mine, &all, DataType::U8, stream)
         })?;
-        stream
-            .synchronize_timeout(timeout)
+        self.synchronize(&stream, timeout)
             .context(|| format!("rank {}: waiting for all ranks", self.rank()))?;
         let mut gathered = vec![0_u8; all.len()];
         all.read(&mut gathered)?;
@@ -402,7 +405,7 @@ impl World {
         let Err(error) = result else {
             return Ok(());
         };
-        let error = inner.cause().unwrap_or(error);
+        let error = inner.cause(&error).unwrap_or(error);
         inner
             .work
             .watch
@@ -504,8 +507,42 @@ impl World {
         comm.context(|| format!("rank {rank}: group of ranks {members:?}"))
     }
 
-    /// Lets `work` enqueue on `stream`, behind all that went through this world before. A failure poisons the world.
-    pub(crate) fn enqueue(
+    /// An operation of all ranks, for those who watch.
+    pub(super) fn mark(&self, operation: &str, bytes: u64) -> Result<Arc<Mark>> {
+        let others = (0..self.size()).filter(|&rank| rank != self.rank());
+        Ok(Arc::new(Mark {
+            operation: operation.to_owned(),
+            peers: others.collect(),
+            bytes,
+            done: Event::new(self.device())?,
+        }))
+    }
+
+    /// Lets `work` enqueue one operation on `stream`, behind all that went through this world before. A failure, or no
+    /// end within `timeout`, poisons the world.
+    pub(super) fn enqueue_watched(
+        &self,
+        mark: &Arc<Mark>,
+        timeout: Duration,
+        stream: &Stream,
+        work: impl FnOnce(&Stream) -> Result<()>,
+    ) -> Result<()> {
+        let watch = &self.inner.work.watch;
+        self.in_order(stream, |_| {
+            watch.begin(&[Arc::clone(mark)].into(), timeout);
+            {
+                let _call = watch.call(mark, 0);
+                work(stream)?;
+            }
+            stream.record(&mark.done)?;
+            watch.end();
+            Ok(())
+        })
+    }
+
+    /// Lets `work` enqueue what waits for no other rank on `stream`, behind all that went through this world before. A
+    /// failure poisons the world.
+    pub(super) fn enqueue(
         &self,
         stream: &Stream,
         work: impl FnOnce(&Stream) -> Result<()>,
@@ -513,8 +550,8 @@ impl World {
         self.in_order(stream, |_| work(stream))
     }
 
-    /// As [`World::enqueue`], for work that is spread over the streams of the world. When it returns, `stream` must
-    /// have been made to wait for all of it.
+    /// Lets `work` enqueue on the streams of the world and on `stream`, which must wait for all of it in the end. A
+    /// failure poisons the world.
     pub(crate) fn enqueue_lanes(
         &self,
         stream: &Stream,
@@ -540,7 +577,11 @@ impl World {
             .wait(&order.last)
             .and_then(|()| work(&order))
             .and_then(|()| stream.record(&order.last))
-            .inspect_err(|error| self.fail(error))
+            .map_err(|error| {
+                self.fail(&error);
+                // Where the watchdog has ended a call that waited, it knows why.
+                self.inner.work.watch.failure().unwrap_or(error)
+            })
     }
 
     /// Makes every later call fail with `error` and frees what the world holds.
@@ -570,14 +611,20 @@ impl Inner {
     }
 
     /// A failure of the world's own streams: where the caller's stream was stopped for it, this says why.
-    fn cause(&self) -> Option<Error> {
+    fn cause(&self, error: &Error) -> Option<Error> {
+        // A failed stream drops what it holds, which takes a moment; a stall has lasted long enough.
+        let patience = match error.kind() {
+            ErrorKind::Timeout => Duration::ZERO,
+            _ => Duration::from_millis(500),
+        };
         let streams = [
             ("kernels", &self.work.kernel_stream),
             ("exchange of scalars", &self.work.scalar_stream),
         ];
         streams.into_iter().find_map(|(name, stream)| {
-            let failed = stream.query().err()?;
-            Some(failed.context(format!("rank {}: {name}", self.rank)))
+            let failed = stream.synchronize_timeout(patience).err()?;
+            let failed = failed.context(format!("rank {}: {name}", self.rank));
+            (failed.kind() != ErrorKind::Timeout).then_some(failed)
         })
     }
 
@@ -652,6 +699,16 @@ impl Drop for Inner {
     fn drop(&mut self) {
         self.stop_watchdog();
     }
+}
+
+/// The shape of `size` ranks with `locals` a server.
+fn servers_of(size: u32, locals: u32) -> Result<Shape> {
+    if locals == 0 || !size.is_multiple_of(locals) {
+        return Err(Error::invalid(format!(
+            "{size} ranks are not a whole number of servers of {locals}"
+        )));
+    }
+    Shape::new(size / locals, locals)
 }
 
 fn group_digest(world: &str, purpose: &str, members: &[u32]) -> [u8; 20] {

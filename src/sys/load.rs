@@ -17,7 +17,10 @@ use super::choose::{Choice, Facts, Source, choose};
 use super::embedded;
 use super::hccl::Hccl;
 use super::origin::{Origin, file_of, symbol};
-use super::symbols::{Missing, OLDEST_CANN, complete_hccl, missing_in_acl, missing_in_hccl};
+pub use super::symbols::Symbol;
+use super::symbols::{
+    Missing, OLDEST_CANN, complete_hccl, missing_in_acl, missing_in_hccl, optional,
+};
 use crate::error::{Error, ErrorKind, Result};
 
 const ACL_NAME: &str = "libascendcl.so";
@@ -41,6 +44,17 @@ pub struct Backend {
     pub acl_path: PathBuf,
     /// File of HCCL.
     pub hccl_path: PathBuf,
+    /// Version of the mock, if it is that.
+    pub mock_version: Option<String>,
+    /// Why it was chosen, as the end of a sentence.
+    pub why: String,
+}
+
+impl Backend {
+    /// Which of the functions that need not be there are.
+    pub fn optional_symbols(&self) -> Vec<Symbol> {
+        optional(&self.acl, &self.hccl)
+    }
 }
 
 /// The libraries of this process, loaded at the first call.
@@ -60,7 +74,8 @@ fn load() -> Result<Backend> {
     for source in &choice.sources {
         match open(source)? {
             Ok(pair) => {
-                let backend = fill(pair)?;
+                let mut backend = fill(pair)?;
+                backend.why = why(source, &facts);
                 check_wish(&choice, &backend)?;
                 report(&choice, source, &backend, &reasons);
                 return Ok(backend);
@@ -69,6 +84,24 @@ fn load() -> Result<Backend> {
         }
     }
     Err(not_found(&facts, &reasons))
+}
+
+fn why(source: &Source, facts: &Facts) -> String {
+    match source {
+        Source::Loaded => "it was in this process already".to_owned(),
+        Source::Home(home) if facts.cann_home.is_some() => {
+            format!("ADASUM_CANN_HOME names {}", home.display())
+        }
+        Source::Home(home) => format!("a toolkit variable names {}", home.display()),
+        Source::LoaderPath => "the loader finds it by name".to_owned(),
+        Source::EmbeddedMock if facts.wish.as_deref() == Some("mock") => {
+            "ADASUM_BACKEND=mock".to_owned()
+        }
+        Source::EmbeddedMock => {
+            "there is no Ascend device, no toolkit variable, and no CANN where the loader looks"
+                .to_owned()
+        }
+    }
 }
 
 fn not_found(facts: &Facts, reasons: &[String]) -> Error {
@@ -273,6 +306,8 @@ fn fill(pair: Pair) -> Result<Backend> {
         hccl,
         acl_path: acl_origin.path,
         hccl_path: hccl_origin.path,
+        mock_version: acl_origin.mock_version,
+        why: String::new(),
     })
 }
 

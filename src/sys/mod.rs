@@ -13,7 +13,7 @@ mod symbols;
 #[cfg(feature = "bindgen")]
 pub mod generate;
 
-pub use load::{Backend, Kind, backend};
+pub use load::{Backend, Kind, Symbol, backend};
 
 /// Types, constants and the table [`acl::Acl`] of the ACL runtime (`libascendcl.so`).
 #[allow(

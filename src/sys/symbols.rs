@@ -78,6 +78,40 @@ pub(super) fn complete_hccl(table: &mut Hccl, other: Hccl) {
     with_required_hccl!(take! table other);
 }
 
+/// A function that newer releases have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Symbol {
+    /// Its name.
+    pub name: &'static str,
+    /// First CANN release with it, as far as that is known.
+    pub since: &'static str,
+    /// Whether the loaded library has it.
+    pub present: bool,
+}
+
+macro_rules! symbols {
+    ($table:expr; $($since:literal: $($name:ident)*;)*) => {
+        [$($(Symbol { name: stringify!($name), since: $since, present: $table.$name.is_ok() },)*)*]
+    };
+}
+
+/// Functions that need not be there; without some of them a failure is told later or in fewer words.
+pub(super) fn optional(acl: &Acl, hccl: &Hccl) -> Vec<Symbol> {
+    let mut all = Vec::new();
+    all.extend(symbols!(acl;
+        "8.1.RC1 or earlier": aclrtGetVersion aclrtGetMemInfo aclrtStreamAbort aclrtSetStreamFailureMode
+            aclsysGetCANNVersion aclrtDeviceTaskAbort;
+        "8.5.0": aclFinalizeReference aclrtGetDeviceInfo aclrtStreamWaitEventWithTimeout aclrtLaunchHostFunc
+            aclrtReduceAsync aclrtBinaryLoadFromData aclrtLaunchKernelV2 aclrtLaunchKernelWithHostArgs;
+    ));
+    all.extend(symbols!(hccl;
+        "8.0.RC3": HcclCommResume;
+        "8.1.RC1": HcclCommSuspend HcclGetConfig HcclAllGatherV HcclReduceScatterV;
+        "9.0.0": HcclGroupStart HcclGroupEnd HcclGroupStatusGet;
+    ));
+    all
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

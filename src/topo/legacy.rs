@@ -15,6 +15,13 @@ struct Open<'a> {
     field: Field<'a>,
 }
 
+/// The servers so far, in the order in which they come, and which has which `server_id`.
+#[derive(Default)]
+struct Servers<'a> {
+    list: Vec<Open<'a>>,
+    by_id: HashMap<String, usize>,
+}
+
 /// Reads a table of groups. `None` if there is no list of them to look at.
 pub(super) fn read(root: &Field<'_>, product: Product) -> Option<Contents> {
     let groups = root.get("group_list")?.elements()?;
@@ -27,7 +34,7 @@ pub(super) fn read(root: &Field<'_>, product: Product) -> Option<Contents> {
         ranked: false,
     };
     let mut devices = Devices::new(rules);
-    let mut open: Vec<Open<'_>> = Vec::new();
+    let mut open = Servers::default();
     let mut sections = Vec::new();
     for (index, group) in groups.iter().enumerate() {
         let ranks = read_group(group, &mut open, &mut devices);
@@ -37,8 +44,8 @@ pub(super) fn read(root: &Field<'_>, product: Product) -> Option<Contents> {
             ranks,
         });
     }
-    let fields: Vec<_> = open.iter().map(|open| open.field.clone()).collect();
-    let servers: Vec<_> = open.into_iter().map(|open| open.server).collect();
+    let fields: Vec<_> = open.list.iter().map(|open| open.field.clone()).collect();
+    let servers: Vec<_> = open.list.into_iter().map(|open| open.server).collect();
     if devices.ranks_known() {
         product.check(&servers, &fields);
     }
@@ -58,7 +65,7 @@ fn has_several_servers(groups: &[Field<'_>]) -> bool {
 /// The ranks of the group.
 fn read_group<'a>(
     group: &Field<'a>,
-    open: &mut Vec<Open<'a>>,
+    open: &mut Servers<'a>,
     devices: &mut Devices<'a>,
 ) -> Vec<u32> {
     let instances = group
@@ -88,7 +95,7 @@ fn read_group<'a>(
 /// The ranks of the instance, which goes to the server of its `server_id`.
 fn read_instance<'a>(
     instance: &Field<'a>,
-    open: &mut Vec<Open<'a>>,
+    open: &mut Servers<'a>,
     devices: &mut Devices<'a>,
 ) -> Option<Vec<u32>> {
     if !instance.is_object() {
@@ -102,7 +109,7 @@ fn read_instance<'a>(
     let mut apart = HashMap::new();
     let position = id.map(|id| position(id, instance, open));
     let on_server = match position {
-        Some(index) => &mut open[index].on_server,
+        Some(index) => &mut open.list[index].on_server,
         None => &mut apart,
     };
     let Some(list) = list else {
@@ -115,24 +122,25 @@ fn read_instance<'a>(
         .collect();
     let read = read.into_iter().collect::<Option<Vec<_>>>()?;
     let ranks = read.iter().map(|device| device.rank).collect();
-    open[position?].server.devices.extend(read);
+    open.list[position?].server.devices.extend(read);
     Some(ranks)
 }
 
 /// The place of the server `id` in `open`, where it is put if it is new. Instances of one server follow each other.
-fn position<'a>(id: String, instance: &Field<'a>, open: &mut Vec<Open<'a>>) -> usize {
-    if let Some(index) = open.iter().position(|open| open.server.id == id) {
-        if index + 1 != open.len() {
-            let (id, first) = (quote(&id), open[index].field.path());
+fn position<'a>(id: String, instance: &Field<'a>, open: &mut Servers<'a>) -> usize {
+    if let Some(&index) = open.by_id.get(&id) {
+        if index + 1 != open.list.len() {
+            let (id, first) = (quote(&id), open.list[index].field.path());
             instance.wrong(format!(
                 "the ranks of a server must be one block, but server {id} of {first} has others in between"
             ));
         }
         return index;
     }
-    let index = open.len();
+    let index = open.list.len();
+    open.by_id.insert(id.clone(), index);
     let devices = Vec::new();
-    open.push(Open {
+    open.list.push(Open {
         server: Server { index, id, devices },
         on_server: HashMap::new(),
         field: instance.clone(),

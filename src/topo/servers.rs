@@ -188,18 +188,20 @@ fn check_pod_blocks(pod_of: &[Option<(String, usize)>], pods: &[Field<'_>], serv
 /// The superpods with their ranks, in the order of these.
 fn sections(pod_of: &[Option<(String, usize)>], servers: &[Server]) -> Vec<Section> {
     let mut sections: Vec<Section> = Vec::new();
+    let mut place_of = HashMap::new();
     for server in servers {
-        let Some((name, _)) = pod_of.get(server.index).and_then(Option::as_ref) else {
+        let Some((name, pod)) = pod_of.get(server.index).and_then(Option::as_ref) else {
             continue;
         };
-        let ranks = server.devices.iter().map(|device| device.rank);
-        match sections.iter_mut().find(|section| section.name == *name) {
-            Some(section) => section.ranks.extend(ranks),
-            None => sections.push(Section {
+        let place = *place_of.entry(*pod).or_insert_with(|| {
+            sections.push(Section {
                 name: name.clone(),
-                ranks: ranks.collect(),
-            }),
-        }
+                ranks: Vec::new(),
+            });
+            sections.len() - 1
+        });
+        let ranks = server.devices.iter().map(|device| device.rank);
+        sections[place].ranks.extend(ranks);
     }
     sections
 }

@@ -6,28 +6,38 @@ cd "$(dirname "$0")/../.."
 out=$1/aarch64
 mkdir -p "$out"
 cross=aarch64-linux-gnu-g++
-kernels=(gram fold coefficients weighted_sum)
+kernels=(gram fold coefficients weighted_sum pack unpack subtract finite_check guard)
 
-# build COMPILER OUTPUT FLAGS SOURCES...: a static driver.
-build() {
-    "$1" -std=c++17 -O2 -ffp-contract=off -static -DADASUM_TWIN -Icsrc/kernels "${@:3}" csrc/kernels/*.cpp \
-        tests/c/kernel_driver.cpp -o "$2"
+# Everything compiles at once on all cores: "FLAGS SOURCE OBJECT" of a line.
+compile() {
+    xargs -P "$(nproc)" -I{} sh -c '{}'
 }
 
-build g++ "$out/here"
-build "$cross" "$out/fast" &
-build "$cross" "$out/strict" -DADASUM_TWIN_STRICT csrc/kernels/strict/engine.cpp
-wait $!
-"$out/here" "${kernels[@]}" > "$out/expected"
+# objects NAME COMPILER FLAGS...: the command lines for the objects of a driver.
+objects() {
+    local name=$1 source
+    mkdir -p "$out/$name.d"
+    for source in csrc/kernels/*.cpp tests/c/kernel_driver.cpp ${strict:+csrc/kernels/strict/engine.cpp}; do
+        echo "${*:2} -std=c++17 -O2 -ffp-contract=off -DADASUM_TWIN -Icsrc/kernels -c $source" \
+            "-o $out/$name.d/$(basename "$source" .cpp).o"
+    done
+}
+
+{
+    objects here g++
+    objects fast "$cross"
+    strict=1 objects strict "$cross" -DADASUM_TWIN_STRICT
+    for source in csrc/mock/{acl,hccl}/*.cpp; do
+        echo "$cross -std=c++17 -fsyntax-only -Wall -Wextra -Werror -pthread -Icsrc/cann -Icsrc/mock $source"
+    done
+} | compile
+echo "the mock's libraries compile, and the kernels in both twins"
+
+g++ "$out"/here.d/*.o -o "$out/here"
+"$out/here" "${kernels[@]}" --far > "$out/expected"
 cat "$out/expected"
 for twin in fast strict; do
     echo "--- $twin twin under qemu-aarch64"
-    qemu-aarch64 "$out/$twin" "${kernels[@]}" | diff - "$out/expected"
-done
-
-echo "--- the mock's libraries compile"
-for library in acl hccl; do
-    for source in csrc/mock/"$library"/*.cpp; do
-        "$cross" -std=c++17 -fsyntax-only -Wall -Wextra -pthread -Icsrc/cann -Icsrc/mock "$source"
-    done
+    "$cross" -static "$out/$twin".d/*.o -o "$out/$twin"
+    qemu-aarch64 "$out/$twin" "${kernels[@]}" --far | diff - "$out/expected"
 done

@@ -150,6 +150,12 @@ const Behaviour bad_variable("environment-is-checked", [](const Rank &) {
     FAILS(HCCL_E_PARA, "HCCL_BUFFSIZE", HcclCommInitClusterInfo(table_path().c_str(), 0, &comm));
 }, {{"HCCL_BUFFSIZE", "0"}});
 
+const Behaviour bad_determinism("environment-determinism", [](const Rank &) {
+    OK(aclrtSetDevice(0));
+    HcclComm comm = nullptr;
+    FAILS(HCCL_E_PARA, "HCCL_DETERMINISTIC [perhaps]", HcclCommInitClusterInfo(table_path().c_str(), 0, &comm));
+}, {{"HCCL_DETERMINISTIC", "perhaps"}});
+
 // --- creation
 
 // A communicator needs a device.
@@ -334,6 +340,57 @@ const Behaviour sub_duplicate("sub-name-once-per-device", Ranks::Threads, 2, [](
     OK(HcclCommDestroy(twin));
 });
 
+// --- memory
+
+size_t free_memory() {
+    size_t free = 0;
+    size_t total = 0;
+    OK(aclrtGetMemInfo(ACL_HBM_MEM, &free, &total));
+    return free;
+}
+HcclResult barrier_of(HcclComm comm, const World &world) {
+    const HcclResult code = HcclBarrier(comm, world.stream);
+    world.synchronize();
+    return code;
+}
+
+// A communicator takes twice its buffer size of device memory, from the first operation that needs it to its end.
+const Behaviour buffer_memory("comm-takes-two-buffers", Ranks::Threads, 2, [](const Rank &me) {
+    const World world(me);
+    const size_t mb = 1 << 20;
+    const size_t before = free_memory();
+    OK(barrier_of(world.comm, world));
+    CHECK(before - free_memory() == 2 * 200 * mb);
+    HcclCommConfig config;
+    HcclCommConfigInit(&config);
+    config.hcclBufferSize = 7;
+    uint32_t ranks[] = {0, 1};
+    HcclComm parent = world.comm;
+    HcclComm comm = nullptr;
+    OK(HcclCreateSubCommConfig(&parent, 2, ranks, 1, me.rank, &config, &comm));
+    CHECK(before - free_memory() == 2 * 200 * mb);
+    OK(barrier_of(comm, world));
+    OK(barrier_of(comm, world));
+    CHECK(before - free_memory() == 2 * 207 * mb);
+    OK(HcclCommDestroy(comm));
+    CHECK(before - free_memory() == 2 * 200 * mb);
+}, {{"HCCL_BUFFSIZE", "200"}});
+// Without memory for them the operation fails: 3, from CANN 9.0 on 24. It works once there is some.
+void without_memory(const Rank &me, int code) {
+    const World world(me);
+    void *most = nullptr;
+    OK(aclrtMalloc(&most, free_memory() - (10 << 20), ACL_MEM_MALLOC_HUGE_FIRST));
+    FAILS(code, "no memory left for its two buffers of 20 MB", HcclBarrier(world.comm, world.stream));
+    OK(aclrtFree(most));
+    OK(barrier_of(world.comm, world));
+}
+const Behaviour no_buffers("comm-without-memory", Ranks::Threads, 2, [](const Rank &me) {
+    without_memory(me, HCCL_E_MEMORY);
+}, {{"HCCL_BUFFSIZE", "20"}});
+const Behaviour no_buffers_90("comm-without-memory-9.0", Ranks::Threads, 2, [](const Rank &me) {
+    without_memory(me, HCCL_E_OOM);
+}, {{"HCCL_BUFFSIZE", "20"}, {"ASCEND_MOCK_CANN", "9.0.0"}});
+
 // --- point to point
 
 // Count 0 is a success before anything else is looked at.
@@ -423,6 +480,28 @@ const Behaviour batch_self("batch-with-self", [](const Rank &me) {
     RETURNS(HCCL_E_PARA, HcclBatchSendRecv(items, 1, world.comm, world.stream));
     items[1].count = 4;
     RETURNS(HCCL_E_PARA, HcclBatchSendRecv(items, 2, world.comm, world.stream));
+});
+
+// A batch of nothing: E_PARA, but from CANN 9.0 on a success before any other check; there the own pair has one type, too.
+const Behaviour batch_new("batch-9.0", [](const Rank &me) {
+    const World world(me);
+    const Vector<float> a(8);
+    const Vector<float> b(8);
+    OK(HcclBatchSendRecv(nullptr, 0, nullptr, nullptr));
+    HcclSendRecvItem items[] = {item(true, a, 0), item(false, b, 0)};
+    OK(HcclBatchSendRecv(items, 2, world.comm, world.stream));
+    items[1].dataType = HCCL_DATA_TYPE_INT32;
+    FAILS(HCCL_E_PARA, "sends itself fp32 and receives int32", HcclBatchSendRecv(items, 2, world.comm, world.stream));
+    world.synchronize();
+}, {{"ASCEND_MOCK_CANN", "9.0.0"}});
+const Behaviour batch_old("batch-own-pair-8.3", [](const Rank &me) {
+    const World world(me);
+    const Vector<float> a(8);
+    const Vector<float> b(8);
+    HcclSendRecvItem items[] = {item(true, a, 0), item(false, b, 0)};
+    items[1].dataType = HCCL_DATA_TYPE_INT32; // equal bytes do
+    OK(HcclBatchSendRecv(items, 2, world.comm, world.stream));
+    world.synchronize();
 });
 
 // At most one send and one receive per peer, at most twice as many items as ranks.

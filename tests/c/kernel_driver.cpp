@@ -1,19 +1,18 @@
-// Runs kernels of a twin on a fixed problem, without the mock: kernel_driver NAME... [--no-races] | --bytes
+// Runs kernels of a twin on a fixed problem, without the mock: kernel_driver [--no-races] NAME... | --far | --bytes
 //
+// --far runs each kernel on its last unit, more than 2^32 elements away from where everything begins, and compares.
 // For each kernel it prints a digest of what the kernel wrote. Under the strict twin the kernel runs in every order of
 // execution that the twin has, and all must agree. Only the kernels that are linked in can be named.
 #include <cstdint>
 #include <cstdio>
-#include <cstdlib>
 #include <cstring>
-#include <map>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
 
-#include "layout.h"
-
-using namespace adasum;
+#include "kernel_problem.h"
+#include "two_float.h"
 
 extern "C" {
 #define WEAK __attribute__((weak))
@@ -24,6 +23,14 @@ WEAK void coefficients(uint8_t *records, uint8_t *references, uint8_t *indices, 
                        uint64_t tensor_count, uint64_t rule);
 WEAK void weighted_sum(uint8_t *vectors, uint8_t *segments, uint8_t *coefficients, uint8_t *out, uint64_t radix,
                        uint64_t dtype, uint64_t segment_count, uint64_t unit_count);
+WEAK void pack(uint8_t *addresses, uint8_t *segments, uint8_t *fused, uint64_t factor, uint64_t from, uint64_t to,
+               uint64_t tensor_count, uint64_t segment_count, uint64_t unit_count);
+WEAK void unpack(uint8_t *addresses, uint8_t *segments, uint8_t *fused, uint64_t factor, uint64_t from, uint64_t to,
+                 uint64_t tensor_count, uint64_t segment_count, uint64_t unit_count);
+WEAK void subtract(uint8_t *a, uint8_t *b, uint8_t *out, uint64_t dtype, uint64_t count);
+WEAK void finite_check(uint8_t *vector, uint8_t *segments, uint8_t *flags, uint64_t dtype, uint64_t segment_count,
+                       uint64_t unit_count);
+WEAK void guard(uint8_t *words, uint64_t count);
 void ascend_mock_set_block(uint64_t index, uint64_t count);
 // Of the strict twin only.
 WEAK void ascend_mock_set_finder(int (*find)(uint64_t address, uint64_t *left));
@@ -36,112 +43,6 @@ namespace {
 
 constexpr int64_t SCHEDULES = 12;
 constexpr uint64_t BLOCKS = 2;
-
-// Device memory: allocations of exactly as many bytes as were asked for.
-std::map<uint64_t, uint64_t> allocations;
-
-int find_memory(uint64_t address, uint64_t *left) {
-  auto next = allocations.upper_bound(address);
-  if (next == allocations.begin()) {
-    return 0;
-  }
-  --next;
-  if (address - next->first >= next->second) {
-    return 0;
-  }
-  *left = next->first + next->second - address;
-  return 1;
-}
-
-template <typename T>
-class Memory {
- public:
-  explicit Memory(const std::vector<T> &values) : values_(values) {
-    allocations[reinterpret_cast<uint64_t>(values_.data())] = values_.size() * sizeof(T);
-  }
-  Memory(const Memory &) = delete;
-  Memory &operator=(const Memory &) = delete;
-  ~Memory() { allocations.erase(reinterpret_cast<uint64_t>(values_.data())); }
-
-  uint8_t *address() { return reinterpret_cast<uint8_t *>(values_.data()); }
-  uint64_t number() const { return reinterpret_cast<uint64_t>(values_.data()); }
-  const std::vector<T> &values() const { return values_; }
-
- private:
-  std::vector<T> values_;
-};
-
-// A number in -1..1 that depends on both keys only.
-float noise(uint64_t a, uint64_t b) {
-  uint64_t state = 0x9e3779b97f4a7c15ULL ^ (a * 0xbf58476d1ce4e5b9ULL + b);
-  for (int i = 0; i < 3; ++i) {
-    state = (state ^ (state >> 29)) * 0x94d049bb133111ebULL;
-  }
-  return static_cast<float>(state >> 40) / 8388608.0F - 1.0F;
-}
-
-struct Problem {
-  std::vector<uint64_t> segments;  // words of the table
-  uint64_t segment_count = 0;
-  uint64_t units = 0;
-  uint64_t elements = 0;
-
-  void add(uint64_t len, uint64_t gap) {
-    elements += gap;
-    const uint64_t words[SEGMENT_WORDS] = {elements, len, units, segment_count};
-    segments.insert(segments.end(), words, words + SEGMENT_WORDS);
-    elements += len;
-    units += (len + UNIT - 1) / UNIT;
-    ++segment_count;
-  }
-};
-
-// Every kind of length, then more segments than the kernels' windows hold.
-Problem small_problem() {
-  Problem problem;
-  for (uint64_t len : {0, 1, 3, 17, 64, 65, 255, 511, 512, 513, 4095, 4096, 4097, 9000, 0, 20000}) {
-    problem.add(len, 5);
-  }
-  for (uint64_t i = 0; i < 300; ++i) {
-    problem.add(i % 5, 0);
-  }
-  return problem;
-}
-
-uint32_t bytes_of(uint64_t dtype) { return dtype == DTYPE_FLOAT ? 4 : 2; }
-
-// Element `at` of vector `index`, times a power of ten where the type has room for it.
-uint32_t element_of(uint64_t dtype, uint64_t index, uint64_t at, float scale) {
-  uint32_t bits;
-  float value = noise(index, at) * scale;
-  std::memcpy(&bits, &value, sizeof(bits));
-  if (dtype == DTYPE_FLOAT) {
-    return bits;
-  }
-  // Any 16 bits are a number, but for the largest exponents: here from 2^-5 to 2^6.
-  return dtype == DTYPE_BF16 ? bits >> 16 : ((bits >> 8) & 0x83ff) | ((10 + bits % 12) << 10);
-}
-
-// Vector `index` of the problem: segments of all magnitudes, one that is zero, one with a NaN.
-std::vector<uint8_t> vector_of(const Problem &problem, uint64_t index, uint64_t dtype) {
-  uint32_t bytes = bytes_of(dtype);
-  std::vector<uint8_t> values(problem.elements * bytes);
-  for (uint64_t segment = 0; segment < problem.segment_count; ++segment) {
-    const uint64_t *words = &problem.segments[segment * SEGMENT_WORDS];
-    uint64_t len = words[SEGMENT_LEN];
-    bool zero = len == 513 && index == 1;
-    float scale = len == 9000 ? 1e30F : len == 4097 ? 1e-30F : 1.0F;
-    for (uint64_t i = 0; i < len && !zero; ++i) {
-      uint64_t at = words[SEGMENT_OFFSET] + i;
-      uint32_t bits = element_of(dtype, index, at, scale);
-      if (dtype == DTYPE_FLOAT && len == 255 && index == 0 && i == 7) {
-        bits = 0x7fc00000;
-      }
-      std::memcpy(&values[at * bytes], &bits, bytes);
-    }
-  }
-  return values;
-}
 
 std::vector<float> untouched(uint64_t count) { return std::vector<float>(count, -7.0F); }
 
@@ -183,10 +84,9 @@ using Output = std::vector<uint32_t>;
 template <typename T>
 Output output_of(const Memory<T> &memory, uint64_t dtype) {
   uint32_t bytes = bytes_of(dtype);
-  const auto *from = reinterpret_cast<const uint8_t *>(memory.values().data());
-  Output output(memory.values().size() * sizeof(T) / bytes);
+  Output output(memory.size() * sizeof(T) / bytes);
   for (size_t i = 0; i < output.size(); ++i) {
-    std::memcpy(&output[i], from + i * bytes, bytes);
+    std::memcpy(&output[i], memory.address() + i * bytes, bytes);
     bool is_nan = dtype == DTYPE_FLOAT && (output[i] & 0x7fffffff) > 0x7f800000;
     output[i] = is_nan ? 0x7fc00000 : output[i];
   }
@@ -228,7 +128,9 @@ Output run_gram() {
     few.add(len, 5);
   }
   append(result, gram_of(few, 2, DTYPE_FLOAT16));
-  append(result, gram_of(few, 3, DTYPE_BF16));
+  if (ADASUM_HAS_BF16) {
+    append(result, gram_of(few, 3, DTYPE_BF16));
+  }
   append(result, gram_of(few, 3, DTYPE_FLOAT));
   Problem least;
   least.add(5, 3);
@@ -297,7 +199,9 @@ Output run_weighted_sum() {
   Output result = sum_of(problem, 2, DTYPE_FLOAT, true);
   append(result, sum_of(problem, 3, DTYPE_FLOAT, false));
   append(result, sum_of(problem, 2, DTYPE_FLOAT16, true));
-  append(result, sum_of(problem, 3, DTYPE_BF16, false));
+  if (ADASUM_HAS_BF16) {
+    append(result, sum_of(problem, 3, DTYPE_BF16, false));
+  }
   Problem few;
   for (uint64_t len : {3, 0, 4097, 1500}) {
     few.add(len, 2);
@@ -306,6 +210,143 @@ Output run_weighted_sum() {
   append(result, sum_of(few, 8, DTYPE_FLOAT, false));
   return result;
 }
+
+// Tensors of their own, as a fused buffer's problem describes them.
+struct Tensors {
+  Tensors(const Problem &problem, uint64_t dtype, bool filled) {
+    std::vector<uint64_t> addresses;
+    for (uint64_t tensor = 0; tensor < problem.segment_count; ++tensor) {
+      uint64_t len = problem.segments[tensor * SEGMENT_WORDS + SEGMENT_LEN];
+      std::vector<uint8_t> values(len * bytes_of(dtype), 0x3c);
+      for (uint64_t i = 0; filled && i < len; ++i) {
+        uint32_t bits = element_of(dtype, tensor, i, 1.0F);
+        std::memcpy(&values[i * bytes_of(dtype)], &bits, bytes_of(dtype));
+      }
+      memory.emplace_back(new Memory<uint8_t>(values));
+      addresses.push_back(memory.back()->number());
+    }
+    table.reset(new Memory<uint64_t>(addresses));
+  }
+
+  std::vector<std::unique_ptr<Memory<uint8_t>>> memory;
+  std::unique_ptr<Memory<uint64_t>> table;
+};
+
+uint64_t bits_of_factor(float factor) { return bits_of(factor); }
+
+Output packed(const Problem &problem, uint64_t from, uint64_t to, float factor) {
+  Tensors tensors(problem, from, true);
+  Memory<uint64_t> segments(problem.segments);
+  Memory<uint8_t> fused(std::vector<uint8_t>(problem.elements * bytes_of(to), 0x3c));
+  on_blocks(BLOCKS, [&] {
+    pack(tensors.table->address(), segments.address(), fused.address(), bits_of_factor(factor), from, to,
+         problem.segment_count, problem.segment_count, problem.units);
+  });
+  return output_of(fused, to);
+}
+
+Output unpacked(const Problem &problem, uint64_t from, uint64_t to, float factor) {
+  Tensors tensors(problem, to, false);
+  Memory<uint64_t> segments(problem.segments);
+  Memory<uint8_t> fused(vector_of(problem, 0, from));
+  on_blocks(BLOCKS, [&] {
+    unpack(tensors.table->address(), segments.address(), fused.address(), bits_of_factor(factor), from, to,
+           problem.segment_count, problem.segment_count, problem.units);
+  });
+  Output result;
+  for (const auto &tensor : tensors.memory) {
+    append(result, output_of(*tensor, to));
+  }
+  return result;
+}
+
+// Each kind of move, on a few lengths.
+Output moves(Output (*move)(const Problem &, uint64_t, uint64_t, float)) {
+  Problem few;
+  for (uint64_t len : {3, 0, 4097, 500, 1, 17}) {
+    few.add(len, 2);
+  }
+  Output result = move(small_problem(), DTYPE_FLOAT, DTYPE_FLOAT, 1.0F);
+  append(result, move(few, DTYPE_FLOAT16, DTYPE_FLOAT16, 1.0F));
+  append(result, move(few, DTYPE_FLOAT, DTYPE_FLOAT16, 0.5F));
+  append(result, move(few, DTYPE_FLOAT16, DTYPE_FLOAT, 3.0F));
+  append(result, move(few, DTYPE_FLOAT, DTYPE_FLOAT, 3.0F));
+  if (ADASUM_HAS_BF16) {
+    append(result, move(few, DTYPE_BF16, DTYPE_FLOAT, 1.0F));
+    append(result, move(few, DTYPE_FLOAT16, DTYPE_BF16, 0.5F));
+  }
+  return result;
+}
+
+Output run_pack() { return moves(packed); }
+Output run_unpack() { return moves(unpacked); }
+
+Output difference(uint64_t dtype, uint64_t count, bool in_place) {
+  Problem problem;
+  problem.add(count, 0);
+  Vectors vectors(problem, 3, dtype);
+  Memory<uint8_t> &out = *vectors.memory[in_place ? 0 : 2];
+  on_blocks(BLOCKS, [&] {
+    subtract(vectors.memory[0]->address(), vectors.memory[1]->address(), out.address(), dtype, count);
+  });
+  return output_of(out, dtype);
+}
+
+Output run_subtract() {
+  Output result = difference(DTYPE_FLOAT, 9003, true);
+  append(result, difference(DTYPE_FLOAT16, 4097, false));
+  append(result, difference(DTYPE_FLOAT, 5, false));
+  if (ADASUM_HAS_BF16) {
+    append(result, difference(DTYPE_BF16, 8200, true));
+  }
+  return result;
+}
+
+Output checked(const Problem &problem, uint64_t dtype) {
+  std::vector<uint8_t> values = vector_of(problem, 0, dtype);
+  for (uint64_t segment = 0; segment < problem.segment_count; segment += 3) {
+    const uint64_t *words = &problem.segments[segment * SEGMENT_WORDS];
+    if (words[SEGMENT_LEN] > 0) {
+      uint32_t infinity = dtype == DTYPE_FLOAT ? 0x7f800000 : dtype == DTYPE_BF16 ? 0x7f80 : 0x7c00;
+      uint64_t first = words[SEGMENT_OFFSET];
+      std::memcpy(&values[first * bytes_of(dtype)], &infinity, bytes_of(dtype));
+      uint64_t last = first + words[SEGMENT_LEN] - 1;
+      std::memcpy(&values[last * bytes_of(dtype)], &infinity, bytes_of(dtype));
+    }
+  }
+  Memory<uint8_t> vector(values);
+  Memory<uint64_t> segments(problem.segments);
+  Memory<float> flags(std::vector<float>(problem.segment_count * FLAG_WORDS));
+  on_blocks(BLOCKS, [&] {
+    finite_check(vector.address(), segments.address(), flags.address(), dtype, problem.segment_count, problem.units);
+  });
+  return output_of(flags, DTYPE_FLOAT);
+}
+
+Output run_finite_check() {
+  Problem few;
+  for (uint64_t len : {20000, 7, 513, 4096}) {
+    few.add(len, 1);
+  }
+  Output result = checked(small_problem(), DTYPE_FLOAT);
+  append(result, checked(few, DTYPE_FLOAT16));
+  if (ADASUM_HAS_BF16) {
+    append(result, checked(few, DTYPE_BF16));
+  }
+  return result;
+}
+
+Output run_guard() {
+  Output result;
+  for (uint64_t count : {1, 9, 64}) {
+    Memory<uint32_t> words{std::vector<uint32_t>(count)};
+    on_blocks(1, [&] { guard(words.address(), count); });
+    append(result, output_of(words, DTYPE_FLOAT));
+  }
+  return result;
+}
+
+#include "kernel_far.h"
 
 uint64_t digest_of(const Output &output) {
   uint64_t digest = 0xcbf29ce484222325ULL;
@@ -319,7 +360,17 @@ struct Kernel {
   const char *name;
   bool linked;
   Output (*run)();
+  Output (*run_at)(uint64_t far);  // null where nothing is far
 };
+
+// Whether the kernel does the same far away, and does something.
+bool run_far(const Kernel &kernel) {
+  Output near = kernel.run_at(0);
+  bool same = kernel.run_at(FAR) == near;
+  std::printf("%s far %s %016llx\n", kernel.name, same ? "as near" : "is other data",
+              static_cast<unsigned long long>(digest_of(near)));
+  return same;
+}
 
 bool run(const Kernel &kernel) {
   bool strict = adasum_strict_schedule != nullptr;
@@ -369,17 +420,22 @@ void print_bytes() {
 }  // namespace
 
 int main(int count, char **arguments) {
-  const Kernel kernels[] = {{"gram", gram != nullptr, run_gram},
-                            {"fold", fold != nullptr, run_fold},
-                            {"coefficients", coefficients != nullptr, run_coefficients},
-                            {"weighted_sum", weighted_sum != nullptr, run_weighted_sum}};
+  const Kernel kernels[] = {{"gram", gram != nullptr, run_gram, gram_at},
+                            {"fold", fold != nullptr, run_fold, fold_at},
+                            {"coefficients", coefficients != nullptr, run_coefficients, coefficients_at},
+                            {"weighted_sum", weighted_sum != nullptr, run_weighted_sum, sum_at},
+                            {"pack", pack != nullptr, run_pack, pack_at},
+                            {"unpack", unpack != nullptr, run_unpack, unpack_at},
+                            {"subtract", subtract != nullptr, run_subtract, subtract_at},
+                            {"finite_check", finite_check != nullptr, run_finite_check, check_at},
+                            {"guard", guard != nullptr, run_guard, nullptr}};
   if (ascend_mock_set_finder != nullptr) {
     ascend_mock_set_finder(find_memory);
   }
   bool good = true;
   for (int i = 1; i < count; ++i) {
     std::string argument = arguments[i];
-    bool known = argument == "--no-races" || argument == "--bytes";
+    bool known = argument == "--no-races" || argument == "--bytes" || argument == "--far";
     if (argument == "--no-races") {
       adasum_strict_races(0);
     } else if (argument == "--bytes") {
@@ -389,6 +445,8 @@ int main(int count, char **arguments) {
       if (argument == kernel.name && kernel.linked) {
         good = run(kernel) && good;
         known = true;
+      } else if (argument == "--far" && kernel.linked && kernel.run_at != nullptr) {
+        good = run_far(kernel) && good;
       }
     }
     if (!known) {

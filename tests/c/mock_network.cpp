@@ -198,15 +198,26 @@ HcclRootInfo root_info_of_rank_0(const Rank &me) {
     return info;
 }
 
-// The root listens at HCCL_IF_IP, and the name of the communicator tells it.
+bool has_ipv6() {
+    std::ifstream file("/proc/net/if_inet6");
+    const std::string all(std::istreambuf_iterator<char>(file), {});
+    return all.find(std::string(31, '0') + "1 ") == 0 || all.find("\n" + std::string(31, '0') + "1 ") != std::string::npos;
+}
+
+// The root listens at HCCL_IF_IP, or at an interface and in a family that are asked for; the name of the communicator tells it.
 void root_info_address(const Rank &me) {
+    const std::string wanted = std::getenv("HARNESS_NEEDLE");
+    if (wanted[0] == ':' && !has_ipv6()) {
+        std::printf("!!! SKIPPED: no IPv6 here\n");
+        return;
+    }
     const World world(me, false);
     const HcclRootInfo info = root_info_of_rank_0(me);
     HcclComm comm = nullptr;
     char name[128] = {};
     OK(HcclCommInitRootInfo(me.size, &info, me.rank, &comm));
     OK(HcclGetCommName(comm, name));
-    CHECK(std::string(name).rfind("127.0.0.9%lo_60000_0_", 0) == 0);
+    CHECK(std::string(name).rfind(wanted + "%lo_60000_0_", 0) == 0);
     const Vector<float> data(8, [](size_t) { return 1.0F; });
     OK(HcclAllReduce(data.at(), data.at(), 8, FP32, HCCL_REDUCE_SUM, comm, world.stream));
     world.synchronize();
@@ -352,6 +363,35 @@ void again(const Rank &me) {
     }
 }
 
+// The same with a new root info each time: its threads, sockets and listeners end with it.
+void again_by_root_info(const Rank &me) {
+    const World world(me, false);
+    size_t files = 0;
+    size_t threads = 0;
+    for (int round = 0; round < 20; round++) {
+        if (round == 3) {
+            pause_ms(100);
+            files = entries("/proc/self/fd");
+            threads = entries("/proc/self/task");
+        }
+        HcclRootInfo info;
+        const std::string path = text("%s/root%d", folder().c_str(), round);
+        if (me.rank == 0) {
+            OK(HcclGetRootInfo(&info));
+            write_file(path, std::string(info.internal, sizeof(info.internal)));
+        } else {
+            std::memcpy(info.internal, read_file(path).data(), sizeof(info.internal));
+        }
+        HcclComm comm = nullptr;
+        OK(HcclCommInitRootInfo(me.size, &info, me.rank, &comm));
+        OK(HcclBarrier(comm, world.stream));
+        world.synchronize();
+        OK(HcclCommDestroy(comm));
+    }
+    expect_no_more("/proc/self/fd", files);
+    expect_no_more("/proc/self/task", threads);
+}
+
 } // namespace
 
 int main(int argc, char **argv) {
@@ -369,7 +409,12 @@ int main(int argc, char **argv) {
                    {"strangers", Ranks::Processes, 2, strangers, {tcp}},
                    {"other-job", Ranks::Processes, 2, other_job, {tcp, {"HCCL_CONNECT_TIMEOUT", "1"}}},
                    {"silent-crowd", Ranks::Processes, 2, silent_crowd, {tcp}},
-                   {"root-info-address", Ranks::Processes, 3, root_info_address, {tcp, {"HCCL_IF_IP", "127.0.0.9"}}},
+                   {"root-info-address", Ranks::Processes, 3, root_info_address,
+                    {tcp, {"HCCL_IF_IP", "127.0.0.9"}, {"HARNESS_NEEDLE", "127.0.0.9"}}},
+                   {"root-info-interface", Ranks::Processes, 2, root_info_address,
+                    {tcp, {"HCCL_SOCKET_IFNAME", "none,l"}, {"HARNESS_NEEDLE", "127.0.0.1"}}},
+                   {"root-info-ipv6", Ranks::Processes, 2, root_info_address,
+                    {tcp, {"HCCL_SOCKET_IFNAME", "=lo"}, {"HCCL_SOCKET_FAMILY", "AF_INET6"}, {"HARNESS_NEEDLE", "::1"}}},
                    {"root-info-disagreement", Ranks::Processes, 2, root_info_disagreement, {}},
                    {"root-info-forged", Ranks::Processes, 2, root_info_forged, {tcp, {"HCCL_CONNECT_TIMEOUT", "2"}}},
                    {"root-info-bad-address", Ranks::Processes, 1, bad_root_info,
@@ -385,6 +430,8 @@ int main(int argc, char **argv) {
                     {{"HCCL_MOCK_NET", "udp"}, {"HARNESS_NEEDLE", "[udp] is not auto, shm or tcp"}}},
                    {"again-shm", Ranks::Processes, 4, again, {shm}},
                    {"again-p", Ranks::Processes, 4, again, {tcp}},
+                   {"again-root-info-auto", Ranks::Processes, 4, again_by_root_info, {}},
+                   {"again-root-info-tcp", Ranks::Processes, 4, again_by_root_info, {tcp}},
                    {"again-t", Ranks::Threads, 3, again, {tcp}},
                });
 }

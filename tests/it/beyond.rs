@@ -5,10 +5,12 @@ use std::time::Duration;
 use adasum::ErrorKind;
 use adasum::ascend::{Buffer, Device, Span, Stream};
 use adasum::reduce::{
-    DType, GradientAccumulator, GradientReducer, InServer, IndexType, MeanOptions, NormClip,
-    Options, OverflowVote, Reduction, Rows, SparseReducer, SparseSpec, TensorSpec, Wire, World,
+    DType, DeltaForm, DeltaWeightReducer, GradientAccumulator, GradientReducer, InServer,
+    IndexType, MeanOptions, MeanReducer, MeanTensor, NormClip, Options, OverflowVote, Reduction,
+    Rows, SparseReducer, SparseSpec, TensorSpec, Wire, World,
 };
 
+use crate::engine::counter;
 use crate::oracle;
 use crate::support::{get_as, in_world, noise, put_as, rounded};
 
@@ -462,5 +464,158 @@ fn ranks_weigh_their_gradients_and_results_are_scaled() {
     for out in &outs {
         assert_eq!(*out, outs[0]);
         assert_adasum(out, &inputs, 1, "weighted");
+    }
+}
+
+#[test]
+fn scattered_results_tile_the_tensors_and_can_be_collected() {
+    for (servers, locals, radix) in [(4, 2, 2), (3, 1, 3), (2, 4, 2), (5, 1, 2)] {
+        let parts = in_world(servers, locals, |world| {
+            let options = Options {
+                radix,
+                // Several buckets.
+                bucket_bytes: 4096,
+                ..Options::default()
+            };
+            let own = gradients(world.rank());
+            let whole = reduced(world, &own, &options);
+            let options = Options {
+                scattered: true,
+                ..options
+            };
+            let mut reducer = GradientReducer::new(world, &specs(DType::F32), &options).unwrap();
+            let stream = Stream::new(world.device()).unwrap();
+            let spans = upload(world.device(), &own, DType::F32);
+            reducer.reduce(&spans, &stream).unwrap();
+            reducer.synchronize(&stream, PATIENCE).unwrap();
+            let out = download(&spans, DType::F32);
+            // A sharded optimizer steps what it owns; everything else is to come from the others.
+            let mut stepped: Vec<Vec<f32>> = COUNTS.iter().map(|&n| vec![f32::NAN; n]).collect();
+            for part in reducer.owned() {
+                let range = part.start as usize..(part.start + part.len) as usize;
+                let result = &out[part.tensor][range.clone()];
+                assert_eq!(result, &whole[part.tensor][range.clone()]);
+                stepped[part.tensor][range].copy_from_slice(result);
+            }
+            let spans = upload(world.device(), &stepped, DType::F32);
+            reducer.collect(&spans, &stream).unwrap();
+            reducer.synchronize(&stream, PATIENCE).unwrap();
+            assert_eq!(download(&spans, DType::F32), whole);
+            reducer.owned()
+        });
+        let mut owners: Vec<Vec<u32>> = COUNTS.iter().map(|&n| vec![0; n]).collect();
+        for part in parts.iter().flatten() {
+            for element in part.start..part.start + part.len {
+                owners[part.tensor][element as usize] += 1;
+            }
+        }
+        assert!(owners.iter().flatten().all(|&owners| owners == 1));
+    }
+    in_world(2, 1, |world| {
+        let mut reducer =
+            GradientReducer::new(world, &specs(DType::F32), &Options::default()).unwrap();
+        let stream = Stream::new(world.device()).unwrap();
+        let error = reducer.collect(&[], &stream).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::InvalidState);
+    });
+}
+
+/// Each tensor lies in parts on the ranks of a server; its coefficients are those of the whole.
+#[test]
+fn parts_of_a_tensor_are_reduced_as_one() {
+    for (servers, locals) in [(2, 2), (3, 4), (4, 2)] {
+        let outs = in_world(servers, locals, |world| {
+            let options = Options {
+                in_server: InServer::Shards,
+                ..Options::default()
+            };
+            reduced(world, &gradients(world.rank()), &options)
+        });
+        for t in 0..COUNTS.len() {
+            let whole = |parts: &[Vec<Vec<f32>>]| -> Vec<f32> {
+                parts.iter().flat_map(|part| part[t].clone()).collect()
+            };
+            let inputs: Vec<Vec<f64>> = (0..servers)
+                .map(|server| {
+                    let ranks = server * locals..(server + 1) * locals;
+                    wide(&whole(&ranks.map(gradients).collect::<Vec<_>>()))
+                })
+                .collect();
+            let truth = oracle::adasum(&inputs);
+            for server in outs.chunks(locals as usize) {
+                let error = oracle::error_fp32(&whole(server), &truth, &inputs);
+                assert!(error <= 1.0, "{servers} x {locals}, tensor {t}: {error}");
+            }
+        }
+    }
+}
+
+/// Counters are those of a process, so this test has one of its own.
+#[test]
+fn steps_of_all_reducers_wait_for_nothing_and_allocate_nothing() {
+    let output = std::process::Command::new(std::env::current_exe().unwrap())
+        .args([
+            "beyond::counted_steps",
+            "--exact",
+            "--ignored",
+            "--nocapture",
+        ])
+        .output()
+        .unwrap();
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(
+        output.status.success() && text.contains("1 passed"),
+        "{text}{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+}
+
+#[test]
+#[ignore = "in a process of its own, started by another test"]
+fn counted_steps() {
+    const NAMES: [&str; 3] = [
+        "host_synchronizations",
+        "device_allocations",
+        "host_allocations",
+    ];
+    let barrier = std::sync::Barrier::new(4);
+    let results = in_world(2, 2, |world| {
+        let stream = Stream::new(world.device()).unwrap();
+        let weights = upload(world.device(), &gradients(9), DType::F32);
+        let spans = upload(world.device(), &gradients(world.rank()), DType::F32);
+        let specs = specs(DType::F32);
+        let tensors: Vec<MeanTensor> = specs.iter().cloned().map(Into::into).collect();
+        let options = Options::default();
+        let mut mean = MeanReducer::new(world, &tensors, &MeanOptions::default()).unwrap();
+        let form = DeltaForm::ServerMean;
+        let mut delta = DeltaWeightReducer::new(world, &specs, form, &options).unwrap();
+        let mut vote = OverflowVote::new(world, &specs, PATIENCE).unwrap();
+        let mut clip = NormClip::new(world, &specs, 1.0).unwrap();
+        let mut sum = GradientAccumulator::new(world, &specs).unwrap();
+        let mut step = || {
+            sum.add(&spans, &stream).unwrap();
+            sum.add(&spans, &stream).unwrap();
+            sum.take(&spans, 0.5, &stream).unwrap();
+            vote.cast(&spans, &stream).unwrap();
+            mean.reduce(&spans, &stream).unwrap();
+            clip.clip(&spans, &stream).unwrap();
+            delta.begin(&spans, &weights, &stream).unwrap();
+            delta.end(&weights, &stream).unwrap();
+        };
+        step();
+        stream.synchronize().unwrap();
+        barrier.wait();
+        let before = NAMES.map(counter);
+        barrier.wait();
+        step();
+        step();
+        barrier.wait();
+        let after = NAMES.map(counter);
+        barrier.wait();
+        stream.synchronize().unwrap();
+        (before, after)
+    });
+    for (before, after) in results {
+        assert_eq!(before, after, "{NAMES:?}");
     }
 }

@@ -31,7 +31,7 @@ fn with(world: &World, counts: &[usize], options: &Options) -> GradientReducer {
 }
 
 /// What the mock has counted in this process.
-fn counter(name: &str) -> u64 {
+pub(crate) fn counter(name: &str) -> u64 {
     type Count = unsafe extern "C" fn(*const std::ffi::c_char) -> u64;
     let library = backend().unwrap().hccl;
     let name = std::ffi::CString::new(name).unwrap();

@@ -13,10 +13,14 @@ mod backend;
 mod beyond;
 #[cfg(feature = "bindgen")]
 mod bindings;
+#[cfg(feature = "cli")]
+mod build_kernels;
 mod c_programs;
 #[cfg(feature = "cli")]
 mod config;
 mod demo;
+#[cfg(feature = "cli")]
+mod doctor;
 mod engine;
 mod faults;
 mod golden;

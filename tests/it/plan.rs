@@ -1,6 +1,8 @@
 //! Plans of all ranks together: they hold for every shape and radix, and a broken plan is refused.
 
-use adasum::plan::{DType, Group, Layout, Plan, Planner, Range, Shape, check};
+use adasum::plan::{
+    Choices, DType, Group, Layout, Order, Placement, Plan, Planner, Range, Shape, Turn, check,
+};
 use proptest::prelude::*;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -37,6 +39,62 @@ fn hold(shapes: &[(u32, u32, u32)]) {
     });
 }
 
+/// Pairwise and with owners of all scalars: the plan with the most to check.
+fn pairwise_and_owned(placement: Placement, radix: u32) -> Choices {
+    Choices {
+        placement,
+        order: Order::Pairwise,
+        owned_above: 0,
+        ..Choices::new(radix)
+    }
+}
+
+fn chosen(servers: u32, locals: u32, choices: Choices) -> Vec<Plan> {
+    let layout = Layout::new(DType::F32, &COUNTS).unwrap();
+    let planner = Planner::with(Shape::new(servers, locals).unwrap(), layout, choices).unwrap();
+    (0..servers * locals)
+        .map(|rank| planner.plan(rank).unwrap())
+        .collect()
+}
+
+#[test]
+fn plans_of_every_choice_hold_up_to_4096_ranks() {
+    for placement in [Placement::Hierarchical, Placement::Columns] {
+        for radix in [2, 3, 8] {
+            for servers in 1..=34 {
+                for locals in [1, 2, 8] {
+                    let choices = pairwise_and_owned(placement, radix);
+                    let held = check(&chosen(servers, locals, choices));
+                    assert_eq!(held, Ok(()), "{servers} x {locals}, {choices:?}");
+                }
+            }
+        }
+        for (servers, locals) in [(512, 8), (4093, 1), (97, 42)] {
+            let choices = pairwise_and_owned(placement, 8);
+            let held = check(&chosen(servers, locals, choices));
+            assert_eq!(held, Ok(()), "{servers} x {locals}, {choices:?}");
+        }
+    }
+}
+
+/// Two equal halves, pairwise: the left one sends and then receives, the right one the other way round.
+#[test]
+fn pairwise_is_the_order_of_the_cells() {
+    for plan in chosen(16, 1, pairwise_and_owned(Placement::Columns, 2)) {
+        for (step, round) in plan.rounds.iter().enumerate() {
+            let left = plan.rank >> step & 1 == 0;
+            let turns = round.combine.exchange.pairwise(plan.rank);
+            let sends: Vec<bool> = turns
+                .iter()
+                .map(|turn| matches!(turn, Turn::Send(_)))
+                .collect();
+            if turns.len() == 2 {
+                assert_eq!(sends, [left, !left], "rank {}, step {step}", plan.rank);
+            }
+        }
+    }
+}
+
 #[test]
 fn every_power_of_two_of_servers_up_to_1024_ranks_holds() {
     let mut shapes = Vec::new();
@@ -65,9 +123,18 @@ proptest! {
         locals in 1u32..6,
         radix in 2u32..9,
         counts in prop::collection::vec(0u64..30_000, 0..30),
+        columns: bool,
+        pairwise: bool,
+        owned_above in prop::sample::select(vec![0, 1000, 20_000, u64::MAX]),
     ) {
         let layout = Layout::new(DType::F32, &counts).unwrap();
-        let planner = Planner::new(Shape::new(servers, locals).unwrap(), layout, radix).unwrap();
+        let choices = Choices {
+            radix,
+            placement: if columns { Placement::Columns } else { Placement::Hierarchical },
+            order: if pairwise { Order::Pairwise } else { Order::Batch },
+            owned_above,
+        };
+        let planner = Planner::with(Shape::new(servers, locals).unwrap(), layout, choices).unwrap();
         let plans: Vec<Plan> = (0..servers * locals)
             .map(|rank| planner.plan(rank).unwrap())
             .collect();
@@ -81,7 +148,7 @@ fn slices_of_a_group_are_those_of_its_plans() {
         let planner = planner(servers, 3, radix);
         let plans = plans(servers, 3, radix);
         for index in 0..plans[0].rounds.len() {
-            let group = plans[0].rounds[index].scalars;
+            let group = plans[0].rounds[index].scalars.group;
             let slices = planner.slices(group, index + 1);
             for (rank, slice) in group.ranks().zip(slices) {
                 assert_eq!(plans[rank as usize].rounds[index].combine.slice, slice);
@@ -132,7 +199,7 @@ fn a_broken_plan_is_refused() {
             plans[0].rounds[0].combine.exchange.receives[0].operand = 0;
         }),
         ("a scalar group", "round 1", |plans| {
-            plans[5].rounds[1].scalars.count -= 1;
+            plans[5].rounds[1].scalars.group.count -= 1;
         }),
         ("a subtree", "round 1", |plans| {
             plans[5].rounds[1].members[0] = Group {
@@ -176,6 +243,62 @@ fn a_broken_plan_is_refused() {
     assert!(check(&plans(4, 3, 2)).is_ok());
     for (what, step, alter) in alterations {
         let mut plans = plans(4, 3, 2);
+        alter(&mut plans);
+        let error = check(&plans).expect_err(what);
+        assert!(error.to_string().contains(step), "{what}: {error}");
+    }
+}
+
+/// The same of what columns and owners add.
+#[test]
+fn a_broken_choice_is_refused() {
+    type Alteration = fn(&mut [Plan]);
+    fn owned(plan: &mut Plan, round: usize) -> &mut adasum::plan::Owned {
+        plan.rounds[round].scalars.owned.as_mut().unwrap()
+    }
+    let alterations: [(&str, &str, Alteration); 9] = [
+        ("a missing share", "another rank, shape", |plans| {
+            plans[2].share = None;
+        }),
+        ("no share at all", "shared before the rounds", |plans| {
+            plans.iter_mut().for_each(|plan| plan.share = None);
+        }),
+        ("what is shared", "share in the server", |plans| {
+            if let Some(share) = &mut plans[2].share {
+                share.sends.pop();
+            }
+        }),
+        ("an order", "another rank, shape", |plans| {
+            plans[1].order = Order::Batch;
+        }),
+        ("a record kept", "round 0", |plans| {
+            owned(&mut plans[0], 0).kept += 1
+        }),
+        ("an owner's tensors", "round 1", |plans| {
+            let own = owned(&mut plans[7], 1);
+            own.tensors = Range::new(own.tensors.start(), own.tensors.end() - 1);
+        }),
+        ("a rank without owners", "round 0", |plans| {
+            plans[4].rounds[0].scalars.owned = None;
+        }),
+        ("too short runs", "round 0", |plans| {
+            for plan in plans {
+                owned(plan, 0).run -= 1;
+            }
+        }),
+        ("a record received", "scalars", |plans| {
+            let receives = plans
+                .iter_mut()
+                .map(|plan| &mut owned(plan, 1).exchange.receives);
+            for receives in receives {
+                receives.pop();
+            }
+        }),
+    ];
+    let choices = pairwise_and_owned(Placement::Columns, 2);
+    assert!(check(&chosen(4, 3, choices)).is_ok());
+    for (what, step, alter) in alterations {
+        let mut plans = chosen(4, 3, choices);
         alter(&mut plans);
         let error = check(&plans).expect_err(what);
         assert!(error.to_string().contains(step), "{what}: {error}");

@@ -382,3 +382,43 @@ fn a_member_that_is_there_twice_is_remarked() {
         "{lines:?}"
     );
 }
+
+/// Time grows with the size of the file, not with its square: a server for each device, a superpod for each server.
+#[test]
+fn tables_as_large_as_they_may_be_are_judged_at_once() {
+    let ip = |n: usize| format!("10.{}.{}.{}", n >> 16, n >> 8 & 255, n & 255);
+    let count = 60_000;
+    let servers: Vec<Value> = (0..count)
+        .map(|n| {
+            json!({"server_id": n.to_string(), "device": [{"device_id": "0", "rank_id": n.to_string(),
+                   "device_ip": ip(n), "super_device_id": "0"}]})
+        })
+        .collect();
+    let pods: Vec<Value> = (0..count)
+        .map(|n| json!({"super_pod_id": n.to_string(), "server_list": [{"server_id": n.to_string()}]}))
+        .collect();
+    let instances: Vec<Value> = (0..count)
+        .map(|n| json!({"server_id": n.to_string(), "devices": [{"device_id": "0", "device_ip": ip(n)}]}))
+        .collect();
+    let mut superpods = json!({"status": "completed", "version": "1.2", "server_list": servers, "super_pod_list": pods});
+    let groups = json!({"status": "completed", "group_list": [{"instance_list": instances}]});
+    let begin = std::time::Instant::now();
+    for table in [&superpods, &groups] {
+        let read = check(table, Product::Any).unwrap();
+        assert_eq!((read.size() as usize, read.servers().len()), (count, count));
+    }
+    // As many faults as there are devices: the first thousand are listed, the rest are counted.
+    for server in superpods["server_list"].as_array_mut().unwrap() {
+        server["device"][0]["device_ip"] = json!("10.0.0.1");
+    }
+    let report = RankTable::check("t", superpods.to_string().as_bytes(), Product::Any);
+    assert_eq!(
+        (report.faults().len(), report.unlisted()),
+        (1000, count - 1 - 1000)
+    );
+    assert!(
+        begin.elapsed() < std::time::Duration::from_secs(60),
+        "{:?}",
+        begin.elapsed()
+    );
+}

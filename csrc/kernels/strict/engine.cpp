@@ -86,6 +86,13 @@ struct DeviceRecord {
   Pipe pipe;
 };
 
+// A copy to where another block has written these bytes.
+struct Rewrite {
+  Site at;
+  uint64_t begin;
+  std::vector<uint8_t> before;
+};
+
 // The accesses of a launch to device memory, by page. Blocks run one after the other here, but not on a device.
 using Pages = std::unordered_map<uint64_t, std::vector<DeviceRecord>>;
 
@@ -251,6 +258,11 @@ class Core {
 
   void finish(Site at) {
     drain(at);
+    for (const Rewrite &rewrite : rewrites_) {
+      bool same = std::memcmp(reinterpret_cast<const void *>(rewrite.begin), rewrite.before.data(),
+                              rewrite.before.size()) == 0;
+      ADASUM_STRICT_CHECK(same, BLOCKS, rewrite.at, "two blocks write different bytes to the same device memory");
+    }
     for (const auto &event : flags_) {
       for (const Flag &flag : event) {
         ADASUM_STRICT_CHECK(!flag.up, FLAGS, at, "a kernel ends with a flag that nothing waits for");
@@ -419,10 +431,9 @@ class Core {
         const DeviceAccess &other = record.access;
         bool apart = access.begin >= other.begin + other.bytes || other.begin >= access.begin + access.bytes;
         if (!apart && (access.write || other.write)) {
-          ADASUM_STRICT_CHECK(record.block == block_index, BLOCKS, at,
-                              "blocks %lld and %lld use the same device memory, and one of them writes it",
-                              static_cast<long long>(record.block), static_cast<long long>(block_index));
-          if (record.number > known_[pipe][record.pipe]) {
+          if (record.block != block_index) {
+            check_blocks(at, record, access);
+          } else if (record.number > known_[pipe][record.pipe]) {
             race(pipe, record.pipe, at, "uses device memory that the %s uses, and one of them writes it");
           }
         }
@@ -436,6 +447,16 @@ class Core {
         records.push_back(DeviceRecord{access, block_index, number, pipe});
       }
     }
+  }
+
+  // Blocks may write the same place only if they write the same bytes to it: `finish` compares them with those there.
+  void check_blocks(Site at, const DeviceRecord &record, const DeviceAccess &access) {
+    bool same = access.write && record.access.write && record.access.begin == access.begin &&
+                record.access.bytes == access.bytes;
+    ADASUM_STRICT_CHECK(same, BLOCKS, at, "blocks %lld and %lld use the same device memory, and one of them writes it",
+                        static_cast<long long>(record.block), static_cast<long long>(block_index));
+    const auto *bytes = reinterpret_cast<const uint8_t *>(access.begin);
+    rewrites_.push_back(Rewrite{at, access.begin, std::vector<uint8_t>(bytes, bytes + access.bytes)});
   }
 
   [[noreturn]] static void race(Pipe pipe, Pipe other, Site at, const char *what) {
@@ -455,6 +476,7 @@ class Core {
   std::vector<uint8_t> stored_;
   std::vector<uint8_t> is_stored_;
   std::vector<Access> stores_;
+  std::vector<Rewrite> rewrites_;
   std::deque<Task> tasks_[PIPES];
   Flag flags_[EVENTS][EVENT_IDS];
   Clock known_[PIPES]{};

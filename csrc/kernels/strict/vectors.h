@@ -74,7 +74,8 @@ bool known(uint32_t begin, uint32_t index) {
 
 template <typename T>
 Operand operand(const char *what, const LocalTensor<T> &tensor, int64_t count, Site at) {
-  ADASUM_STRICT_CHECK(count >= 0, LIMITS, at, "%s: a count of %lld", what, static_cast<long long>(count));
+  // Not every chip takes a count of 0 for nothing to do.
+  ADASUM_STRICT_CHECK(count > 0, LIMITS, at, "%s: a count of %lld", what, static_cast<long long>(count));
   return tensor.operand_(static_cast<uint64_t>(count), BLOCK_BYTES, what, at);
 }
 
@@ -426,9 +427,13 @@ inline void WholeReduceSum(const LocalTensor<T> &dst, const LocalTensor<T> &src,
                     sums[lane] = twin::load<T>(place, 0);
                     sure = sure && twin::known<T>(place, 0);
                   }
-                  for (int32_t width = LANES / 2; width > 0; width /= 2) {
-                    for (int32_t i = 0; i < width; ++i) {
+                  // Lanes behind the mask take no part: not even zeros, which would change the sign of a zero.
+                  for (uint32_t width = lanes; width > 1; width = (width + 1) / 2) {
+                    for (uint32_t i = 0; i < width / 2; ++i) {
                       twin::Sum()(sums[i], T(sums[2 * i]), T(sums[2 * i + 1]));
+                    }
+                    if (width % 2 != 0) {
+                      sums[width / 2] = T(sums[width - 1]);
                     }
                   }
                   twin::store(to.begin, repeat * step, sums[0], sure);

@@ -158,25 +158,26 @@ inline void MulAddDst(const LocalTensor<T> &dst, const LocalTensor<U> &src0, con
   }
 }
 
-// One sum for each repeat of 64 lanes: neighbours first, as a binary tree.
+// One sum for each repeat of up to 64 lanes: neighbours first, as a binary tree.
 template <typename T>
 inline void WholeReduceSum(const LocalTensor<T> &dst, const LocalTensor<T> &src, const int32_t mask,
                            const int32_t repeatTime, const int32_t dstRepStride, const int32_t srcBlkStride,
                            const int32_t srcRepStride) {
   constexpr int32_t LANES = 256 / sizeof(T);
   constexpr int32_t BLOCK = twin::BLOCK_BYTES / sizeof(T);
-  ADASUM_TWIN_CHECK(mask == LANES && srcBlkStride == 1, "WholeReduceSum: the twin sums whole, contiguous repeats");
+  ADASUM_TWIN_CHECK(mask >= 2 && mask <= LANES && (mask & (mask - 1)) == 0 && srcBlkStride == 1,
+                    "WholeReduceSum: the twin sums a power of two of contiguous lanes");
   ADASUM_TWIN_CHECK(repeatTime >= 0 && repeatTime <= 255, "WholeReduceSum: repeatTime is out of range");
   ADASUM_TWIN_CHECK(srcRepStride >= 0 && srcRepStride <= 255, "WholeReduceSum: srcRepStride is out of range");
   src.check_aligned(twin::BLOCK_BYTES);
   dst.check_aligned(sizeof(T));
   for (int32_t repeat = 0; repeat < repeatTime; ++repeat) {
-    const T *from = src.read(static_cast<uint32_t>(repeat * srcRepStride * BLOCK), LANES);
+    const T *from = src.read(static_cast<uint32_t>(repeat * srcRepStride * BLOCK), static_cast<uint32_t>(mask));
     T sums[LANES / 2];
-    for (int32_t i = 0; i < LANES / 2; ++i) {
+    for (int32_t i = 0; i < mask / 2; ++i) {
       sums[i] = from[2 * i] + from[2 * i + 1];
     }
-    for (int32_t width = LANES / 4; width > 0; width /= 2) {
+    for (int32_t width = mask / 4; width > 0; width /= 2) {
       for (int32_t i = 0; i < width; ++i) {
         sums[i] = sums[2 * i] + sums[2 * i + 1];
       }

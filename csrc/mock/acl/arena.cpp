@@ -164,7 +164,7 @@ Arena::Arena(int device)
 void *Arena::allocate(uint64_t bytes) {
     std::lock_guard<std::mutex> lock(mutex_);
     uint64_t offset = 0;
-    return memory_.allocate(bytes, &offset) ? view_.base + offset : nullptr;
+    return allocate_seen(bytes, &offset) ? view_.base + offset : nullptr;
 }
 
 bool Arena::release(void *address) {
@@ -184,6 +184,20 @@ void Arena::give_pages_back(uint64_t offset, uint64_t bytes) {
         fallocate(view_.file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(first),
                   static_cast<off_t>(last - first));
     }
+}
+
+bool Arena::take_unseen(uint64_t bytes) {
+    std::lock_guard<std::mutex> lock(mutex_);
+    if (bytes > memory_.free_bytes() - unseen_) {
+        return false;
+    }
+    unseen_ += bytes;
+    return true;
+}
+
+void Arena::give_unseen(uint64_t bytes) {
+    std::lock_guard<std::mutex> lock(mutex_);
+    unseen_ -= bytes;
 }
 
 bool Arena::holds(const void *address) const {
@@ -209,7 +223,7 @@ bool Arena::find(const void *address, Region *region) const {
 
 void Arena::memory_info(size_t *free, size_t *total) const {
     std::lock_guard<std::mutex> lock(mutex_);
-    *free = memory_.free_bytes();
+    *free = memory_.free_bytes() - unseen_;
     *total = device_memory_bytes();
 }
 
@@ -296,6 +310,22 @@ void control_free(int device, uint64_t offset) {
         arena(device).control_free(offset);
     } catch (const std::exception &) {
         // Only a device that never had an arena can fail here, and then there is nothing to free.
+    }
+}
+
+bool take_memory(int device, uint64_t bytes) {
+    try {
+        return arena(device).take_unseen(bytes);
+    } catch (const std::exception &) {
+        return false;
+    }
+}
+
+void give_memory(int device, uint64_t bytes) {
+    try {
+        arena(device).give_unseen(bytes);
+    } catch (const std::exception &) {
+        // It was taken from an arena, which stays.
     }
 }
 

@@ -69,11 +69,18 @@ public:
     bool in_reservation(const void *address, uint64_t bytes) const;
     std::shared_ptr<Physical> allocate_physical(uint64_t bytes); // nullptr if memory is exhausted
     void free_physical(Physical &memory);
+    // Memory that is only accounted for: nobody has its address. False if there is not so much.
+    bool take_unseen(uint64_t bytes);
+    void give_unseen(uint64_t bytes);
     void map(void *address, std::shared_ptr<Physical> memory);
     void unmap(void *address);
 
 private:
     void give_pages_back(uint64_t offset, uint64_t bytes);
+    // Device memory besides what was taken unseen; needs the lock.
+    bool allocate_seen(uint64_t bytes, uint64_t *offset) {
+        return bytes <= memory_.free_bytes() - unseen_ && memory_.allocate(bytes, offset);
+    }
     bool find_mapped(uint64_t offset, uint64_t *bytes) const;
     uint64_t offset_of(const void *address) const {
         return static_cast<uint64_t>(static_cast<const char *>(address) - view_.base);
@@ -84,6 +91,7 @@ private:
     mutable std::mutex mutex_;
     FirstFit control_;
     FirstFit memory_;
+    uint64_t unseen_ = 0;
     FirstFit reserved_;
     std::map<uint64_t, std::shared_ptr<Physical>> mapped_; // by offset
 };

@@ -96,6 +96,15 @@ void check_copy(const void *dst, size_t destMax, const void *src, size_t count, 
     fail(ACL_ERROR_INVALID_PARAM, "no kind of copy has number %d", static_cast<int>(kind));
 }
 
+// The vendor demands it of asynchronous copies within a device; what happens otherwise is not known.
+void warn_of_alignment(const void *dst, const void *src) {
+    constexpr uintptr_t DEMANDED = 64;
+    const bool aligned = (reinterpret_cast<uintptr_t>(dst) | reinterpret_cast<uintptr_t>(src)) % DEMANDED == 0;
+    if (!aligned && arena_of(dst) != nullptr && arena_of(dst) == arena_of(src)) {
+        warn_once("an asynchronous copy within a device is not aligned to 64 bytes, as the vendor demands");
+    }
+}
+
 void check_set(const void *address, size_t maxCount, size_t count) {
     require(address, "devPtr");
     if (count > maxCount) {
@@ -164,6 +173,7 @@ aclError aclrtMemcpyAsync(void *dst, size_t destMax, const void *src, size_t cou
     return guarded("aclrtMemcpyAsync", [&] {
         const std::shared_ptr<Stream> queue = usable_stream(stream);
         check_copy(dst, destMax, src, count, kind);
+        warn_of_alignment(dst, src);
         queue->push({"a copy",
                      [=](const Cancelled &) {
                          std::memmove(dst, src, count);

@@ -43,7 +43,7 @@ std::shared_ptr<Physical> Arena::allocate_physical(uint64_t bytes) {
     memory->device = device_;
     memory->bytes = bytes;
     std::lock_guard<std::mutex> lock(mutex_);
-    return memory_.allocate(bytes, &memory->home) ? memory : nullptr;
+    return allocate_seen(bytes, &memory->home) ? memory : nullptr;
 }
 
 void Arena::free_physical(Physical &memory) {

@@ -95,6 +95,9 @@ void check_item(const Comm &comm, const HcclSendRecvItem &item, uint32_t index) 
     check_rank(comm, item.remoteRank, "remoteRank");
 }
 
+// From CANN 9.0 on a batch of nothing is nothing, whatever else is passed, and a rank's own pair has one type.
+bool newer_batches() { return cann_version() >= 900; }
+
 // Among the transfers of a batch at most one send and one receive per peer; with itself a rank needs both, and equal.
 void check_pairs(const Comm &comm, const std::vector<Transfer> &transfers) {
     std::set<std::pair<bool, uint32_t>> seen;
@@ -107,6 +110,10 @@ void check_pairs(const Comm &comm, const std::vector<Transfer> &transfers) {
         }
         if (transfer.peer == comm.rank()) {
             with_self++;
+            if (self != nullptr && newer_batches() && self->dtype != transfer.dtype) {
+                fault(HCCL_E_PARA, "EI0003: the rank sends itself %s and receives %s", type_name(self->dtype),
+                      type_name(transfer.dtype));
+            }
             if (self != nullptr && self->bytes != transfer.bytes) {
                 fault(HCCL_E_PARA, "EI0003: the rank sends itself %llu bytes and receives %llu",
                       static_cast<unsigned long long>(self->bytes), static_cast<unsigned long long>(transfer.bytes));
@@ -120,6 +127,9 @@ void check_pairs(const Comm &comm, const std::vector<Transfer> &transfers) {
 }
 
 void batch(const HcclSendRecvItem *items, uint32_t count, HcclComm handle, aclrtStream stream) {
+    if (newer_batches() && nothing_to_do(count, "HcclBatchSendRecv")) {
+        return;
+    }
     const std::shared_ptr<Comm> comm = find_ready(handle);
     require(items, "sendRecvInfo");
     require(static_cast<char *>(stream), "stream");

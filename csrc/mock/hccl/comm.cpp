@@ -152,12 +152,11 @@ std::string Comm::peer_name(uint32_t peer) const {
 }
 
 std::string Comm::peer_names(const std::vector<uint32_t> &peers) const {
-    constexpr size_t MOST = 16;
     std::string text;
-    for (size_t i = 0; i < peers.size() && i < MOST; i++) {
+    for (size_t i = 0; i < peers.size() && i < MOST_NAMED; i++) {
         text += (i == 0 ? "" : ", ") + peer_name(peers[i]);
     }
-    return peers.size() > MOST ? text + format(" and %zu more", peers.size() - MOST) : text;
+    return peers.size() > MOST_NAMED ? text + format(" and %zu more", peers.size() - MOST_NAMED) : text;
 }
 
 std::string Comm::members_digest() const {
@@ -179,6 +178,7 @@ void Comm::submit(Operation operation, const std::vector<uint32_t> &peers, aclrt
     }
     if (!peers.empty()) {
         std::lock_guard<std::mutex> lock(host_);
+        take_buffers();
         build_links(*this, operation.signature.op, peers);
     }
     const std::string name = describe(operation.signature) + " of " + self();
@@ -193,6 +193,20 @@ void Comm::submit(Operation operation, const std::vector<uint32_t> &peers, aclrt
         fault(HCCL_E_RUNTIME, "EI9999: %s: the stream takes no task (%d)", self().c_str(), code);
     }
     count(Counter::CollectiveCalls);
+}
+
+// The vendor's library keeps two buffers per communicator, allocated at the first operation that goes to another rank.
+void Comm::take_buffers() {
+    constexpr int VERSION_WITH_OOM = 900;
+    if (buffers_taken_) {
+        return;
+    }
+    if (!take_memory(device(), buffer_bytes())) {
+        fault(cann_version() >= VERSION_WITH_OOM ? HCCL_E_OOM : HCCL_E_MEMORY,
+              "EI0007: %s: device %d has no memory left for its two buffers of %u MB (HCCL_BUFFSIZE, hcclBufferSize)",
+              self().c_str(), device(), plan_.settings.buffer_mb);
+    }
+    buffers_taken_ = true;
 }
 
 // The client has to order the operations of a communicator; the vendor's library does not look, and data gets corrupted.
@@ -415,6 +429,9 @@ void Comm::destroy() {
             return;
         }
         destroyed_ = true;
+        if (buffers_taken_) {
+            give_memory(device(), buffer_bytes());
+        }
         if (code_ == HCCL_SUCCESS) {
             block_->header.state = State::Left;
         }

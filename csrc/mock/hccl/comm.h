@@ -93,6 +93,7 @@ public:
     // "communicator X, rank 3 of 16" and "rank 5 (world rank 13)", for messages.
     std::string self() const;
     std::string peer_name(uint32_t peer) const;
+    static constexpr size_t MOST_NAMED = 16; // a message tells of so many peers
     std::string peer_names(const std::vector<uint32_t> &peers) const;
 
     // Queues the operation on the stream, after its links were built in this call.
@@ -125,6 +126,8 @@ private:
     Outcome failed_outcome();
     void alarm_everybody();
     void check_order(const Operation &operation, aclrtStream stream);
+    void take_buffers();
+    uint64_t buffer_bytes() const { return (2ULL * plan_.settings.buffer_mb) << 20; }
 
     CommPlan plan_;
     ArenaView arena_;
@@ -135,7 +138,8 @@ private:
     std::unique_ptr<Link[]> links_;
     Descriptor listener_;
 
-    std::mutex host_;    // one host call at a time builds links
+    std::mutex host_;    // one host call at a time builds links; guards the next
+    bool buffers_taken_ = false;
     std::mutex running_; // one operation at a time runs
     std::mutex submitting_; // guards the next three
     uint64_t serial_ = 0;

@@ -141,8 +141,8 @@ void Execution::check(const std::vector<uint32_t> &missing, const char *what) co
                               comm_.self().c_str(), static_cast<unsigned long long>(operation_.serial),
                               describe(operation_.signature).c_str(), seconds_since(start_),
                               comm_.peer_names(missing).c_str(), what);
-    for (const uint32_t peer : missing) {
-        text += activity(peer);
+    for (size_t i = 0; i < missing.size() && i < Comm::MOST_NAMED; i++) {
+        text += activity(missing[i]);
     }
     throw Fault(HCCL_E_TIMEOUT, text);
 }

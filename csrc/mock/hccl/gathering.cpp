@@ -283,11 +283,12 @@ void start_gathering(Descriptor listener, const std::string &name, const std::sh
     sigset_t before;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before); // the thread inherits it: no signal of the client arrives there
-    std::thread thread([gathering] {
+    std::thread thread([gathering, name] {
         pthread_setname_np(pthread_self(), "mock-root-info");
         try {
             gathering->run();
         } catch (const std::exception &error) {
+            stop_receiving(name);
             warn_once(std::string("root info: ") + error.what());
         }
     });

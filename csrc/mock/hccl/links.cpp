@@ -263,8 +263,8 @@ void Builder::check(bool late) {
     std::string text = format("EI0006: Getting socket times out. %s: %s waited %.1f s for %s to build links",
                               comm_.self().c_str(), op_name(op_), seconds_since(start_),
                               comm_.peer_names(missing_).c_str());
-    for (const uint32_t peer : missing_) {
-        text += activity(peer);
+    for (size_t i = 0; i < missing_.size() && i < Comm::MOST_NAMED; i++) {
+        text += activity(missing_[i]);
     }
     throw Fault(HCCL_E_TIMEOUT, text);
 }

@@ -1,6 +1,7 @@
 #include "settings.h"
 
 #include <atomic>
+#include <cctype>
 
 namespace mock {
 namespace {
@@ -67,8 +68,15 @@ int process_determinism() {
     if (deterministic == nullptr) {
         return determinism;
     }
-    const std::string text = deterministic;
-    return text == "strict" || text == "STRICT" ? 2 : text == "true" || text == "TRUE" ? 1 : 0;
+    std::string text = deterministic;
+    for (char &letter : text) {
+        letter = static_cast<char>(std::tolower(static_cast<unsigned char>(letter)));
+    }
+    if (text != "strict" && text != "true" && text != "false") {
+        fault(HCCL_E_PARA, "EI0001: environment variable HCCL_DETERMINISTIC [%s] is not false, true or strict",
+              deterministic);
+    }
+    return text == "strict" ? 2 : text == "true" ? 1 : 0;
 }
 
 void set_process_determinism(int32_t value) {

@@ -159,7 +159,7 @@ std::string Wire::ask_elsewhere() {
     };
     const uint64_t before = tellings();
     send(Kind::Ask, 0, 0, nullptr, 0);
-    for (int i = 0; i < 100 && open_ && tellings() == before; i++) {
+    for (int i = 0; i < 40 && open_ && tellings() == before; i++) { // a fifth of a second: the peer's thread is there or not
         std::this_thread::sleep_for(std::chrono::milliseconds(5));
     }
     std::lock_guard<std::mutex> lock(in_mutex_);

@@ -30,6 +30,7 @@ pub(super) fn run(request: &Request, show: &mut Show<'_>) -> Result<End> {
         // How long it takes is the question; a rank that hangs ends by the limits of its operations.
         timeout: None,
         grace: launch::GRACE,
+        linger: launch::LINGER,
     };
     let mut view = View { show };
     engine::run(ranks, &limits, &mut view)

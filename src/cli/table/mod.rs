@@ -5,6 +5,8 @@ mod check;
 mod make;
 mod show;
 
+pub(super) use check::{as_json, verdict};
+
 use std::io::Write;
 use std::path::{Path, PathBuf};
 

@@ -1,5 +1,7 @@
 //! A mock device with the kernels, and what the tests do with it.
 
+use std::ops::Range;
+
 use adasum::Result;
 use adasum::ascend::{Buffer, DataType, Device, Pod, Span, Stream};
 use adasum::kernel::layout::{COEFFICIENT_WORDS, Segment, record_words};
@@ -15,8 +17,9 @@ pub(super) const WORDS: usize = record_words(2);
 /// What no kernel writes: fills buffers so that a write outside of its place shows.
 pub(super) const UNTOUCHED: f32 = -7.0;
 
-/// Products up to which a launch also runs on the strict twin.
-const STRICT_WORK: u64 = 1 << 20;
+/// Products up to which a launch also runs on the strict twin of each chip. Sources for 2201 and 3510 are the same but
+/// for tables of types, so that the second one runs samples.
+const STRICT_WORK: [(u32, u64); 3] = [(2201, 1 << 20), (1001, 1 << 18), (3510, 1 << 14)];
 
 /// How many products `each` an element makes.
 fn products(segments: &[Segment], each: usize) -> u64 {
@@ -27,12 +30,49 @@ fn products(segments: &[Segment], each: usize) -> u64 {
         .saturating_mul(each as u64)
 }
 
-/// A device with kernels and a stream. What it runs, it runs on both twins.
+/// A device with kernels and a stream. What it runs, it runs on the fast twin and on the strict ones.
 pub(super) struct Machine {
     pub(super) device: Device,
     pub(super) stream: Stream,
     pub(super) kernels: Kernels,
-    strict: Kernels,
+    /// By the number of the chip's architecture.
+    strict: Vec<(u32, u64, Kernels)>,
+}
+
+/// A launch as the chips see it.
+pub(super) struct Job<'a> {
+    /// About how many products it makes.
+    pub(super) work: u64,
+    /// What it writes to.
+    pub(super) outs: &'a [Span],
+    pub(super) types: &'a [DataType],
+    /// Whether tensors and segments start on 64 bytes, as arch 1001 wants it.
+    pub(super) aligned: bool,
+    /// Bytes of `outs` that arch 1001 may write as well.
+    pub(super) rest: Vec<Range<usize>>,
+}
+
+impl Job<'_> {
+    fn runs_on(&self, arch: u32) -> bool {
+        arch != 1001 || (self.aligned && !self.types.contains(&DataType::Bf16))
+    }
+}
+
+/// Whether all segments start on 64 bytes in vectors of `dtype` at `spans`.
+pub(super) fn is_aligned(dtype: DataType, spans: &[Span], segments: &[Segment]) -> bool {
+    spans.iter().all(|span| span.address() % 64 == 0)
+        && segments
+            .iter()
+            .all(|segment| segment.offset * dtype.size() as u64 % 64 == 0)
+}
+
+/// What lies between the segments' ends and the next multiples of 64 bytes.
+pub(super) fn rests(dtype: DataType, segments: &[Segment]) -> Vec<Range<usize>> {
+    segments
+        .iter()
+        .map(|segment| (segment.offset + segment.len) as usize * dtype.size())
+        .map(|end| end..end.next_multiple_of(64))
+        .collect()
 }
 
 /// Everything that a reduction of two vectors leaves behind.
@@ -59,34 +99,65 @@ impl Machine {
         Machine {
             stream: Stream::new(&device).unwrap(),
             kernels: limited(Kernels::load(&device).unwrap()),
-            strict: limited(Kernels::load_file(&device, strict::binary()).unwrap()),
+            strict: STRICT_WORK
+                .iter()
+                .map(|&(arch, work)| {
+                    let kernels = Kernels::load_file(&device, strict::binary(arch)).unwrap();
+                    (arch, work, limited(kernels))
+                })
+                .collect(),
             device,
         }
     }
 
-    /// Launches on the strict twin, then on the fast one, which must leave the same bytes in `out`.
+    /// Launches on the fast twin and on the strict ones of all chips that can run it, which must leave the same bytes.
     ///
-    /// `work` is about the number of products; where there are many only the fast twin runs, unless
-    /// `ADASUM_STRICT_ALL` is set.
-    fn on_both(&self, work: u64, out: &Span, launch: impl Fn(&Kernels) -> Result<()>) {
-        if work > STRICT_WORK && std::env::var_os("ADASUM_STRICT_ALL").is_none() {
+    /// Where there is much to do only the fast twin runs, unless `ADASUM_STRICT_ALL` is set.
+    pub(super) fn on_all(&self, job: &Job<'_>, launch: impl Fn(&Kernels) -> Result<()>) {
+        let all = std::env::var_os("ADASUM_STRICT_ALL").is_some();
+        let strict: Vec<_> = self
+            .strict
+            .iter()
+            .filter(|(arch, work, _)| job.runs_on(*arch) && (all || job.work <= *work))
+            .collect();
+        if strict.is_empty() {
             launch(&self.kernels).unwrap();
             self.stream.synchronize().unwrap();
             return;
         }
-        let bytes = || {
-            self.stream.synchronize().unwrap();
-            let mut bytes = vec![0_u8; out.len()];
-            out.read(&mut bytes).unwrap();
+        let before = self.bytes(job.outs);
+        launch(&self.kernels).unwrap();
+        let expected = self.bytes(job.outs);
+        for (arch, _, kernels) in strict {
+            // What is computed in place starts from the same again.
+            for (span, bytes) in job.outs.iter().zip(&before) {
+                span.write(bytes).unwrap();
+            }
+            launch(kernels).unwrap();
+            let mut got = self.bytes(job.outs);
+            if *arch == 1001 {
+                for (got, expected) in got.iter_mut().zip(&expected) {
+                    for rest in &job.rest {
+                        let rest = rest.start.min(got.len())..rest.end.min(got.len());
+                        got[rest.clone()].copy_from_slice(&expected[rest]);
+                    }
+                }
+            }
+            assert!(got == expected, "the strict twin of arch {arch} differs");
+        }
+        for (span, bytes) in job.outs.iter().zip(&expected) {
+            span.write(bytes).unwrap();
+        }
+    }
+
+    fn bytes(&self, spans: &[Span]) -> Vec<Vec<u8>> {
+        self.stream.synchronize().unwrap();
+        let read = |span: &Span| {
+            let mut bytes = vec![0_u8; span.len()];
+            span.read(&mut bytes).unwrap();
             bytes
         };
-        let before = bytes();
-        launch(&self.strict).unwrap();
-        let expected = bytes();
-        // What is computed in place starts from the same again.
-        out.write(&before).unwrap();
-        launch(&self.kernels).unwrap();
-        assert!(bytes() == expected, "the twins differ");
+        spans.iter().map(read).collect()
     }
 
     /// `values` on the device, `shift` bytes off the start of an allocation.
@@ -168,8 +239,17 @@ impl Machine {
             segment_count: segments.len() as u64,
         };
         let work = products(segments, vectors.len() * (vectors.len() + 1) / 2);
-        self.on_both(work, &partials, |kernels| kernels.gram(&self.stream, &gram));
-        self.on_both(0, &records, |kernels| kernels.fold(&self.stream, &fold));
+        let job = Job {
+            work,
+            outs: std::slice::from_ref(&partials),
+            types: &[dtype],
+            aligned: is_aligned(dtype, vectors, segments),
+            rest: Vec::new(),
+        };
+        self.on_all(&job, |kernels| kernels.gram(&self.stream, &gram));
+        self.on_all(&scalars(&records), |kernels| {
+            kernels.fold(&self.stream, &fold)
+        });
         (partials, records)
     }
 
@@ -219,7 +299,7 @@ impl Machine {
             radix,
             tensor_count: lists.len() as u64,
         };
-        self.on_both(0, &out, |kernels| {
+        self.on_all(&scalars(&out), |kernels| {
             kernels.coefficients_by(rule, &self.stream, &launch)
         });
         out
@@ -252,9 +332,14 @@ impl Machine {
             segment_count: segments.len() as u64,
             unit_count: segments.iter().map(Segment::units).sum(),
         };
-        self.on_both(products(segments, vectors.len()), out, |kernels| {
-            kernels.weighted_sum(&self.stream, &launch)
-        });
+        let job = Job {
+            work: products(segments, vectors.len()),
+            outs: std::slice::from_ref(out),
+            types: &[dtype],
+            aligned: is_aligned(dtype, vectors, segments) && out.address() % 64 == 0,
+            rest: rests(dtype, segments),
+        };
+        self.on_all(&job, |kernels| kernels.weighted_sum(&self.stream, &launch));
     }
 
     /// `values`, rounded to `dtype`, `shift` elements off the start of an allocation.
@@ -318,6 +403,17 @@ impl Machine {
     }
 }
 
+/// A launch that works on records only.
+fn scalars(out: &Span) -> Job<'_> {
+    Job {
+        work: 0,
+        outs: std::slice::from_ref(out),
+        types: &[],
+        aligned: true,
+        rest: Vec::new(),
+    }
+}
+
 /// Rounded to a 16-bit type.
 pub(super) fn narrow(dtype: DataType, values: &[f32]) -> Vec<u16> {
     let bits = |&value: &f32| match dtype {
@@ -369,6 +465,18 @@ pub(super) fn packed(sizes: &[usize], gap: usize) -> Vec<Segment> {
             segment
         })
         .collect()
+}
+
+/// Tensors of `sizes`, each on the next multiple of 64 bytes behind the one before it.
+pub(super) fn aligned(sizes: &[usize], dtype: DataType) -> Vec<Segment> {
+    let grain = 64 / dtype.size() as u64;
+    let mut segments = packed(sizes, 0);
+    let mut end = 0_u64;
+    for segment in &mut segments {
+        segment.offset = end.next_multiple_of(grain);
+        end = segment.offset + segment.len;
+    }
+    segments
 }
 
 pub(super) fn extent(segments: &[Segment]) -> usize {

@@ -4,12 +4,15 @@
 //! driver's problem in every order of execution; a mistake in synchronisation must also show in the data alone.
 //! A lost `__gm__` is found by a compiler that knows address spaces (clang), where there is one.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::OnceLock;
+use std::sync::Mutex;
 
-use super::strict::{compile, driver, driver_objects, folder, kernel_sources, run, sources};
+use super::strict::{
+    arch_flag, compile, driver, driver_objects, folder, kernel_sources, run, sources,
+};
 
 /// In a file of the kernels, the text to replace (which must be there once) and what takes its place.
 type Patch = (&'static str, &'static str, &'static str);
@@ -17,6 +20,10 @@ type Patch = (&'static str, &'static str, &'static str);
 struct Mutant {
     name: &'static str,
     kernel: &'static str,
+    /// The chip that it is compiled for.
+    arch: u32,
+    /// What the driver is to do: run the kernel by its name unless this says otherwise.
+    option: &'static str,
     /// The duty that must kill it.
     duty: &'static str,
     patches: &'static [Patch],
@@ -30,19 +37,13 @@ enum Fate {
     Survived,
 }
 
-/// The kernels that the driver runs.
-const DRIVEN: [&str; 4] = ["coefficients", "fold", "gram", "weighted_sum"];
-
-/// What the unchanged kernel prints.
-fn expected(kernel: &str) -> &'static str {
-    static OUTPUTS: OnceLock<Vec<String>> = OnceLock::new();
-    let outputs = OUTPUTS.get_or_init(|| {
-        DRIVEN
-            .iter()
-            .map(|kernel| run(driver(), &[kernel]).unwrap_or_else(|error| panic!("{error}")))
-            .collect()
-    });
-    &outputs[DRIVEN.iter().position(|name| *name == kernel).unwrap()]
+/// What the unchanged kernel prints for an argument of the driver.
+fn expected(arch: u32, argument: &str) -> String {
+    static OUTPUTS: Mutex<BTreeMap<(u32, String), String>> = Mutex::new(BTreeMap::new());
+    let key = (arch, argument.to_owned());
+    let mut outputs = OUTPUTS.lock().unwrap();
+    let run = || run(driver(arch), &[argument]).unwrap_or_else(|error| panic!("{error}"));
+    outputs.entry(key).or_insert_with(run).clone()
 }
 
 /// The number and the word of the first duty that a text names: `duty 5 (pipes)`.
@@ -77,11 +78,19 @@ impl Mutant {
     fn build(&self) -> Result<PathBuf, String> {
         let sources = self.write();
         let program = sources.join("program");
-        let [engine, driver] = driver_objects();
+        let [engine, driver] = driver_objects(self.arch);
+        let flag = arch_flag(self.arch);
         let kernel = sources.join(format!("{}.cpp", self.kernel));
         let output = compile(
             &sources,
-            &[kernel.as_path(), engine, driver, Path::new("-o"), &program],
+            &[
+                flag.as_path(),
+                kernel.as_path(),
+                engine,
+                driver,
+                Path::new("-o"),
+                &program,
+            ],
         );
         if output.status.success() {
             Ok(program)
@@ -90,9 +99,17 @@ impl Mutant {
         }
     }
 
+    fn argument(&self) -> &'static str {
+        if self.option.is_empty() {
+            self.kernel
+        } else {
+            self.option
+        }
+    }
+
     fn fate(&self, outcome: Result<String, String>) -> Fate {
         match outcome {
-            Ok(output) if output == expected(self.kernel) => Fate::Survived,
+            Ok(output) if expected(self.arch, self.argument()).contains(&output) => Fate::Survived,
             Ok(_) => Fate::WrongData,
             Err(text) => match duty_in(&text) {
                 Some(duty) => Fate::Killed(duty),
@@ -104,7 +121,7 @@ impl Mutant {
 
     fn test(&self) {
         let (fate, program) = match self.build() {
-            Ok(program) => (self.fate(run(&program, &[self.kernel])), Some(program)),
+            Ok(program) => (self.fate(run(&program, &[self.argument()])), Some(program)),
             Err(log) => {
                 let duty = duty_in(&log).unwrap_or_else(|| panic!("{}: {log}", self.name));
                 (Fate::Killed(duty), None)
@@ -118,7 +135,7 @@ impl Mutant {
         assert_eq!(fate, Fate::Killed(self.duty.to_owned()), "{}", self.name);
         // The orders of execution must be odd enough to show what the clocks of the twin find.
         if self.duty == PIPES {
-            let data = self.fate(run(&program.unwrap(), &["--no-races", self.kernel]));
+            let data = self.fate(run(&program.unwrap(), &["--no-races", self.argument()]));
             assert_ne!(data, Fate::Survived, "{}: in the data", self.name);
         }
     }
@@ -170,6 +187,8 @@ fn test_lost_gm(name: &'static str, kernel: &'static str, patches: &'static [Pat
     let mutant = Mutant {
         name,
         kernel,
+        arch: 2201,
+        option: "",
         duty: "duty 12 (address space)",
         patches,
     };
@@ -221,13 +240,18 @@ const BLOCKS: &str = "duty 10 (blocks)";
 const FLAGS: &str = "duty 11 (flags)";
 
 macro_rules! mutants {
-    ($($name:ident: $kernel:literal, $duty:ident, [$($patch:expr),+ $(,)?];)+) => {
+    ($(
+        $name:ident: $kernel:literal $(on $arch:literal)? $(with $option:literal)?, $duty:ident,
+        [$($patch:expr),+ $(,)?];
+    )+) => {
         $(
             #[test]
             fn $name() {
                 let mutant = Mutant {
                     name: stringify!($name).trim_start_matches("mutant_"),
                     kernel: $kernel,
+                    arch: [$($arch,)? 2201][0],
+                    option: [$($option,)? ""][0],
                     duty: $duty,
                     patches: &[$($patch),+],
                 };
@@ -329,8 +353,8 @@ mutants! {
     )];
     mutant_gram_tree_without_barrier: "gram", BARRIERS, [(
         "gram_lanes.h",
-        "      AscendC::PipeBarrier<PIPE_V>();\n    }\n    AscendC::WholeReduceSum",
-        "    }\n    AscendC::WholeReduceSum",
+        "      AscendC::PipeBarrier<PIPE_V>();\n    }\n    sum_blocks",
+        "    }\n    sum_blocks",
     )];
     mutant_gram_overwrites_what_is_read: "gram", BARRIERS, [(
         "gram_lanes.h", "Sub(rest_, sum, work_, count)", "Sub(work_, sum, work_, count)",
@@ -360,7 +384,7 @@ mutants! {
     // 8: operands and limits.
     mutant_gram_sums_repeats_in_place: "gram", LIMITS, [(
         "gram_lanes.h",
-        "AscendC::MulAddDst(sums_[entry * WIDTH], x[i], x[j], count);",
+        "multiply_add(sums_[entry * WIDTH], x[i], x[j], products_[entry * WIDTH], count);",
         "AscendC::BinaryRepeatParams all{1, 1, 1, 0, 8, 8};\n          \
          AscendC::MulAddDst(sums_[entry * WIDTH], x[i], x[j], static_cast<uint64_t>(8), static_cast<uint8_t>(8), all);",
     )];
@@ -370,17 +394,13 @@ mutants! {
         "sums[half / 2], static_cast<int32_t>(half)",
     )];
     mutant_gram_too_many_repeats: "gram", LIMITS, [(
-        "gram_lanes.h",
-        "static_cast<int32_t>(entries_), 2, 1",
-        "static_cast<int32_t>(entries_ + 256), 2, 1",
+        "gram_lanes.h", "sums_, WIDTH, entries_)", "sums_, WIDTH, entries_ + 256)",
     )];
     mutant_gram_mask_too_wide: "gram", LIMITS, [(
-        "gram_lanes.h",
-        "WholeReduceSum(record, sums_, static_cast<int32_t>(REPEAT)",
-        "WholeReduceSum(record, sums_, static_cast<int32_t>(2 * REPEAT)",
+        "arch.h", "static_cast<int32_t>(BLOCK), static", "static_cast<int32_t>(128), static",
     )];
     mutant_fold_copy_too_long: "fold", LIMITS, [(
-        "device.h",
+        "arch.h",
         "AscendC::DataCopyExtParams shape{1, static_cast<uint32_t>(count * sizeof(T)), 0, 0, 0};\n  AscendC::DataCopyPad(dst, src, shape);",
         "AscendC::DataCopyExtParams shape{1, static_cast<uint32_t>(count * sizeof(T)) + 2097152, 0, 0, 0};\n  AscendC::DataCopyPad(dst, src, shape);",
     )];
@@ -406,7 +426,7 @@ mutants! {
     )];
     // 11: flags.
     mutant_flag_set_twice: "fold", FLAGS, [(
-        "device.h",
+        "arch.h",
         "  AscendC::SetFlag<event>(id);\n",
         "  AscendC::SetFlag<event>(id);\n  AscendC::SetFlag<event>(id);\n",
     )];
@@ -415,13 +435,110 @@ mutants! {
         "    window_ = window_buffer_",
         "    SetFlag<HardEvent::S_V>(0);\n    window_ = window_buffer_",
     )];
-    mutant_flag_never_set: "coefficients", FLAGS, [("device.h", "  AscendC::SetFlag<event>(id);\n", "")];
+    mutant_flag_never_set: "coefficients", FLAGS, [("arch.h", "  AscendC::SetFlag<event>(id);\n", "")];
     mutant_flag_id_out_of_range: "gram", FLAGS, [(
-        "device.h", "GetTPipePtr()->FetchEventID(event))", "GetTPipePtr()->FetchEventID(event)) + 8",
+        "arch.h", "GetTPipePtr()->FetchEventID(event))", "GetTPipePtr()->FetchEventID(event)) + 8",
     )];
     mutant_poll_without_end: "weighted_sum", FLAGS, [(
         "weighted_sum.cpp",
         "    tensor_ = tensor;\n",
         "    tensor_ = tensor;\n    while (coefficients_.GetValue(0) != 3.0f) {\n    }\n",
+    )];
+    // Element by element.
+    mutant_pack_without_enque: "pack", QUEUES, [("move.h", "    sources_.EnQue(source);\n", "")];
+    mutant_pack_frees_before_use: "pack", QUEUES, [(
+        "move.h",
+        "    Operation::apply(result, source, wide_, factor, count);\n    sources_.FreeTensor(source);\n",
+        "    sources_.FreeTensor(source);\n    Operation::apply(result, source, wide_, factor, count);\n",
+    )];
+    mutant_unpack_without_barrier: "unpack", BARRIERS, [(
+        "move.h",
+        "AscendC::PipeBarrier<PIPE_V>();\n    AscendC::Cast(to, wide",
+        "AscendC::Cast(to, wide",
+    )];
+    mutant_unpack_writes_one_too_many: "unpack", BOUNDS, [(
+        "move.h", "copy_out(to_[to], result, count);", "copy_out(to_[to], result, count + 1);",
+    )];
+    mutant_pack_tables_too_large: "pack", CAPACITY, [("move.h", "sources_, 2, UNIT * ", "sources_, 8, 2 * UNIT * ")];
+    mutant_subtract_operands_off_blocks: "subtract", ALIGNMENT, [(
+        "subtract.cpp", "STRIDE = UNIT + 256 / sizeof(T)", "STRIDE = UNIT + 60 / sizeof(T)",
+    )];
+    mutant_subtract_without_barrier: "subtract", BARRIERS, [(
+        "subtract.cpp",
+        "widen(wide[UNIT], b, count);\n  PipeBarrier<PIPE_V>();\n",
+        "widen(wide[UNIT], b, count);\n",
+    )];
+    mutant_subtract_without_its_queue: "subtract", PIPES, [(
+        "subtract.cpp", "    operands_.EnQue(operands);\n    operands = operands_.template DeQue<T>();\n", "",
+    )];
+    mutant_subtract_reads_a_short_operand: "subtract", UNINITIALISED, [(
+        "subtract.cpp", "copy_in(operands[STRIDE], b_[offset], count);", "copy_in(operands[STRIDE], b_[offset], count - 1);",
+    )];
+    mutant_check_reads_sums_too_early: "finite_check", PIPES, [(
+        "finite_check.cpp", "    wait_for<HardEvent::V_S>();\n", "",
+    )];
+    mutant_check_copies_a_flag_too_early: "finite_check", PIPES, [(
+        "finite_check.cpp", "    wait_for<HardEvent::V_MTE3>();\n", "",
+    )];
+    mutant_check_blocks_disagree: "finite_check", BLOCKS, [(
+        "finite_check.cpp", "Duplicate(one_, 1.0f,", "Duplicate(one_, 1.0f + static_cast<float>(GetBlockIdx()),",
+    )];
+    mutant_check_multiplies_integers: "finite_check", TYPES, [(
+        "finite_check.cpp",
+        "      Muls(products_, values, 0.0f,",
+        "      Muls(values.ReinterpretCast<int64_t>(), values.ReinterpretCast<int64_t>(), static_cast<int64_t>(0), 4);\n      \
+         Muls(products_, values, 0.0f,",
+    )];
+    mutant_guard_looks_too_early: "guard", PIPES, [(
+        "guard.cpp", "  wait_for<HardEvent::MTE2_S>();\n", "",
+    )];
+    mutant_guard_leaves_the_rest_of_a_block: "guard" on 1001, UNINITIALISED, [(
+        "guard.cpp", "static_cast<int32_t>(padded(count))", "static_cast<int32_t>(count)",
+    )];
+    // More than 2^32 elements.
+    mutant_far_offset_in_32_bits: "gram" with "--far", BOUNDS, [(
+        "device.h", "span{offset_ + done_, done_,", "span{static_cast<uint32_t>(offset_ + done_), done_,",
+    )];
+    mutant_far_place_in_32_bits: "pack" with "--far", BOUNDS, [(
+        "device.h", "span{offset_ + done_, done_,", "span{offset_ + done_, static_cast<uint32_t>(done_),",
+    )];
+    mutant_far_record_in_32_bits: "coefficients" with "--far", BOUNDS, [(
+        "coefficients.cpp", "records_[record * words_]", "records_[static_cast<uint32_t>(record * words_)]",
+    )];
+    mutant_far_tensor_in_32_bits: "weighted_sum" with "--far", BOUNDS, [(
+        "weighted_sum.cpp",
+        "coefficients_[tensor * COEFFICIENT_WORDS]",
+        "coefficients_[static_cast<uint32_t>(tensor) * COEFFICIENT_WORDS]",
+    )];
+    // Arch 1001: whole blocks, fewer types.
+    mutant_1001_copies_bytes: "gram" on 1001, TYPES, [(
+        "arch.h", "#define ADASUM_WHOLE_BLOCKS 1", "#define ADASUM_WHOLE_BLOCKS 0",
+    )];
+    mutant_1001_takes_bf16: "subtract" on 1001, TYPES, [(
+        "arch.h", "#define ADASUM_HAS_BF16 0", "#define ADASUM_HAS_BF16 1",
+    )];
+    mutant_1001_copies_a_tail_of_odd_bytes: "gram" on 1001, ALIGNMENT, [(
+        "arch.h",
+        "AscendC::DataCopy(dst, src, whole_blocks<T>(count));\n}\n\ntemplate <typename T>\n__aicore__ inline void copy_out",
+        "AscendC::DataCopy(dst, src, count);\n}\n\ntemplate <typename T>\n__aicore__ inline void copy_out",
+    )];
+    mutant_1001_leaves_the_rest_of_a_block: "weighted_sum" on 1001, UNINITIALISED, [(
+        "weighted_sum.cpp",
+        "padded(static_cast<uint32_t>(smaller(tile_, span.len - done)))",
+        "static_cast<uint32_t>(smaller(tile_, span.len - done))",
+    )];
+    mutant_1001_writes_a_block_too_many: "unpack" on 1001, BOUNDS, [(
+        "arch.h", "return (count + 2 * BLOCK - 1)", "return (count + 4 * BLOCK)",
+    )];
+    mutant_1001_event_id_of_newer_chips: "fold" on 1001, FLAGS, [(
+        "arch.h", "GetTPipePtr()->FetchEventID(event))", "GetTPipePtr()->FetchEventID(event)) + 4",
+    )];
+    mutant_1001_product_without_barrier: "gram" on 1001, BARRIERS, [(
+        "arch.h",
+        "AscendC::Mul(work, a, b, count);\n  AscendC::PipeBarrier<PIPE_V>();\n",
+        "AscendC::Mul(work, a, b, count);\n",
+    )];
+    mutant_1001_sums_before_the_lanes: "gram" on 1001, PIPES, [(
+        "arch.h", "  wait_for<AscendC::HardEvent::V_S>();\n", "",
     )];
 }

@@ -176,7 +176,7 @@ pub(super) fn assert_pair(out: &[f32], a: &[f32], b: &[f32], what: &str) {
     );
 }
 
-/// The sum of the products of a unit as the kernel promises it: in 512 lanes, then halves added to halves down to 64
+/// The sum of the products of a unit as the kernel promises it: in 512 lanes, then halves added to halves down to 8
 /// sums, then neighbours; each step rounded to fp32.
 pub(super) fn lane_sum(a: &[f32], b: &[f32]) -> f32 {
     let mut sums = vec![0.0_f32; 512];
@@ -184,7 +184,7 @@ pub(super) fn lane_sum(a: &[f32], b: &[f32]) -> f32 {
         let product = x * y;
         sums[i % 512] += product;
     }
-    while sums.len() > 64 {
+    while sums.len() > 8 {
         let upper = sums.split_off(sums.len() / 2);
         for (sum, addend) in sums.iter_mut().zip(upper) {
             *sum += addend;

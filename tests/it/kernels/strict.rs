@@ -1,6 +1,6 @@
 //! Builds the strict twin of the kernels, which refuses what the hardware would refuse, and programs that run on it.
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsStr;
 use std::fs;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use std::sync::OnceLock;
 use adasum::ascend::{DataType, Span};
 use adasum::kernel::layout::{UNIT, record_words};
 
-use super::machine::{Machine, extent, packed};
+use super::machine::{Machine, aligned, extent, packed};
 use super::reference::random;
 
 pub(super) const KERNELS: [&str; 9] = [
@@ -50,7 +50,12 @@ pub(super) fn folder() -> &'static Path {
     FOLDER.get_or_init(|| {
         let mut hasher = DefaultHasher::new();
         (compiler(), FLAGS).hash(&mut hasher);
-        for folder in ["csrc/kernels", "csrc/kernels/strict", "tests/c"] {
+        for folder in [
+            "csrc/kernels",
+            "csrc/kernels/strict",
+            "csrc/kernels/twin",
+            "tests/c",
+        ] {
             for (name, text) in sources(&repository(folder)) {
                 (name, text).hash(&mut hasher);
             }
@@ -80,13 +85,22 @@ pub(super) fn sources(folder: &Path) -> Vec<(String, String)> {
     files
 }
 
-fn compiler() -> OsString {
-    std::env::var_os("CXX").unwrap_or_else(|| "c++".into())
+/// The compiler and its first arguments: `CXX` may name a cache in front of it.
+fn compiler() -> Vec<String> {
+    let words = std::env::var("CXX").unwrap_or_default();
+    let words: Vec<String> = words.split_whitespace().map(str::to_owned).collect();
+    if words.is_empty() {
+        vec!["c++".to_owned()]
+    } else {
+        words
+    }
 }
 
 /// Runs the compiler without optimising, with `arguments`; headers come from `first`, then from the kernels' folder.
 pub(super) fn compile<S: AsRef<OsStr>>(first: &Path, arguments: &[S]) -> Output {
-    Command::new(compiler())
+    let compiler = compiler();
+    Command::new(&compiler[0])
+        .args(&compiler[1..])
         .args(FLAGS)
         .arg("-I")
         .arg(first)
@@ -94,7 +108,7 @@ pub(super) fn compile<S: AsRef<OsStr>>(first: &Path, arguments: &[S]) -> Output 
         .arg(kernel_sources())
         .args(arguments)
         .output()
-        .unwrap_or_else(|error| panic!("{}: {error}", compiler().display()))
+        .unwrap_or_else(|error| panic!("{}: {error}", compiler[0]))
 }
 
 /// `name` in the folder, made by the compiler from `arguments` unless it is there.
@@ -114,56 +128,84 @@ fn built(name: &str, arguments: &[&Path]) -> PathBuf {
     result
 }
 
-fn object(name: &str, source: &Path) -> PathBuf {
-    built(name, &[Path::new("-O3"), Path::new("-c"), source])
+/// The chips that the kernels are for.
+pub(super) const ARCHS: [u32; 3] = [2201, 3510, 1001];
+
+/// What is made once for each chip.
+struct ForEachArch<T>([OnceLock<T>; 3]);
+
+impl<T> ForEachArch<T> {
+    const fn new() -> Self {
+        ForEachArch([const { OnceLock::new() }; 3])
+    }
+
+    fn get(&self, arch: u32, make: impl FnOnce() -> T) -> &T {
+        let index = ARCHS.iter().position(|&known| known == arch).unwrap();
+        self.0[index].get_or_init(make)
+    }
 }
 
-fn kernel_object(kernel: &str) -> PathBuf {
-    object(
-        &format!("{kernel}.o"),
-        &kernel_sources().join(format!("{kernel}.cpp")),
+/// The flag that names a chip.
+pub(super) fn arch_flag(arch: u32) -> PathBuf {
+    format!("-D__NPU_ARCH__={arch}").into()
+}
+
+fn object(name: &str, source: &Path, arch: u32) -> PathBuf {
+    let name = format!("{name}-{arch}.o");
+    let flag = arch_flag(arch);
+    built(
+        &name,
+        &[Path::new("-O2"), flag.as_path(), Path::new("-c"), source],
     )
 }
 
-fn all_kernels() -> Vec<PathBuf> {
-    std::thread::scope(|scope| {
-        let threads = KERNELS.map(|kernel| scope.spawn(move || kernel_object(kernel)));
-        threads.map(|thread| thread.join().unwrap()).to_vec()
+fn all_kernels(arch: u32) -> &'static [PathBuf] {
+    static OBJECTS: ForEachArch<Vec<PathBuf>> = ForEachArch::new();
+    let compile = move |kernel| {
+        object(
+            kernel,
+            &kernel_sources().join(format!("{kernel}.cpp")),
+            arch,
+        )
+    };
+    OBJECTS.get(arch, || {
+        std::thread::scope(|scope| {
+            let threads = KERNELS.map(|kernel| scope.spawn(move || compile(kernel)));
+            threads.map(|thread| thread.join().unwrap()).to_vec()
+        })
     })
 }
 
 /// What every program on the twin is linked with: its core, and the driver of `tests/c`.
-pub(super) fn driver_objects() -> &'static [PathBuf; 2] {
-    static OBJECTS: OnceLock<[PathBuf; 2]> = OnceLock::new();
-    OBJECTS.get_or_init(|| {
+pub(super) fn driver_objects(arch: u32) -> &'static [PathBuf; 2] {
+    static OBJECTS: ForEachArch<[PathBuf; 2]> = ForEachArch::new();
+    OBJECTS.get(arch, || {
         [
-            object("engine.o", &kernel_sources().join("strict/engine.cpp")),
-            object("driver.o", &repository("tests/c/kernel_driver.cpp")),
+            object("engine", &kernel_sources().join("strict/engine.cpp"), arch),
+            object("driver", &repository("tests/c/kernel_driver.cpp"), arch),
         ]
     })
 }
 
-/// The kernel binary of the strict twin, for the mock.
-pub(super) fn binary() -> &'static Path {
-    static BINARY: OnceLock<PathBuf> = OnceLock::new();
-    BINARY.get_or_init(|| {
-        let mut parts = all_kernels();
-        parts.push(driver_objects()[0].clone());
+/// The kernel binary of the strict twin of a chip, for the mock.
+pub(super) fn binary(arch: u32) -> &'static Path {
+    static BINARIES: ForEachArch<PathBuf> = ForEachArch::new();
+    BINARIES.get(arch, || {
+        let parts = all_kernels(arch).iter().chain([&driver_objects(arch)[0]]);
         let arguments: Vec<&Path> = std::iter::once(Path::new("-shared"))
-            .chain(parts.iter().map(PathBuf::as_path))
+            .chain(parts.map(PathBuf::as_path))
             .collect();
-        built("adasum_kernels_strict.o", &arguments)
+        built(&format!("adasum_kernels_strict-{arch}.o"), &arguments)
     })
 }
 
-/// The driver with the kernels as they are.
-pub(super) fn driver() -> &'static Path {
-    static DRIVER: OnceLock<PathBuf> = OnceLock::new();
-    DRIVER.get_or_init(|| {
-        let mut parts = all_kernels();
-        parts.extend(driver_objects().iter().cloned());
-        let arguments: Vec<&Path> = parts.iter().map(PathBuf::as_path).collect();
-        built("driver", &arguments)
+/// The driver with the kernels of a chip as they are.
+pub(super) fn driver(arch: u32) -> &'static Path {
+    static DRIVERS: ForEachArch<PathBuf> = ForEachArch::new();
+    DRIVERS.get(arch, || {
+        let parts = all_kernels(arch).iter().chain(driver_objects(arch));
+        let arguments: Vec<&Path> = parts.map(PathBuf::as_path).collect();
+        built(&format!("driver-{arch}"), &arguments)
     })
 }
 
@@ -185,7 +227,7 @@ pub(super) fn run(program: &Path, arguments: &[&str]) -> Result<String, String> 
 
 #[test]
 fn device_memory_is_read_once_and_written_once() {
-    let output = run(driver(), &["--bytes"]).unwrap_or_else(|error| panic!("{error}"));
+    let output = run(driver(2201), &["--bytes"]).unwrap_or_else(|error| panic!("{error}"));
     assert!(output.lines().count() >= 30);
     for line in output.lines() {
         let (kernel, numbers) = line.split_once(' ').unwrap();
@@ -210,42 +252,47 @@ fn device_memory_is_read_once_and_written_once() {
     }
 }
 
-/// Every type, radix and kind of length on both twins, which the machine compares.
+/// Every type, radix and kind of length on all twins, which the machine compares; with segments as arch 1001 wants them,
+/// and with ones that fit no chip's blocks.
 #[test]
 fn twins_agree_on_every_type_and_radix() {
-    let machine = Machine::new();
     let sizes = [0, 1, 2, 3, 7, 16, 17, 255, 256, 257, 4095, 4096, 4097];
-    let segments = packed(&sizes, 5);
     for dtype in [DataType::F32, DataType::F16, DataType::Bf16] {
         for radix in 2..=8 {
-            let vectors: Vec<Span> = (0..radix as u64)
-                .map(|i| {
-                    let values = random(extent(&segments), 2000 + i, 1.0);
-                    machine.upload_as(dtype, &values, radix)
-                })
-                .collect();
-            machine.tree(dtype, &vectors, &segments);
+            for whole_blocks in [true, false] {
+                // Any number of cores.
+                let machine = Machine::with_blocks(Some([1, 3, 48][radix % 3]));
+                let segments = if whole_blocks {
+                    aligned(&sizes, dtype)
+                } else {
+                    packed(&sizes, 5)
+                };
+                let shift = if whole_blocks { 0 } else { radix };
+                let vectors: Vec<Span> = (0..radix as u64)
+                    .map(|i| {
+                        let values = random(extent(&segments), 2000 + i, 1.0);
+                        machine.upload_as(dtype, &values, shift)
+                    })
+                    .collect();
+                machine.tree(dtype, &vectors, &segments);
+            }
         }
     }
 }
 
-/// The kernels' sources compile for each chip that has what they use.
+/// More than 2^32 elements, units, tensors and records: see the driver.
 #[test]
-fn types_exist_on_every_chip() {
-    for arch in ["2201", "3510"] {
-        for kernel in KERNELS {
-            let define = format!("-D__NPU_ARCH__={arch}");
-            let source = kernel_sources().join(format!("{kernel}.cpp"));
-            let output = compile(
-                &kernel_sources(),
-                &[
-                    OsStr::new("-fsyntax-only"),
-                    OsStr::new(&define),
-                    source.as_os_str(),
-                ],
-            );
-            let log = String::from_utf8_lossy(&output.stderr);
-            assert!(output.status.success(), "{kernel} for {arch}:\n{log}");
-        }
+fn far_offsets_are_as_good_as_near_ones() {
+    let sources = KERNELS.map(|kernel| kernel_sources().join(format!("{kernel}.cpp")));
+    let main = repository("tests/c/kernel_driver.cpp");
+    let mut arguments = vec![Path::new("-O1"), Path::new("-UADASUM_TWIN_STRICT"), &main];
+    arguments.extend(sources.iter().map(PathBuf::as_path));
+    let fast = built("driver-fast", &arguments);
+    let expected = run(&fast, &["--far"]).unwrap_or_else(|error| panic!("{error}"));
+    // All but `guard`, which knows no elements.
+    assert_eq!(expected.lines().count(), KERNELS.len() - 1);
+    for arch in ARCHS {
+        let output = run(driver(arch), &["--far"]).unwrap_or_else(|error| panic!("{error}"));
+        assert_eq!(output, expected, "arch {arch}");
     }
 }

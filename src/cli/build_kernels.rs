@@ -1,0 +1,56 @@
+//! `adasum-run build-kernels`: compiles the kernels for an NPU where a CANN toolkit is installed.
+
+use std::io::Write;
+use std::path::PathBuf;
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::kernel::{Build, Chip};
+
+/// Arguments of the command.
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    /// The chip to compile for, as aclrtGetSocName names it; several may be given
+    #[arg(long, value_name = "NAME")]
+    soc: Vec<String>,
+    /// The architecture to compile for: 1001 (910A), 2201 (910B, 910C), 3510 (950) [default: 2201 and 3510]
+    #[arg(long, value_name = "NUMBER", conflicts_with = "soc")]
+    arch: Vec<u32>,
+    /// The folder for the binaries [default: in the cache, where they are found]
+    #[arg(long, value_name = "FOLDER")]
+    out: Option<PathBuf>,
+    /// How: with the compiler itself or with the cmake functions of the toolkit [default: cmake where they are]
+    #[arg(long, value_name = "WAY", value_parser = ["bisheng", "cmake"])]
+    with: Option<String>,
+}
+
+/// Prints the path of each binary; the commands that made it go to standard error.
+pub(super) fn run(args: &Args) -> Result<()> {
+    let chips: Vec<Chip> = if args.soc.is_empty() {
+        let standard = [2201, 3510];
+        let archs = if args.arch.is_empty() {
+            &standard[..]
+        } else {
+            &args.arch
+        };
+        archs
+            .iter()
+            .map(|&arch| Build::for_arch(arch))
+            .collect::<Result<_>>()?
+    } else {
+        args.soc
+            .iter()
+            .map(|name| Chip::named(name))
+            .collect::<Result<_>>()?
+    };
+    for chip in chips {
+        let build = Build {
+            chip,
+            folder: args.out.clone(),
+            way: args.with.clone(),
+        };
+        let path = build.run(|line| super::launch::notice(line))?;
+        writeln!(std::io::stdout(), "{}", path.display())
+            .map_err(|error| Error::new(ErrorKind::Io, format!("standard output: {error}")))?;
+    }
+    Ok(())
+}

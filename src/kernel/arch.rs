@@ -1,0 +1,136 @@
+//! Which kernels a chip runs, by its name.
+
+use crate::ascend::DataType;
+use crate::error::{Error, Result};
+
+/// A chip as the kernels see it: what it is called, and the architecture they are compiled for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Chip {
+    name: String,
+    arch: u32,
+}
+
+/// Architectures that the kernels are written for, with a chip of each.
+pub(crate) const ARCHS: [(u32, &str); 3] = [
+    (1001, "Ascend910A"),
+    (2201, "Ascend910B3"),
+    (3510, "Ascend950PR_9599"),
+];
+
+impl Chip {
+    /// The chip that `aclrtGetSocName` calls `name`.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Unsupported`](crate::error::ErrorKind::Unsupported) if there are no kernels for it.
+    pub fn named(name: &str) -> Result<Self> {
+        let arch = arch_of(name).ok_or_else(|| {
+            Error::unsupported(format!(
+                "there are no kernels for {name}: they are written for Ascend 910A (fp32, fp16), Atlas A2 and A3 \
+                 (910B, 910C) and Ascend 950"
+            ))
+        })?;
+        Ok(Chip {
+            name: name.to_owned(),
+            arch,
+        })
+    }
+
+    /// The number of its architecture, as in `--npu-arch=dav-2201`.
+    pub fn arch(&self) -> u32 {
+        self.arch
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Whether copies on it move whole blocks of 32 bytes only: then tensors and segments start at multiples of 64
+    /// bytes and own the memory up to the next one behind their end.
+    pub fn copies_whole_blocks(&self) -> bool {
+        self.arch == 1001
+    }
+
+    /// An error unless it computes with elements of `dtype`.
+    pub(super) fn check(&self, dtype: DataType, kernel: &str) -> Result<()> {
+        if self.arch == 1001 && dtype == DataType::Bf16 {
+            return Err(Error::unsupported(format!(
+                "{kernel}: {} has no bf16; its kernels take F32 and F16",
+                self.name
+            )));
+        }
+        Ok(())
+    }
+}
+
+/// 910B without a number is a chip of the first generation, as are 910ProA and the like.
+fn arch_of(name: &str) -> Option<u32> {
+    const FIRST: [&str; 6] = [
+        "Ascend910",
+        "Ascend910A",
+        "Ascend910B",
+        "Ascend910ProA",
+        "Ascend910ProB",
+        "Ascend910PremiumA",
+    ];
+    let starts = |prefixes: &[&str]| prefixes.iter().any(|prefix| name.starts_with(prefix));
+    if FIRST.contains(&name) {
+        Some(1001)
+    } else if starts(&["Ascend950", "Ascend910_95"]) {
+        Some(3510)
+    } else if starts(&["Ascend910B", "Ascend910_93"]) {
+        Some(2201)
+    } else {
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::ErrorKind;
+
+    #[test]
+    fn names_lead_to_architectures() {
+        for (name, arch) in [
+            ("Ascend910A", 1001),
+            ("Ascend910ProB", 1001),
+            ("Ascend910PremiumA", 1001),
+            ("Ascend910B", 1001),
+            ("Ascend910B1", 2201),
+            ("Ascend910B2C", 2201),
+            ("Ascend910B4-1", 2201),
+            ("Ascend910_9391", 2201),
+            ("Ascend910_9362", 2201),
+            ("Ascend910_9589", 3510),
+            ("Ascend950PR_9599", 3510),
+        ] {
+            assert_eq!(Chip::named(name).unwrap().arch(), arch, "{name}");
+        }
+        for (arch, name) in ARCHS {
+            assert_eq!(Chip::named(name).unwrap().arch(), arch);
+        }
+    }
+
+    #[test]
+    fn chips_without_kernels_are_named() {
+        let error = Chip::named("Ascend310P3").unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Unsupported);
+        assert!(error.to_string().contains("Ascend310P3"), "{error}");
+    }
+
+    #[test]
+    fn bf16_is_refused_where_the_chip_has_none() {
+        let chip = Chip::named("Ascend910ProA").unwrap();
+        assert!(chip.copies_whole_blocks());
+        chip.check(DataType::F16, "gram").unwrap();
+        let error = chip.check(DataType::Bf16, "gram").unwrap_err().to_string();
+        assert!(
+            error.contains("gram") && error.contains("Ascend910ProA"),
+            "{error}"
+        );
+        assert!(error.contains("bf16"), "{error}");
+        let chip = Chip::named("Ascend910B1").unwrap();
+        chip.check(DataType::Bf16, "gram").unwrap();
+    }
+}

@@ -1,0 +1,387 @@
+//! The file with the kernels: the CPU twin on the mock, and on a chip what `adasum-run build-kernels` made for it.
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use sha1::{Digest, Sha1};
+
+use super::arch::{ARCHS, Chip};
+use super::toolkit::{Request, Toolkit, Way};
+use super::twin;
+use crate::cache;
+use crate::error::{Error, ErrorKind, Result};
+use crate::sys::Kind;
+
+/// Names the kernel binary to load, or a folder to look for it first.
+const VARIABLE: &str = "ADASUM_KERNELS";
+
+/// The kernels' sources, embedded: name and content.
+const SOURCES: &[(&str, &[u8])] = include!(concat!(env!("OUT_DIR"), "/kernel_sources.rs"));
+
+/// Kernel binaries that `build.rs` was asked to make: architecture and content.
+const EMBEDDED: &[(u32, &[u8])] = include!(concat!(env!("OUT_DIR"), "/kernel_binaries.rs"));
+
+/// Where the kernels of a chip are to be looked for.
+struct Places {
+    named: Option<OsString>,
+    /// Folders, in order.
+    folders: Vec<PathBuf>,
+}
+
+impl Places {
+    fn of_this_process() -> Result<Self> {
+        let program = std::env::current_exe().ok();
+        let beside = program.and_then(|program| Some(program.parent()?.to_owned()));
+        Ok(Places {
+            named: std::env::var_os(VARIABLE).filter(|path| !path.is_empty()),
+            folders: beside.into_iter().chain([source_folder()?]).collect(),
+        })
+    }
+
+    /// The file or folder that [`VARIABLE`] names.
+    fn named(&self) -> Result<Option<PathBuf>> {
+        let Some(path) = self.named.as_ref().map(PathBuf::from) else {
+            return Ok(None);
+        };
+        if path.is_absolute() {
+            return Ok(Some(path));
+        }
+        Err(Error::invalid(format!(
+            "{VARIABLE} must be an absolute path, not {}",
+            path.display()
+        )))
+    }
+
+    fn find(&self, chip: &Chip) -> Result<PathBuf> {
+        let mut folders = self.folders.clone();
+        match self.named()? {
+            Some(folder) if folder.is_dir() => folders.insert(0, folder),
+            Some(file) => return checked(file, chip),
+            None => {}
+        }
+        let name = file_name(chip.arch());
+        if let Some((_, content)) = EMBEDDED.iter().find(|(arch, _)| *arch == chip.arch()) {
+            return Ok(cache::unpack(&[(&name, content)])?.join(name));
+        }
+        match folders
+            .iter()
+            .map(|folder| folder.join(&name))
+            .find(|path| path.exists())
+        {
+            Some(path) => checked(path, chip),
+            None => Err(missing(chip, &folders, &name)),
+        }
+    }
+}
+
+/// The kernel binary for a chip that `aclrtGetSocName` calls `soc`, as a real device would load it.
+///
+/// It is looked for in this order: the file or folder that `ADASUM_KERNELS` names, what is embedded in this program, the
+/// program's folder, the cache. Its name carries the architecture and a hash of the sources, so one of another version
+/// is not taken.
+///
+/// # Errors
+/// [`ErrorKind::Unsupported`] with the command that makes it, if there is none; that there are no kernels for the chip;
+/// [`ErrorKind::InvalidArgument`] if the file is no kernel binary of a chip.
+pub fn locate(soc: &str) -> Result<PathBuf> {
+    let chip = Chip::named(soc)?;
+    Places::of_this_process()?.find(&chip)
+}
+
+/// The kernel binary to load for `chip`.
+pub(super) fn find(kind: Kind, chip: &Chip) -> Result<PathBuf> {
+    let places = Places::of_this_process()?;
+    match kind {
+        Kind::Cann => places.find(chip),
+        Kind::Mock => match places.named()? {
+            Some(path) if !path.is_dir() => Ok(path),
+            _ => {
+                const FILE: &str = "adasum_kernels.o";
+                Ok(cache::unpack(&[(FILE, twin::binary())])?.join(FILE))
+            }
+        },
+    }
+}
+
+/// The folder with the kernels' sources, which also keeps what was compiled from them: its name is their hash.
+fn source_folder() -> Result<PathBuf> {
+    cache::unpack(SOURCES)
+}
+
+/// Name of the kernel binary of an architecture.
+fn file_name(arch: u32) -> String {
+    let mut hasher = Sha1::new();
+    for (name, content) in SOURCES {
+        hasher.update((name.len() as u64).to_le_bytes());
+        hasher.update(name.as_bytes());
+        hasher.update((content.len() as u64).to_le_bytes());
+        hasher.update(content);
+    }
+    let hash: String = hasher.finalize()[..4]
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect();
+    format!("adasum_kernels_{arch}_{hash}.o")
+}
+
+fn command(chip: &Chip) -> String {
+    format!(
+        "run `adasum-run build-kernels --soc {}` where a CANN toolkit is installed",
+        chip.name()
+    )
+}
+
+fn missing(chip: &Chip, folders: &[PathBuf], name: &str) -> Error {
+    let list: Vec<String> = folders
+        .iter()
+        .map(|folder| folder.display().to_string())
+        .collect();
+    let other = folders
+        .iter()
+        .find_map(|folder| other_version(folder, chip.arch()));
+    let other = other.map_or_else(String::new, |path| {
+        format!("; {} is of other sources", path.display())
+    });
+    Error::unsupported(format!(
+        "no kernel binary for {}: there is no {name} in {}{other}; {}",
+        chip.name(),
+        list.join(", "),
+        command(chip)
+    ))
+}
+
+/// A kernel binary of other sources.
+fn other_version(folder: &Path, arch: u32) -> Option<PathBuf> {
+    let start = format!("adasum_kernels_{arch}_");
+    let mut entries = std::fs::read_dir(folder)
+        .ok()?
+        .filter_map(|entry| Some(entry.ok()?.path()));
+    entries.find(|path| {
+        let name = path
+            .file_name()
+            .and_then(|name| name.to_str())
+            .unwrap_or("");
+        name.starts_with(&start) && name.ends_with(".o")
+    })
+}
+
+/// `path`, if it can be the kernels of a chip.
+fn checked(path: PathBuf, chip: &Chip) -> Result<PathBuf> {
+    let wrong =
+        |what: &str| Error::invalid(format!("{} {what}; {}", path.display(), command(chip)));
+    let mut start = [0_u8; 20];
+    let read = File::open(&path).and_then(|mut file| file.read_exact(&mut start));
+    match read {
+        Err(error) if error.kind() != std::io::ErrorKind::UnexpectedEof => Err(Error::new(
+            ErrorKind::Io,
+            format!("{}: {error}; {}", path.display(), command(chip)),
+        )),
+        Err(_) => Err(wrong("is too short for a kernel binary")),
+        Ok(()) if start[..4] != *b"\x7fELF" => Err(wrong("is no kernel binary")),
+        // Machines 62 and 183: x86-64 and aarch64.
+        Ok(()) if matches!(start[18..20], [62 | 183, 0]) => {
+            Err(wrong("is code for a host, not for an NPU"))
+        }
+        Ok(()) => Ok(path),
+    }
+}
+
+/// What `adasum-run build-kernels` is asked for.
+#[derive(Debug, Clone)]
+pub struct Build {
+    /// The chip.
+    pub chip: Chip,
+    /// The folder for the binary; by default the one in the cache where it is looked for.
+    pub folder: Option<PathBuf>,
+    /// Which of the toolkit's ways to go: `bisheng` or `cmake`; by default cmake where the toolkit has the functions.
+    pub way: Option<String>,
+}
+
+impl Build {
+    /// A build for a chip of `arch`.
+    ///
+    /// # Errors
+    /// If there are no kernels for it.
+    pub fn for_arch(arch: u32) -> Result<Chip> {
+        let known = ARCHS.iter().find(|(known, _)| *known == arch);
+        let (_, name) = known.ok_or_else(|| {
+            Error::invalid(format!(
+                "there are no kernels for architecture {arch}; there are for 1001, 2201 and 3510"
+            ))
+        })?;
+        Chip::named(name)
+    }
+
+    /// Compiles the kernels with the CANN toolkit that the environment names; `tell` hears of each command line.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Unsupported`] if there is no toolkit or it lacks a program, [`ErrorKind::Io`] with all that a
+    /// command printed if it failed.
+    pub fn run(&self, tell: impl Fn(&str)) -> Result<PathBuf> {
+        let toolkit = Toolkit::find(|name| std::env::var_os(name)).map_err(Error::unsupported)?;
+        let way = match self.way.as_deref() {
+            None => toolkit.way(),
+            Some("bisheng") => Way::Bisheng,
+            Some("cmake") => Way::Cmake,
+            Some(other) => {
+                return Err(Error::invalid(format!(
+                    "no way {other} to compile kernels: bisheng or cmake"
+                )));
+            }
+        };
+        let sources = source_folder()?;
+        let name = file_name(self.chip.arch());
+        let output = self.folder.as_ref().unwrap_or(&sources).join(&name);
+        let absolute = std::path::absolute(&output)
+            .map_err(|error| Error::new(ErrorKind::Io, format!("{}: {error}", output.display())))?;
+        let work = Scratch::new(&name);
+        let request = Request {
+            arch: self.chip.arch(),
+            soc: self.chip.name().to_owned(),
+            sources,
+            work: work.0.clone(),
+            output: absolute.clone(),
+        };
+        let steps = |step: &super::toolkit::Step| tell(&step.to_string());
+        toolkit
+            .build(way, &request, steps)
+            .map_err(|text| Error::new(ErrorKind::Io, text))?;
+        checked(absolute, &self.chip)
+    }
+}
+
+/// A folder for what is made on the way, gone afterwards.
+struct Scratch(PathBuf);
+
+impl Scratch {
+    fn new(name: &str) -> Self {
+        let name = format!("{name}.{}", std::process::id());
+        Scratch(std::env::temp_dir().join(name))
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        if let Err(error) = std::fs::remove_dir_all(&self.0) {
+            log::debug!("{}: {error}", self.0.display());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn chip() -> Chip {
+        Chip::named("Ascend910B1").unwrap()
+    }
+
+    fn places(named: Option<&str>, folders: &[&Path]) -> Places {
+        Places {
+            named: named.map(Into::into),
+            folders: folders.iter().map(|&folder| folder.to_owned()).collect(),
+        }
+    }
+
+    /// A folder with a file that looks like the kernels of a chip.
+    fn folder(label: &str, file: &str, machine: u8) -> Scratch {
+        let folder = Scratch::new(&format!("adasum-binary-{label}"));
+        std::fs::create_dir_all(&folder.0).unwrap();
+        let mut content = b"\x7fELF".to_vec();
+        content.resize(64, 0);
+        content[18] = machine;
+        std::fs::write(folder.0.join(file), content).unwrap();
+        folder
+    }
+
+    #[test]
+    fn a_real_device_needs_a_built_binary() {
+        let empty = Path::new("/nowhere");
+        let error = places(None, &[empty]).find(&chip()).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Unsupported);
+        let text = error.to_string();
+        for part in [
+            "Ascend910B1",
+            "/nowhere",
+            "adasum_kernels_2201_",
+            "adasum-run build-kernels --soc Ascend910B1",
+        ] {
+            assert!(text.contains(part), "{text}");
+        }
+    }
+
+    #[test]
+    fn the_first_folder_with_the_file_is_taken() {
+        let name = file_name(2201);
+        let (one, two) = (folder("one", &name, 41), folder("two", &name, 41));
+        let found = places(None, &[Path::new("/nowhere"), &one.0, &two.0]).find(&chip());
+        assert_eq!(found.unwrap(), one.0.join(&name));
+        let named = two.0.to_str();
+        assert_eq!(
+            places(named, &[&one.0]).find(&chip()).unwrap(),
+            two.0.join(&name)
+        );
+        let file = two.0.join(&name);
+        assert_eq!(places(file.to_str(), &[]).find(&chip()).unwrap(), file);
+    }
+
+    #[test]
+    fn what_is_no_kernel_binary_is_refused_with_the_command() {
+        let name = file_name(2201);
+        let host = folder("host", &name, 62);
+        let old = folder("old", "adasum_kernels_2201_00000000.o", 41);
+        std::fs::write(host.0.join("text.o"), "no binary at all, but long enough").unwrap();
+        let text_file = host.0.join("text.o");
+        let missing_file = host.0.join("missing.o");
+        for (places, words) in [
+            (places(None, &[&host.0]), "code for a host"),
+            (places(None, &[&old.0]), "other sources"),
+            (places(text_file.to_str(), &[]), "no kernel binary"),
+            (places(missing_file.to_str(), &[]), "missing.o"),
+        ] {
+            let error = places.find(&chip()).unwrap_err().to_string();
+            assert!(error.contains(words), "{error}");
+            assert!(
+                error.contains("adasum-run build-kernels --soc Ascend910B1"),
+                "{error}"
+            );
+        }
+    }
+
+    #[test]
+    fn the_binary_is_named_by_an_absolute_path() {
+        let error = places(Some("kernels.o"), &[]).find(&chip()).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::InvalidArgument);
+        assert!(error.to_string().contains("absolute"), "{error}");
+    }
+
+    #[test]
+    fn each_architecture_has_a_chip() {
+        assert_eq!(Build::for_arch(1001).unwrap().name(), "Ascend910A");
+        let error = Build::for_arch(2002).unwrap_err();
+        assert!(error.to_string().contains("2002"), "{error}");
+    }
+
+    #[test]
+    fn sources_are_complete() {
+        let folder = source_folder().unwrap();
+        let kernels = super::super::toolkit::kernels_in(&folder).unwrap();
+        assert_eq!(
+            kernels,
+            [
+                "coefficients",
+                "finite_check",
+                "fold",
+                "gram",
+                "guard",
+                "pack",
+                "subtract",
+                "unpack",
+                "weighted_sum"
+            ]
+        );
+        assert!(folder.join("arch.h").exists() && !folder.join("twin").exists());
+    }
+}

@@ -1,0 +1,327 @@
+//! How the kernels are compiled for an NPU: the command lines of a CANN toolkit.
+//!
+//! `build.rs` includes this file, so it uses the standard library only and reports in sentences. Which command lines
+//! these are, and from which versions on, is in `csrc/kernels/README.md`.
+
+use std::ffi::{OsStr, OsString};
+use std::fmt;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Which of the toolkit's two ways to go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Way {
+    /// The compiler and the linker themselves (CANN 8.5 and later).
+    Bisheng,
+    /// The cmake functions of the toolkit (CANN 8.0 and later).
+    Cmake,
+}
+
+/// What to compile, where, and into which file.
+#[derive(Debug, Clone)]
+pub(crate) struct Request {
+    /// As in `--npu-arch=dav-2201`.
+    pub(crate) arch: u32,
+    /// Name of a chip of that architecture, for cmake.
+    pub(crate) soc: String,
+    /// The folder with the kernels' sources.
+    pub(crate) sources: PathBuf,
+    /// A folder for what is made on the way.
+    pub(crate) work: PathBuf,
+    /// The kernel binary.
+    pub(crate) output: PathBuf,
+}
+
+/// A program and its arguments.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Step(Vec<OsString>);
+
+impl Step {
+    fn new<S: AsRef<OsStr>>(program: &Path, arguments: &[S]) -> Self {
+        let arguments = arguments.iter().map(|word| word.as_ref().to_owned());
+        Step(std::iter::once(program.into()).chain(arguments).collect())
+    }
+
+    fn run(&self) -> Result<(), String> {
+        let (program, arguments) = self.0.split_first().ok_or("an empty command")?;
+        let output = Command::new(program)
+            .args(arguments)
+            .output()
+            .map_err(|error| format!("{}: {error}", Path::new(program).display()))?;
+        if output.status.success() {
+            return Ok(());
+        }
+        Err(format!(
+            "{self}\nfailed with {}:\n{}{}",
+            output.status,
+            String::from_utf8_lossy(&output.stdout),
+            String::from_utf8_lossy(&output.stderr)
+        ))
+    }
+}
+
+impl fmt::Display for Step {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let words: Vec<_> = self.0.iter().map(|word| word.to_string_lossy()).collect();
+        formatter.write_str(&words.join(" "))
+    }
+}
+
+/// A CANN toolkit on this machine.
+#[derive(Debug, Clone)]
+pub(crate) struct Toolkit {
+    home: PathBuf,
+}
+
+/// Names of the variables that say where a toolkit is; `set_env.sh` sets the last two.
+pub(crate) const VARIABLES: [&str; 3] = [
+    "ADASUM_CANN_HOME",
+    "ASCEND_HOME_PATH",
+    "ASCEND_TOOLKIT_HOME",
+];
+
+impl Toolkit {
+    /// The toolkit that the first of [`VARIABLES`] with a value names.
+    pub(crate) fn find(variable: impl Fn(&str) -> Option<OsString>) -> Result<Self, String> {
+        let (name, home) = VARIABLES
+            .iter()
+            .find_map(|name| {
+                let value = variable(name).filter(|value| !value.is_empty())?;
+                Some((name, PathBuf::from(value)))
+            })
+            .ok_or_else(|| {
+                format!(
+                    "no CANN toolkit: none of {} is set; run `source .../set_env.sh` of the toolkit first",
+                    VARIABLES.join(", ")
+                )
+            })?;
+        if !home.is_dir() {
+            return Err(format!(
+                "{name}={}: there is no such folder",
+                home.display()
+            ));
+        }
+        Ok(Toolkit { home })
+    }
+
+    fn first(&self, places: &[&str]) -> Option<PathBuf> {
+        let mut paths = places.iter().map(|place| self.home.join(place));
+        paths.find(|path| path.exists())
+    }
+
+    fn program(&self, name: &str) -> Result<PathBuf, String> {
+        let places = [
+            "bin",
+            "compiler/ccec_compiler/bin",
+            "tools/bisheng_compiler/bin",
+        ];
+        let places = places.map(|folder| format!("{folder}/{name}"));
+        self.first(&places.each_ref().map(String::as_str))
+            .ok_or_else(|| {
+                format!(
+                    "the CANN toolkit in {} has no {name} ({})",
+                    self.home.display(),
+                    places.join(", ")
+                )
+            })
+    }
+
+    fn cmake_functions(&self) -> Option<PathBuf> {
+        let places = ["compiler/tikcpp", "tools/tikcpp", "tikcpp"];
+        let places = places.map(|folder| format!("{folder}/ascendc_kernel_cmake/ascendc.cmake"));
+        self.first(&places.each_ref().map(String::as_str))
+    }
+
+    /// The way that the vendor describes for kernel binaries, if the toolkit has it.
+    pub(crate) fn way(&self) -> Way {
+        match self.cmake_functions() {
+            Some(_) => Way::Cmake,
+            None => Way::Bisheng,
+        }
+    }
+
+    /// The commands that make the binary, in order. `kernels` are the names of the sources that hold a kernel each.
+    pub(crate) fn steps(
+        &self,
+        way: Way,
+        request: &Request,
+        kernels: &[String],
+    ) -> Result<Vec<Step>, String> {
+        match way {
+            Way::Bisheng => self.bisheng_steps(request, kernels),
+            Way::Cmake => self.cmake_steps(request),
+        }
+    }
+
+    fn bisheng_steps(&self, request: &Request, kernels: &[String]) -> Result<Vec<Step>, String> {
+        let (compiler, linker) = (self.program("bisheng")?, self.program("ld.lld")?);
+        let mut steps = Vec::new();
+        let mut objects = Vec::new();
+        for kernel in kernels {
+            let object = request.work.join(format!("{kernel}.o"));
+            let mut words: Vec<OsString> = COMPILE.iter().map(OsString::from).collect();
+            words.extend([
+                format!("--npu-arch=dav-{}", request.arch).into(),
+                format!("-DADASUM_NPU_ARCH={}", request.arch).into(),
+                "-I".into(),
+                request.sources.clone().into(),
+            ]);
+            words.extend(self.includes());
+            words.push(request.sources.join(format!("{kernel}.cpp")).into());
+            words.extend(["-o".into(), object.clone().into()]);
+            steps.push(Step::new(&compiler, &words));
+            objects.push(object);
+        }
+        let mut words: Vec<OsString> = LINK.iter().map(OsString::from).collect();
+        words.extend(objects.into_iter().map(OsString::from));
+        words.extend(["-o".into(), request.output.clone().into()]);
+        steps.push(Step::new(&linker, &words));
+        Ok(steps)
+    }
+
+    /// Headers of Ascend C, for compilers that do not find them by themselves.
+    fn includes(&self) -> Vec<OsString> {
+        let places = [
+            "compiler/tikcpp/tikcfw",
+            "tools/tikcpp/tikcfw",
+            "tikcpp/tikcfw",
+        ];
+        let Some(root) = self.first(&places) else {
+            return Vec::new();
+        };
+        [root.clone(), root.join("impl"), root.join("interface")]
+            .into_iter()
+            .filter(|folder| folder.is_dir())
+            .flat_map(|folder| ["-I".into(), folder.into()])
+            .collect()
+    }
+
+    fn cmake_steps(&self, request: &Request) -> Result<Vec<Step>, String> {
+        let cmake = Path::new("cmake");
+        let (build, install) = (request.work.join("build"), request.work.join("out"));
+        let define = |name: &str, value: &Path| format!("-D{name}={}", value.display());
+        let configure = Step::new(
+            cmake,
+            &[
+                "-S".into(),
+                request.work.display().to_string(),
+                "-B".into(),
+                build.display().to_string(),
+                format!("-DSOC_VERSION={}", request.soc),
+                "-DRUN_MODE=npu".into(),
+                "-DCMAKE_BUILD_TYPE=Release".into(),
+                define("ASCEND_CANN_PACKAGE_PATH", &self.home),
+                define("CMAKE_INSTALL_PREFIX", &install),
+            ],
+        );
+        let compile = Step::new(cmake, &["--build".as_ref(), build.as_os_str()]);
+        let install = Step::new(cmake, &["--install".as_ref(), build.as_os_str()]);
+        Ok(vec![configure, compile, install])
+    }
+
+    /// What cmake reads.
+    fn cmake_lists(&self, request: &Request, kernels: &[String]) -> Result<String, String> {
+        let functions = self.cmake_functions().ok_or_else(|| {
+            format!(
+                "the CANN toolkit in {} has no ascendc.cmake",
+                self.home.display()
+            )
+        })?;
+        let sources: String = kernels
+            .iter()
+            .map(|kernel| {
+                format!(
+                    "\n    \"{}\"",
+                    request.sources.join(format!("{kernel}.cpp")).display()
+                )
+            })
+            .collect();
+        Ok(format!(
+            "cmake_minimum_required(VERSION 3.16)\n\
+             project(adasum_kernels)\n\
+             include(\"{functions}\")\n\
+             ascendc_fatbin_library(adasum_kernels{sources})\n\
+             ascendc_include_directories(adasum_kernels PRIVATE \"{folder}\")\n\
+             ascendc_compile_definitions(adasum_kernels PRIVATE ADASUM_NPU_ARCH={arch} ASCENDC_DUMP=0)\n\
+             ascendc_compile_options(adasum_kernels PRIVATE -ffp-contract=off)\n",
+            functions = functions.display(),
+            folder = request.sources.display(),
+            arch = request.arch,
+        ))
+    }
+
+    /// Makes the kernel binary, one command after the other; `tell` hears of each.
+    pub(crate) fn build(
+        &self,
+        way: Way,
+        request: &Request,
+        tell: impl Fn(&Step),
+    ) -> Result<(), String> {
+        let io = |path: &Path, error: std::io::Error| format!("{}: {error}", path.display());
+        let kernels = kernels_in(&request.sources)?;
+        fs::create_dir_all(&request.work).map_err(|error| io(&request.work, error))?;
+        if let Some(folder) = request.output.parent() {
+            fs::create_dir_all(folder).map_err(|error| io(folder, error))?;
+        }
+        if way == Way::Cmake {
+            let lists = request.work.join("CMakeLists.txt");
+            fs::write(&lists, self.cmake_lists(request, &kernels)?)
+                .map_err(|error| io(&lists, error))?;
+        }
+        for step in self.steps(way, request, &kernels)? {
+            tell(&step);
+            step.run()?;
+        }
+        if way == Way::Cmake {
+            let made = request
+                .work
+                .join("out/fatbin/adasum_kernels/adasum_kernels.o");
+            fs::copy(&made, &request.output).map_err(|error| io(&made, error))?;
+        }
+        if !request.output.is_file() {
+            return Err(format!(
+                "the toolkit reports no error but made no {}",
+                request.output.display()
+            ));
+        }
+        Ok(())
+    }
+}
+
+/// Arguments of the compiler before those that differ. The sources are correct with fused multiply-adds, but no two
+/// toolkits need fuse the same ones.
+const COMPILE: [&str; 16] = [
+    "-c",
+    "-x",
+    "asc",
+    "-O3",
+    "-std=c++17",
+    "-ffp-contract=off",
+    "--cce-aicore-only",
+    "-mllvm",
+    "-cce-aicore-stack-size=0x8000",
+    "-mllvm",
+    "-cce-aicore-function-stack-size=0x8000",
+    "-mllvm",
+    "-cce-aicore-addr-transform",
+    "-mllvm",
+    "-cce-aicore-dcci-insert-for-scalar=false",
+    "-DASCENDC_DUMP=0",
+];
+
+/// Arguments of the linker.
+const LINK: [&str; 4] = ["-m", "aicorelinux", "-Ttext=0", "-static"];
+
+/// Names of the kernels: a source each.
+pub(crate) fn kernels_in(sources: &Path) -> Result<Vec<String>, String> {
+    let entries =
+        fs::read_dir(sources).map_err(|error| format!("{}: {error}", sources.display()))?;
+    let mut names: Vec<String> = entries
+        .filter_map(|entry| Some(entry.ok()?.path()))
+        .filter(|path| path.extension() == Some(OsStr::new("cpp")))
+        .filter_map(|path| Some(path.file_stem()?.to_str()?.to_owned()))
+        .collect();
+    names.sort();
+    Ok(names)
+}

@@ -1,0 +1,366 @@
+//! What a plan costs one rank: bytes, messages, memory accesses; and, on a [`Machine`], time.
+//!
+//! The time of a step is that of its exchange, its kernels and its scalars one after the other; nothing is taken as
+//! overlapped. It is a model for choosing between plans, not a measurement.
+
+use super::{
+    Choices, Combine, DType, Exchange, Layout, Machine, Order, Placement, Plan, Planner, Scalars,
+    Shape, record_bytes,
+};
+use crate::error::{Error, Result};
+
+/// Bytes of the weights and statistics of a tensor that owners of scalars give to the others.
+pub const COEFFICIENT_BYTES: u64 = 160;
+
+/// What crosses one kind of link in a step, seen from one rank.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Traffic {
+    /// Bytes that this rank sends.
+    pub sent: u64,
+    /// Bytes that it receives.
+    pub received: u64,
+    /// Messages that it sends.
+    pub messages: u64,
+    /// Peers that it meets.
+    pub peers: u64,
+    /// The most bytes in one direction with one peer.
+    pub largest: u64,
+}
+
+/// Traffic of a step, by the kind of link.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Links {
+    /// With ranks of the same server.
+    pub local: Traffic,
+    /// With ranks of other servers.
+    pub remote: Traffic,
+}
+
+impl Links {
+    /// Bytes sent over both kinds.
+    pub fn sent(&self) -> u64 {
+        self.local.sent + self.remote.sent
+    }
+
+    /// Messages sent over both kinds.
+    pub fn messages(&self) -> u64 {
+        self.local.messages + self.remote.messages
+    }
+}
+
+/// Which step of a plan.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Step {
+    /// The mean in the server.
+    Mean,
+    /// The whole mean for everyone in the server, in columns.
+    Share,
+    /// A round across servers.
+    Round(usize),
+    /// A round backwards; 0 undoes the last one.
+    Return(usize),
+    /// The gather in the server.
+    Gather,
+}
+
+/// What a step costs one rank.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct StepCost {
+    /// Which step.
+    pub step: Step,
+    /// Traffic of the vectors.
+    pub payload: Links,
+    /// Traffic of the scalars. A gather counts as what reaches each member directly, in as many messages as a
+    /// doubling exchange takes.
+    pub scalars: Links,
+    /// Bytes that kernels read and write in device memory.
+    pub accesses: u64,
+    /// Multiplications of the Gram matrix.
+    pub products: u64,
+    /// Time by the model, in seconds.
+    pub seconds: f64,
+}
+
+/// What a plan costs one rank, step by step.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Cost {
+    /// In the order of execution; steps in which this rank does nothing are left out.
+    pub steps: Vec<StepCost>,
+}
+
+impl Cost {
+    /// The cost of `plan` on `machine`.
+    pub fn of(plan: &Plan, machine: &Machine) -> Self {
+        let counter = Counter { plan, machine };
+        let mut steps = Vec::new();
+        steps.extend(plan.mean.as_ref().map(|mean| counter.mean(mean)));
+        let moved = |step, exchange| counter.moved(step, exchange);
+        steps.extend(plan.share.as_ref().map(|share| moved(Step::Share, share)));
+        for (index, round) in plan.rounds.iter().enumerate() {
+            if round.combine.operands > 1 {
+                steps.push(counter.round(index, &round.combine, &round.scalars));
+            }
+        }
+        for (index, exchange) in plan.returns.iter().enumerate() {
+            if !exchange.is_empty() {
+                steps.push(moved(Step::Return(index), exchange));
+            }
+        }
+        steps.extend(plan.gather.as_ref().map(|g| moved(Step::Gather, g)));
+        Cost { steps }
+    }
+
+    /// Bytes that the rank sends in all, scalars counted.
+    pub fn sent(&self) -> u64 {
+        let bytes = |step: &StepCost| step.payload.sent() + step.scalars.sent();
+        self.steps.iter().map(bytes).sum()
+    }
+
+    /// Bytes of vectors that the rank sends to other servers.
+    pub fn payload_between_servers(&self) -> u64 {
+        self.steps.iter().map(|step| step.payload.remote.sent).sum()
+    }
+
+    /// Messages that the rank sends in all, scalars counted.
+    pub fn messages(&self) -> u64 {
+        let messages = |step: &StepCost| step.payload.messages() + step.scalars.messages();
+        self.steps.iter().map(messages).sum()
+    }
+
+    /// Bytes that kernels read and write.
+    pub fn accesses(&self) -> u64 {
+        self.steps.iter().map(|step| step.accesses).sum()
+    }
+
+    /// Time by the model, in seconds.
+    pub fn seconds(&self) -> f64 {
+        self.steps.iter().map(|step| step.seconds).sum()
+    }
+}
+
+/// Counts the steps of one plan.
+struct Counter<'a> {
+    plan: &'a Plan,
+    machine: &'a Machine,
+}
+
+impl Counter<'_> {
+    fn mean(&self, mean: &Combine) -> StepCost {
+        let bytes = mean.slice.len() * self.plan.dtype.size();
+        let accesses = (u64::from(mean.operands) + 1) * bytes;
+        let moved = self.moved(Step::Mean, &mean.exchange);
+        StepCost {
+            accesses,
+            seconds: moved.seconds + accesses as f64 / self.machine.memory,
+            ..moved
+        }
+    }
+
+    fn moved(&self, step: Step, exchange: &Exchange) -> StepCost {
+        let size = self.plan.dtype.size();
+        let payload = self.links(exchange, |transfer| transfer.range.len() * size);
+        StepCost {
+            step,
+            payload,
+            scalars: Links::default(),
+            accesses: 0,
+            products: 0,
+            seconds: self.machine.exchange(&payload, self.plan.order),
+        }
+    }
+
+    fn round(&self, index: usize, combine: &Combine, scalars: &Scalars) -> StepCost {
+        let machine = self.machine;
+        let radix = u64::from(combine.operands);
+        let elements = combine.slice.len();
+        let bytes = elements * self.plan.dtype.size();
+        let products = radix * (radix + 1) / 2 * elements;
+        // The pair rule is safe in fp32; more vectors of fp32 need wide sums of split products.
+        let wide = self.plan.dtype == DType::F32 && radix > 2;
+        let product = if wide { machine.wide } else { machine.product };
+        let gram = (radix * bytes) as f64 / machine.memory;
+        let sum = ((radix + 1) * bytes) as f64 / machine.memory;
+        let (links, exchange) = self.scalars(combine.operands, scalars);
+        let moved = self.moved(Step::Round(index), &combine.exchange);
+        StepCost {
+            scalars: links,
+            accesses: (2 * radix + 1) * bytes,
+            products,
+            seconds: moved.seconds + gram.max(products as f64 * product) + sum + exchange,
+            ..moved
+        }
+    }
+
+    /// Traffic and time of summing scalars.
+    fn scalars(&self, radix: u32, scalars: &Scalars) -> (Links, f64) {
+        let record = record_bytes(radix);
+        let group = scalars.group;
+        let server = self.plan.shape.server(self.plan.rank);
+        let near = group
+            .ranks_within(
+                self.plan.shape.rank(server, 0),
+                self.plan.shape.rank(server + 1, 0),
+            )
+            .max(1);
+        let servers = group.count.div_ceil(near);
+        let gather = |bytes: u64| {
+            let traffic = |members: u32, steps: u32| Traffic {
+                sent: bytes * u64::from(members),
+                received: bytes * u64::from(members),
+                messages: u64::from(steps),
+                peers: u64::from(steps),
+                largest: bytes,
+            };
+            Links {
+                local: traffic(near - 1, doublings(near)),
+                remote: traffic(group.count - near, doublings(servers)),
+            }
+        };
+        let Some(owned) = &scalars.owned else {
+            let links = gather(scalars.stride * record);
+            let received = u64::from(group.count) * scalars.stride * record;
+            let seconds = self.machine.gather(&links) + received as f64 / self.machine.memory;
+            return (links, seconds);
+        };
+        let records = self.links(&owned.exchange, |transfer| {
+            u64::from(transfer.operand) * record
+        });
+        let weights = gather(owned.run * COEFFICIENT_BYTES);
+        let seconds =
+            self.machine.exchange(&records, self.plan.order) + self.machine.gather(&weights);
+        (joined(records, weights), seconds)
+    }
+
+    fn links(&self, exchange: &Exchange, bytes: impl Fn(&super::Transfer) -> u64) -> Links {
+        let shape = self.plan.shape;
+        let here = shape.server(self.plan.rank);
+        let mut links = Links::default();
+        let mut peers = Vec::new();
+        for (sending, transfer) in exchange
+            .sends
+            .iter()
+            .map(|send| (true, send))
+            .chain(exchange.receives.iter().map(|receive| (false, receive)))
+        {
+            let traffic = if shape.server(transfer.peer) == here {
+                &mut links.local
+            } else {
+                &mut links.remote
+            };
+            let bytes = bytes(transfer);
+            traffic.largest = traffic.largest.max(bytes);
+            if sending {
+                traffic.sent += bytes;
+                traffic.messages += 1;
+            } else {
+                traffic.received += bytes;
+            }
+            peers.push(transfer.peer);
+        }
+        peers.sort_unstable();
+        peers.dedup();
+        let near = peers.iter().filter(|&&peer| shape.server(peer) == here);
+        links.local.peers = near.count() as u64;
+        links.remote.peers = peers.len() as u64 - links.local.peers;
+        links
+    }
+}
+
+fn joined(a: Links, b: Links) -> Links {
+    let add = |a: Traffic, b: Traffic| Traffic {
+        sent: a.sent + b.sent,
+        received: a.received + b.received,
+        messages: a.messages + b.messages,
+        peers: a.peers.max(b.peers),
+        largest: a.largest.max(b.largest),
+    };
+    Links {
+        local: add(a.local, b.local),
+        remote: add(a.remote, b.remote),
+    }
+}
+
+/// Steps of an exchange that doubles what is known: log2 rounded up.
+fn doublings(members: u32) -> u32 {
+    members.max(1).next_power_of_two().ilog2()
+}
+
+/// What a caller asks for; what is left open is chosen by the cost model.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Request {
+    /// The most subtrees that a round merges; `None` for the fastest.
+    pub radix: Option<u32>,
+    /// Where vectors lie while servers are merged.
+    pub placement: Placement,
+    /// How exchanges are issued; `None` for batches.
+    pub order: Option<Order>,
+    /// See [`Choices::owned_above`]; `None` for the size from which owners are faster.
+    pub owned_above: Option<u64>,
+}
+
+/// Ranks of a plan that are looked at to find its slowest one.
+const SAMPLE: u32 = 32;
+
+/// Settles what `request` leaves open, for buffers of these layouts on `machine`.
+///
+/// The result depends on nothing but the arguments: all ranks that agree on them choose the same. One radix serves
+/// all layouts, because it is part of the result; give whole lists of tensors here, not buckets of them.
+///
+/// # Errors
+/// If the requested radix is out of range.
+pub fn choose(
+    shape: Shape,
+    layouts: &[Layout],
+    machine: &Machine,
+    request: &Request,
+) -> Result<Choices> {
+    let mut choices = Choices {
+        radix: request.radix.unwrap_or(2),
+        placement: request.placement,
+        order: request.order.unwrap_or_default(),
+        owned_above: request
+            .owned_above
+            .unwrap_or_else(|| machine.owned_above(shape)),
+    };
+    if request.radix.is_some() {
+        // An empty layout is enough to have the radix checked.
+        Planner::with(shape, Layout::new(DType::F32, &[])?, choices)?;
+        return Ok(choices);
+    }
+    let mut best = f64::INFINITY;
+    for radix in 2..=super::MAX_RADIX {
+        let candidate = Choices { radix, ..choices };
+        let seconds = seconds(shape, layouts, machine, candidate)?;
+        if seconds < best {
+            best = seconds;
+            choices = candidate;
+        }
+    }
+    Ok(choices)
+}
+
+/// Time of the slowest of some ranks, spread over all, for one reduction of all layouts.
+pub fn seconds(
+    shape: Shape,
+    layouts: &[Layout],
+    machine: &Machine,
+    choices: Choices,
+) -> Result<f64> {
+    let mut total = 0.0;
+    for layout in layouts {
+        let planner = Planner::with(shape, layout.clone(), choices)?;
+        let mut slowest = 0.0_f64;
+        for sample in 0..SAMPLE.min(shape.size()) {
+            let rank =
+                u64::from(sample) * u64::from(shape.size()) / u64::from(SAMPLE.min(shape.size()));
+            let rank = u32::try_from(rank).map_err(|_| Error::invalid("rank out of range"))?;
+            slowest = slowest.max(Cost::of(&planner.plan(rank)?, machine).seconds());
+        }
+        total += slowest;
+    }
+    Ok(total)
+}
+
+#[cfg(test)]
+#[path = "cost_tests.rs"]
+mod tests;

@@ -1,0 +1,182 @@
+//! What a machine can do, for the cost model.
+
+use serde::{Deserialize, Serialize};
+
+use super::cost::{Links, Traffic};
+use super::{Order, Shape};
+
+/// One kind of link of a rank.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Link {
+    /// Seconds from starting a step to its first byte.
+    pub latency: f64,
+    /// Bytes per second one way.
+    pub bandwidth: f64,
+    /// Whether every peer has a link of its own with this bandwidth; otherwise all peers share it.
+    pub mesh: bool,
+}
+
+/// A machine: its links, memory and arithmetic, per rank.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Machine {
+    /// Name for reports.
+    pub name: String,
+    /// To ranks of the same server.
+    pub local: Link,
+    /// To ranks of other servers.
+    pub remote: Link,
+    /// Seconds for each further message of one step.
+    pub message: f64,
+    /// Bytes per second that kernels read and write in device memory.
+    pub memory: f64,
+    /// Seconds for a product and its sum in fp32 lanes.
+    pub product: f64,
+    /// Seconds for a split product and its two-float sum.
+    pub wide: f64,
+}
+
+impl Machine {
+    /// The machine of a name that [`Machine::NAMES`] lists.
+    pub fn named(name: &str) -> Option<Self> {
+        match name {
+            "910A" => Some(Machine::ascend_910a()),
+            "910B" => Some(Machine::ascend_910b()),
+            "A3" => Some(Machine::ascend_a3()),
+            "mock" => Some(Machine::mock()),
+            _ => None,
+        }
+    }
+
+    /// The names of [`Machine::named`].
+    pub const NAMES: [&str; 4] = ["910A", "910B", "A3", "mock"];
+
+    /// Atlas 800-9000: two meshes of four 910A a server with PCIe between them, 100 Gb/s per NPU outside.
+    ///
+    /// The bandwidth in the server is the effective one of a step with all eight; latencies are assumed.
+    pub fn ascend_910a() -> Self {
+        Machine {
+            name: "910A".to_owned(),
+            local: Link {
+                latency: 15e-6,
+                bandwidth: 10e9,
+                mesh: true,
+            },
+            remote: Link {
+                latency: 20e-6,
+                bandwidth: 12.5e9,
+                mesh: false,
+            },
+            message: 2e-6,
+            memory: 1.2e12,
+            product: 0.3e-12,
+            wide: 6e-12,
+        }
+    }
+
+    /// Atlas 800T A2: a full mesh of eight 910B a server, 200 Gb/s per NPU outside. Latencies are assumed.
+    pub fn ascend_910b() -> Self {
+        Machine {
+            name: "910B".to_owned(),
+            local: Link {
+                latency: 10e-6,
+                bandwidth: 28e9,
+                mesh: true,
+            },
+            remote: Link {
+                latency: 20e-6,
+                bandwidth: 25e9,
+                mesh: false,
+            },
+            message: 2e-6,
+            memory: 1.6e12,
+            product: 0.2e-12,
+            wide: 4e-12,
+        }
+    }
+
+    /// Dies of an A3 in one supernode: the same fabric in and between servers. Latencies are assumed.
+    pub fn ascend_a3() -> Self {
+        let fabric = |latency| Link {
+            latency,
+            bandwidth: 196e9,
+            mesh: false,
+        };
+        Machine {
+            name: "A3".to_owned(),
+            local: fabric(8e-6),
+            remote: fabric(10e-6),
+            message: 2e-6,
+            memory: 1.6e12,
+            product: 0.2e-12,
+            wide: 4e-12,
+        }
+    }
+
+    /// Ranks on the cores of one machine over the mock: one memory for all, two-float sums cost much.
+    pub fn mock() -> Self {
+        let memory = |latency| Link {
+            latency,
+            bandwidth: 5e9,
+            mesh: false,
+        };
+        Machine {
+            name: "mock".to_owned(),
+            local: memory(30e-6),
+            remote: memory(30e-6),
+            message: 10e-6,
+            memory: 10e9,
+            product: 0.1e-9,
+            wide: 2e-9,
+        }
+    }
+
+    /// Seconds of an exchange of vectors.
+    pub(super) fn exchange(&self, links: &Links, order: Order) -> f64 {
+        let time = |traffic: &Traffic, link: &Link| match order {
+            _ if traffic.peers == 0 => 0.0,
+            Order::Batch => {
+                let bytes = if link.mesh {
+                    traffic.largest
+                } else {
+                    traffic.sent.max(traffic.received)
+                };
+                let further = (traffic.peers - 1) as f64 * self.message;
+                link.latency + further + bytes as f64 / link.bandwidth
+            }
+            // One direction at a time, one peer at a time.
+            Order::Pairwise => {
+                2.0 * traffic.peers as f64 * link.latency
+                    + (traffic.sent + traffic.received) as f64 / link.bandwidth
+            }
+        };
+        time(&links.local, &self.local) + time(&links.remote, &self.remote)
+    }
+
+    /// Seconds of an all-gather by doubling: in the server, then across.
+    pub(super) fn gather(&self, links: &Links) -> f64 {
+        let time = |traffic: &Traffic, link: &Link| {
+            traffic.messages as f64 * link.latency + traffic.sent as f64 / link.bandwidth
+        };
+        time(&links.local, &self.local) + time(&links.remote, &self.remote)
+    }
+
+    /// Bytes of gathered scalars from which owners pay off: where moving them takes as long as the further
+    /// exchange with its messages.
+    pub fn owned_above(&self, shape: Shape) -> u64 {
+        let (link, peers) = if shape.servers > 1 {
+            (&self.remote, shape.size())
+        } else {
+            (&self.local, shape.locals)
+        };
+        let bytes = (link.latency + f64::from(peers) * self.message) * link.bandwidth;
+        #[allow(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "saturates, and a machine's figures are positive"
+        )]
+        let bytes = bytes as u64;
+        bytes
+    }
+}

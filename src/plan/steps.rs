@@ -1,0 +1,164 @@
+//! The steps of one rank as data.
+
+use super::{DType, Group, Range, Shape};
+
+/// Where the vectors of a server lie while servers are merged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Placement {
+    /// Each rank of a server owns one chunk of its mean: 1/D of the traffic between servers.
+    #[default]
+    Hierarchical,
+    /// Each rank has its server's whole mean, and ranks of the same local index merge it among themselves: the
+    /// arrangement of MindSpore's cells. D times the traffic between servers; no gather in the server at the end.
+    Columns,
+}
+
+/// How the transfers of a step are issued.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Order {
+    /// All at once, in both directions.
+    #[default]
+    Batch,
+    /// One after the other, by [`Exchange::pairwise`].
+    Pairwise,
+}
+
+/// A range that crosses between this rank and `peer`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Transfer {
+    /// The other rank.
+    pub peer: u32,
+    /// Elements of the fused buffer; of an exchange of scalars, indices of tensors.
+    pub range: Range,
+    /// Which operand of the receiver's combine the data is; 0 where nothing is combined. Of an exchange of
+    /// scalars, the number of records.
+    pub operand: u32,
+}
+
+/// One transfer in the pairwise order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Turn {
+    /// This rank sends.
+    Send(Transfer),
+    /// This rank receives.
+    Receive(Transfer),
+}
+
+/// All transfers of one step; at most one send and one receive for each peer.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Exchange {
+    /// What this rank sends, ascending by peer.
+    pub sends: Vec<Transfer>,
+    /// What this rank receives, ascending by peer.
+    pub receives: Vec<Transfer>,
+}
+
+impl Exchange {
+    /// Whether nothing crosses.
+    pub fn is_empty(&self) -> bool {
+        self.sends.is_empty() && self.receives.is_empty()
+    }
+
+    /// The transfers one after the other, for sends that wait for their receives.
+    ///
+    /// Peers come in the order of `rank ^ peer`, and of two ranks the lower one sends first. Two ranks that
+    /// differ from their peers in the same bits are disjoint pairs, so every rank meets its peers in one order
+    /// that all ranks share: the first pair of that order which is not done can always go on. With two equal
+    /// halves this is the order of MindSpore's cells: left sends, then receives; right receives, then sends.
+    pub fn pairwise(&self, rank: u32) -> Vec<Turn> {
+        let sends = self.sends.iter().map(|&send| Turn::Send(send));
+        let receives = self.receives.iter().map(|&receive| Turn::Receive(receive));
+        let mut turns: Vec<Turn> = sends.chain(receives).collect();
+        turns.sort_by_key(|turn| {
+            let (peer, sending) = match turn {
+                Turn::Send(transfer) => (transfer.peer, true),
+                Turn::Receive(transfer) => (transfer.peer, false),
+            };
+            (rank ^ peer, sending != (rank < peer))
+        });
+        turns
+    }
+}
+
+/// An exchange after which this rank holds `operands` vectors on `slice` and combines them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Combine {
+    /// Number of vectors, own one included.
+    pub operands: u32,
+    /// Position of the own vector, which lies in the fused buffer, in the order of combination.
+    pub own: u32,
+    /// What this rank owns afterwards.
+    pub slice: Range,
+    /// Brings the other vectors, and the own one where this rank did not hold it.
+    pub exchange: Exchange,
+}
+
+/// How the scalars of one round are summed and the weights of all tensors computed.
+///
+/// Each rank contributes a record for each tensor in its slice.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Scalars {
+    /// Ranks whose slices together are the whole vector.
+    pub group: Group,
+    /// Indices of the tensors that this rank contributes to; empty ones among them have no record.
+    pub tensors: Range,
+    /// Records that this rank contributes, one for each of these tensors with elements.
+    pub records: u64,
+    /// The most records that a member contributes.
+    pub stride: u64,
+    /// Absent: all records are gathered by all members, `stride` from each, and everyone sums and solves.
+    pub owned: Option<Owned>,
+}
+
+/// Each tensor has an owner in the group, who gets its records, sums and solves; weights are gathered.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Owned {
+    /// Tensors of each owner: member i owns `i * run..(i + 1) * run` as far as there are so many.
+    pub run: u64,
+    /// Indices of this rank's own tensors.
+    pub tensors: Range,
+    /// Records that this rank contributes to its own tensors.
+    pub kept: u64,
+    /// The other records on their way to the owners; ranges are indices of tensors.
+    pub exchange: Exchange,
+}
+
+/// One merge of adjacent subtrees of servers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Round {
+    /// The merged subtrees, in the order of the tree: this column's ranks of each.
+    pub members: Vec<Group>,
+    /// Exchange and slice; `combine.operands` is the radix, and with 1 there is nothing to do for this rank.
+    pub combine: Combine,
+    /// How the round's scalars are summed.
+    pub scalars: Scalars,
+}
+
+/// What one rank does in a reduction of one fused buffer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Plan {
+    /// Servers and ranks.
+    pub shape: Shape,
+    /// The rank that this plan is for.
+    pub rank: u32,
+    /// Element type of the buffer.
+    pub dtype: DType,
+    /// Length of the fused buffer.
+    pub elements: u64,
+    /// Number of tensors in it.
+    pub tensors: u64,
+    /// Where vectors lie between the steps.
+    pub placement: Placement,
+    /// How every exchange is issued.
+    pub order: Order,
+    /// Step 1, absent with one rank per server.
+    pub mean: Option<Combine>,
+    /// Step 1 continued, only in columns: every rank gets the whole mean of its server.
+    pub share: Option<Exchange>,
+    /// Step 2.
+    pub rounds: Vec<Round>,
+    /// Step 3 across servers: the rounds backwards.
+    pub returns: Vec<Exchange>,
+    /// Step 3 in the server, absent with one rank per server and in columns.
+    pub gather: Option<Exchange>,
+}

@@ -1,0 +1,223 @@
+//! How the scalars of one round come together: everyone gathers them, or owners sum and solve.
+
+use std::collections::HashMap;
+
+use super::World;
+use super::bucket::bytes;
+use super::stage::{Gather, Records, Solve, Task};
+use super::tables::{FoldList, in_order, table};
+use crate::ascend::{DataType, Span, Transfer};
+use crate::error::Result;
+use crate::kernel::Rule;
+use crate::kernel::layout::{COEFFICIENT_WORDS, record_words};
+use crate::plan::{self, Group, Layout, Planner, Range, Turn};
+
+/// Bytes of an fp32 word of records and coefficients.
+pub(super) const WORD: usize = 4;
+
+const _: () = assert!((COEFFICIENT_WORDS * WORD) as u64 == plan::COEFFICIENT_BYTES);
+
+/// What the exchange of one round's scalars is made from.
+pub(super) struct Scalars<'a> {
+    pub(super) world: &'a World,
+    pub(super) planner: &'a Planner,
+    /// Number of the round.
+    pub(super) index: usize,
+    pub(super) plan: &'a plan::Scalars,
+    pub(super) radix: usize,
+    /// How many parts of a tensor the ranks of a server hold; only gathered scalars are summed over them.
+    pub(super) shards: u32,
+    pub(super) rule: Rule,
+}
+
+/// The exchange of one round's scalars.
+pub(super) struct Exchanged {
+    /// Where this rank's records are to be written.
+    pub(super) records: Span,
+    /// Records to owners, and the owner's weights.
+    pub(super) owners: [Task; 2],
+    pub(super) gather: Gather,
+    /// Computes the weights of all tensors, unless they are gathered.
+    pub(super) solve: Option<Solve>,
+    /// The weights of all tensors.
+    pub(super) weights: Span,
+}
+
+impl Scalars<'_> {
+    /// Prepares it; makes its communicator.
+    pub(super) fn exchange(&self) -> Result<Exchanged> {
+        match &self.plan.owned {
+            None => self.gathered(),
+            Some(owned) => self.owned(owned),
+        }
+    }
+
+    /// Everyone gathers all records and computes all weights.
+    fn gathered(&self) -> Result<Exchanged> {
+        // The parts of a tensor are cut alike.
+        let slices: Vec<Range> = self
+            .planner
+            .slices(self.plan.group, self.index + 1)
+            .into_iter()
+            .flat_map(|slice| std::iter::repeat_n(slice, self.shards as usize))
+            .collect();
+        let stride = bytes(self.plan.stride, self.record() as u64)?;
+        let records = self.table(stride)?;
+        let gathered = self.table(stride * slices.len())?;
+        let tensors = self.layout().tensors().len();
+        let weights = self.table(tensors * COEFFICIENT_WORDS * WORD)?;
+        let list = FoldList::gathered(
+            self.world.device(),
+            self.layout(),
+            &slices,
+            self.plan.stride,
+        )?;
+        Ok(Exchanged {
+            owners: [Task::Nothing, Task::Nothing],
+            gather: self.gather(&records, &gathered)?,
+            solve: Some(Solve {
+                records: gathered,
+                list,
+                radix: self.radix,
+                rule: self.rule,
+                coefficients: weights.clone(),
+                tensors: tensors as u64,
+            }),
+            records,
+            weights,
+        })
+    }
+
+    /// Owners get the records of their tensors and compute their weights; everyone gathers the weights.
+    fn owned(&self, owned: &plan::Owned) -> Result<Exchanged> {
+        let own = self.plan.tensors.intersection(owned.tensors);
+        // The records of this rank's slice, and behind them those of others for its own tensors.
+        let mut place = self.plan.stride;
+        let mut parts = HashMap::from([(self.world.rank(), (own, self.first_record(own)))]);
+        for receive in &owned.exchange.receives {
+            parts.insert(receive.peer, (receive.range, place));
+            place += u64::from(receive.operand);
+        }
+        let records = self.table(bytes(place, self.record() as u64)?)?;
+        let exchange = self.records(owned, &records, &parts)?;
+
+        let group = self.plan.group;
+        let ranks: Vec<u32> = group.ranks().collect();
+        let slices = self.planner.slices(group, self.index + 1);
+        let parts: Vec<(Range, u64)> = in_order(&slices)
+            .into_iter()
+            .filter_map(|member| parts.get(&ranks[member]).copied())
+            .collect();
+        let mine = self.table(bytes(owned.run, plan::COEFFICIENT_BYTES)?)?;
+        let weights = self.table(mine.len() * ranks.len())?;
+        let solve = Solve {
+            records: records.clone(),
+            list: FoldList::owned(self.world.device(), self.layout(), owned.tensors, &parts)?,
+            radix: self.radix,
+            rule: self.rule,
+            coefficients: mine.clone(),
+            tensors: owned.tensors.len(),
+        };
+        Ok(Exchanged {
+            owners: [
+                match exchange.transfers.len() {
+                    0 => Task::Nothing,
+                    _ => Task::Records(exchange),
+                },
+                match solve.tensors {
+                    0 => Task::Nothing,
+                    _ => Task::Solve(solve),
+                },
+            ],
+            gather: self.gather(&mine, &weights)?,
+            solve: None,
+            records,
+            weights,
+        })
+    }
+
+    /// The records on their way to their owners. `parts` has the number of the first record of each rank.
+    fn records(
+        &self,
+        owned: &plan::Owned,
+        records: &Span,
+        parts: &HashMap<u32, (Range, u64)>,
+    ) -> Result<Records> {
+        let group = self.plan.group;
+        let span = |first: u64, count: u32| {
+            let start = bytes(first, self.record() as u64)?;
+            records.slice(start..start + count as usize * self.record())
+        };
+        let dtype = DataType::F32;
+        let peer = |rank: u32| group.index_of(rank).unwrap_or(u32::MAX);
+        let turns = owned.exchange.pairwise(self.world.rank());
+        let transfers: Result<Vec<Transfer>> = turns
+            .iter()
+            .map(|turn| {
+                Ok(match turn {
+                    Turn::Send(send) => Transfer::Send {
+                        peer: peer(send.peer),
+                        span: span(self.first_record(send.range), send.operand)?,
+                        dtype,
+                    },
+                    Turn::Receive(receive) => Transfer::Recv {
+                        peer: peer(receive.peer),
+                        span: span(
+                            parts.get(&receive.peer).map_or(0, |part| part.1),
+                            receive.operand,
+                        )?,
+                        dtype,
+                    },
+                })
+            })
+            .collect();
+        let sends = owned.exchange.sends.iter();
+        let mut peers: Vec<u32> = sends
+            .chain(&owned.exchange.receives)
+            .map(|transfer| transfer.peer)
+            .collect();
+        peers.sort_unstable();
+        peers.dedup();
+        Ok(Records {
+            comm: self.world.group(group)?,
+            peers,
+            transfers: transfers?,
+            order: self.planner.choices().order,
+        })
+    }
+
+    fn gather(&self, own: &Span, gathered: &Span) -> Result<Gather> {
+        let group = Group {
+            first: self.plan.group.first * self.shards,
+            count: self.plan.group.count * self.shards,
+            ..self.plan.group
+        };
+        let others = group.ranks().filter(|&rank| rank != self.world.rank());
+        Ok(Gather {
+            comm: self.world.group(group)?,
+            peers: others.collect(),
+            own: own.clone(),
+            gathered: gathered.clone(),
+        })
+    }
+
+    /// Number of the first record of these tensors among those of this rank's slice.
+    fn first_record(&self, tensors: Range) -> u64 {
+        let start = self.plan.tensors.start();
+        let before = Range::new(start, tensors.start());
+        self.layout().records_of(before)
+    }
+
+    /// Bytes of a record.
+    fn record(&self) -> usize {
+        record_words(self.radix) * WORD
+    }
+
+    fn layout(&self) -> &Layout {
+        self.planner.layout()
+    }
+
+    fn table(&self, bytes: usize) -> Result<Span> {
+        table(self.world.device(), bytes)
+    }
+}
