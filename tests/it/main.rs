@@ -11,6 +11,7 @@
 
 mod backend;
 mod bench;
+mod beyond;
 #[cfg(feature = "bindgen")]
 mod bindings;
 #[cfg(feature = "cli")]
@@ -31,6 +32,7 @@ mod kernels;
 mod launch;
 mod layers;
 mod leaks;
+mod mean;
 mod oracle;
 mod plan;
 mod processes;
@@ -45,5 +47,6 @@ mod support;
 #[cfg(feature = "cli")]
 mod table;
 mod table_mutations;
+mod training;
 #[cfg(feature = "bindgen")]
 mod vendor;

@@ -5,7 +5,7 @@ use std::ops::Range;
 use adasum::Result;
 use adasum::ascend::{Buffer, DataType, Device, Pod, Span, Stream};
 use adasum::kernel::layout::{COEFFICIENT_WORDS, Segment, record_words};
-use adasum::kernel::{Coefficients, Fold, Gram, Kernels, Vectors, WeightedSum};
+use adasum::kernel::{Coefficients, Fold, Gram, Kernels, Rule, Vectors, WeightedSum};
 
 use super::strict;
 use crate::support::mock_environment;
@@ -259,6 +259,31 @@ impl Machine {
     }
 
     pub(super) fn solve_of(&self, radix: usize, records: &Span, lists: &[Vec<u64>]) -> Span {
+        self.solve_by(Rule::default(), radix, records, lists)
+    }
+
+    /// The error that the kernels' host side refuses a rule with.
+    pub(super) fn refused_by(&self, rule: Rule, records: &Span) -> adasum::Error {
+        let launch = Coefficients {
+            records,
+            refs: &self.upload(&[0_u64, 1]),
+            indices: &self.upload(&[0_u64]),
+            out: &self.untouched(COEFFICIENT_WORDS),
+            radix: 2,
+            tensor_count: 1,
+        };
+        self.kernels
+            .coefficients_by(rule, &self.stream, &launch)
+            .unwrap_err()
+    }
+
+    pub(super) fn solve_by(
+        &self,
+        rule: Rule,
+        radix: usize,
+        records: &Span,
+        lists: &[Vec<u64>],
+    ) -> Span {
         let mut refs = Vec::new();
         let mut indices: Vec<u64> = Vec::new();
         for list in lists {
@@ -275,7 +300,7 @@ impl Machine {
             tensor_count: lists.len() as u64,
         };
         self.on_all(&scalars(&out), |kernels| {
-            kernels.coefficients(&self.stream, &launch)
+            kernels.coefficients_by(rule, &self.stream, &launch)
         });
         out
     }
