@@ -15,4 +15,8 @@
 #include "kernel_operator.h"
 #endif
 
+#if defined(ADASUM_TWIN) && !defined(ADASUM_TWIN_STRICT)
+#include "twin/fused.h"
+#endif
+
 #endif

@@ -1,5 +1,9 @@
 // coefficients: sums the records of each tensor and solves the AdaSum tree for the weights of its r vectors.
 //
+// `rule` holds two fp32 numbers: in its low half the tolerance of the tree (tree.h), in its high half a limit on the norm
+// of the result, 0 for none. Where the norm is above the limit, the weights are scaled so that it becomes the limit;
+// statistics are those from before.
+//
 // Blocks share the tensors. Everything is two-float with separate exponents, so no finite input leaves the range. The
 // tree is in tree.h, what is written for a tensor in layout.h.
 #include "adasum_ascendc.h"
@@ -33,8 +37,10 @@ class Coefficients {
   __aicore__ inline Coefficients() {}
 
   __aicore__ inline void init(TPipe &pipe, GM_ADDR records, GM_ADDR references, GM_ADDR indices, GM_ADDR out,
-                              uint32_t radix, uint64_t tensor_count) {
+                              uint32_t radix, uint64_t tensor_count, uint64_t rule) {
     radix_ = radix;
+    zero_tol_ = float_of(static_cast<uint32_t>(rule));
+    norm_limit_ = float_of(static_cast<uint32_t>(rule >> 32));
     words_ = record_words(radix);
     tensor_count_ = tensor_count;
     records_.SetGlobalBuffer(reinterpret_cast<__gm__ float *>(records));
@@ -109,12 +115,13 @@ class Coefficients {
       give_up(result);
       return;
     }
-    tree_.solve(sum_, radix_);
+    tree_.solve(sum_, radix_, zero_tol_);
+    Scaled factor = limiting_factor();
     int32_t post = post_log2();
     result.SetValue(COEFFICIENT_POST, power_of_two(post));
     bool cancelling = is_cancelling(post);
     for (uint32_t i = 0; i < radix_; ++i) {
-      set_weight(result, i, shift(tree_.weight(i), -post), cancelling);
+      set_weight(result, i, shift(multiply(tree_.weight(i), factor), -post), cancelling);
       result.SetValue(COEFFICIENT_LEAF_NORM + i, to_float(square_root(tree_.square(i))));
     }
     set_statistics(result);
@@ -129,6 +136,13 @@ class Coefficients {
     for (uint32_t word = COEFFICIENT_KAPPA; word <= COEFFICIENT_RESULT_NORM; ++word) {
       result.SetValue(word, quiet_nan());
     }
+  }
+
+  // What takes the norm of the result down to the limit; 1 if it is within.
+  __aicore__ inline Scaled limiting_factor() const {
+    Scaled norm = square_root(tree_.result_square());
+    Scaled limit = normalise(TwoFloat{norm_limit_, 0.0f}, 0);
+    return is_zero(limit) || !is_less(limit, norm) ? scaled_one() : divide(limit, norm);
   }
 
   // The power of two that the weights leave to the end of the sum.
@@ -206,6 +220,8 @@ class Coefficients {
   RecordSum sum_;
   Tree tree_;
   uint64_t tensor_count_ = 0;
+  float zero_tol_ = 0.0f;
+  float norm_limit_ = 0.0f;
   uint32_t radix_ = 0;
   uint32_t words_ = 0;
 };
@@ -213,10 +229,10 @@ class Coefficients {
 }  // namespace adasum
 
 extern "C" __global__ __aicore__ void coefficients(GM_ADDR records, GM_ADDR references, GM_ADDR indices, GM_ADDR out,
-                                                   uint64_t radix, uint64_t tensor_count) {
+                                                   uint64_t radix, uint64_t tensor_count, uint64_t rule) {
   KERNEL_TASK_TYPE_DEFAULT(KERNEL_TYPE_AIV_ONLY);
   AscendC::TPipe pipe;
   adasum::Coefficients kernel;
-  kernel.init(pipe, records, references, indices, out, static_cast<uint32_t>(radix), tensor_count);
+  kernel.init(pipe, records, references, indices, out, static_cast<uint32_t>(radix), tensor_count, rule);
   kernel.run(adasum::share_of(tensor_count));
 }

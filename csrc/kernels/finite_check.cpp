@@ -38,8 +38,8 @@ class FiniteCheck {
       wide_ = wide_buffer_.Get<float>();
     }
     cursor_.init(pipe, segments, segment_count);
+    // The scalar unit waits for the vector unit before it copies one.
     Duplicate(one_, 1.0f, static_cast<int32_t>(FLAG_WORDS));
-    wait_for<HardEvent::V_MTE3>();
   }
 
   __aicore__ inline void run(Share units) {

@@ -36,6 +36,7 @@ class Operands {
 
   // Exponents that `take` is to remove from the values; none unless asked for.
   __aicore__ inline void scale_by(const int32_t *exponents) { exponents_ = exponents; }
+  __aicore__ inline bool scaled() const { return exponents_ != nullptr; }
 
   __aicore__ inline const LocalTensor<float> *take(const LocalTensor<T> &tiles, uint32_t from, uint32_t count) {
     for (uint32_t i = 0; i < radix_; ++i) {
@@ -134,13 +135,28 @@ class Gram {
       uint32_t count = static_cast<uint32_t>(smaller(tile_, unit.len - done));
       load_tiles(unit.offset + done, count);
       LocalTensor<T> tiles = tiles_.template DeQue<T>();
-      for (uint32_t from = 0; from < count; from += step) {
+      for (uint32_t from = sum_tile(tiles, count); from < count; from += step) {
         uint32_t part = static_cast<uint32_t>(smaller(step, count - from));
         lanes_.add(operands_.take(tiles, from, part), static_cast<int32_t>(part));
       }
       tiles_.FreeTensor(tiles);
     }
     lanes_.finish(record);
+  }
+
+  // Adds what lanes can take of whole tiles at a time; returns how many elements that were.
+  __aicore__ inline uint32_t sum_tile(const LocalTensor<T> &tiles, uint32_t count) {
+#ifdef ADASUM_FUSED
+    if constexpr (Lanes::WHOLE_TILES) {
+      if (!operands_.scaled()) {
+        lanes_.add_tile(tiles, stride_, count);
+        return count;
+      }
+    }
+#endif
+    static_cast<void>(tiles);
+    static_cast<void>(count);
+    return 0;
   }
 
   __aicore__ inline void load_tiles(uint64_t offset, uint32_t count) {

@@ -50,6 +50,7 @@ __aicore__ inline uint32_t lanes_for(uint32_t len, uint32_t least, uint32_t most
 class PlainLanes {
  public:
   static constexpr uint32_t WIDTH = 512;
+  static constexpr bool WHOLE_TILES = true;
 
   static __aicore__ inline constexpr uint32_t ub_bytes(uint32_t radix) {
     return (ADASUM_WHOLE_BLOCKS ? 2 : 1) * entries(radix) * WIDTH * 4;
@@ -94,8 +95,24 @@ class PlainLanes {
     fresh_ = false;
   }
 
+#ifdef ADASUM_FUSED
+  // `add` for a whole tile of each vector.
+  template <typename T>
+  void add_tile(const AscendC::LocalTensor<T> &tiles, uint32_t stride, uint32_t count) {
+    fused::PairSums sums{sums_.write(0, lanes_), sums_.write(WIDTH, lanes_), sums_.write(2 * WIDTH, lanes_), lanes_,
+                         fresh_};
+    fused::pair_tile(sums, tiles.read(0, count), tiles.read(stride, count), count);
+    fresh_ = false;
+  }
+#endif
+
   // Writes the hi words of a record; its lo words stay as they are, which is zero.
   __aicore__ inline void finish(const AscendC::LocalTensor<float> &record) {
+#ifdef ADASUM_FUSED
+    for (uint32_t entry = 0; entry < entries_; ++entry) {
+      record.SetValue(2 * entry, fused::sum_of_lanes(sums_.read(entry * WIDTH, lanes_), lanes_));
+    }
+#else
     for (uint32_t half = lanes_ / 2; half >= BLOCK; half /= 2) {
       for (uint32_t entry = 0; entry < entries_; ++entry) {
         AscendC::LocalTensor<float> sums = sums_[entry * WIDTH];
@@ -104,6 +121,7 @@ class PlainLanes {
       AscendC::PipeBarrier<PIPE_V>();
     }
     sum_blocks(record, 2, sums_, WIDTH, entries_);
+#endif
   }
 
  private:
@@ -120,6 +138,8 @@ class PlainLanes {
 template <bool EXACT>
 class WideLanes {
  public:
+  static constexpr bool WHOLE_TILES = false;
+
   static __aicore__ inline constexpr uint32_t ub_bytes(uint32_t radix) {
     uint32_t sums = 2 * entries(radix) + 1;
     uint32_t halves = EXACT ? 0 : 2 * radix;
@@ -165,6 +185,11 @@ class WideLanes {
   }
 
   __aicore__ inline void add(const AscendC::LocalTensor<float> *x, int32_t count) {
+#ifdef ADASUM_FUSED
+    fused::add_products<EXACT>(wide_sums(), halves_, x, count);
+    fresh_ = false;
+    return;
+#endif
     if (!EXACT) {
       split_all(x, count);
     }
@@ -183,6 +208,10 @@ class WideLanes {
 
   // Writes hi and lo of each entry of a record.
   __aicore__ inline void finish(const AscendC::LocalTensor<float> &record) {
+#ifdef ADASUM_FUSED
+    fused::finish_products(wide_sums(), used_, record);
+    return;
+#endif
     for (uint32_t half = lanes_ / 2; half >= BLOCK; half /= 2) {
       for (uint32_t entry = 0; entry < entries_; ++entry) {
         add_half(entry, half);
@@ -202,6 +231,14 @@ class WideLanes {
 
  private:
   static constexpr uint32_t TEMPORARIES = 4;
+
+#ifdef ADASUM_FUSED
+  // Sums stay in their places here.
+  fused::WideSums wide_sums() const {
+    return fused::WideSums{high_.write(0, entries_ * width_), low_.write(0, entries_ * width_), width_, lanes_,
+                           radix_, fresh_};
+  }
+#endif
 
   // The sums of an entry: hi lanes change places with the spare ones at each addition.
   __aicore__ inline AscendC::LocalTensor<float> high(uint32_t entry) const { return high_[place_[entry] * width_]; }

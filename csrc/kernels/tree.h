@@ -9,6 +9,9 @@
 // and a zero vector is the identity: it has d = 0, which gives both the weight 1. Every node is a linear
 // combination of the vectors, so a merge takes two rows and columns of the matrix to one.
 //
+// With a tolerance above 0, a node whose squared norm is at most so many times that of its partner counts as zero: the
+// pair is the partner.
+//
 // A node whose leaves nearly cancel has a squared norm below the error of the matrix. It is taken to be no smaller
 // than that error, which bounds its weights.
 #ifndef ADASUM_TREE_H
@@ -28,9 +31,10 @@ class Tree {
  public:
   __aicore__ inline Tree() {}
 
-  // Solves for the weights. The vectors of `sum` are finite.
-  __aicore__ inline void solve(const RecordSum &sum, uint32_t radix) {
+  // Solves for the weights. The vectors of `sum` are finite; `zero_tol` is at least 0 and below 1.
+  __aicore__ inline void solve(const RecordSum &sum, uint32_t radix, float zero_tol) {
     radix_ = radix;
+    tolerance_ = normalise(TwoFloat{zero_tol, 0.0f}, 0);
     load(sum);
     uint32_t nodes = radix;
     while (nodes > 1) {
@@ -87,9 +91,12 @@ class Tree {
   __aicore__ inline void merge(uint32_t a, uint32_t b) {
     Scaled norm_a = norm_of(a);
     Scaled norm_b = norm_of(b);
-    Scaled dot = gram_[a][b];
-    Scaled weight_a = weight_of(a, dot, norm_a);
-    Scaled weight_b = weight_of(b, dot, norm_b);
+    Scaled zero = Scaled{TwoFloat{0.0f, 0.0f}, 0};
+    bool without_a = vanishes(norm_a, norm_b);
+    bool without_b = vanishes(norm_b, norm_a);
+    Scaled dot = without_a || without_b ? zero : gram_[a][b];
+    Scaled weight_a = without_a ? zero : weight_of(a, dot, norm_a);
+    Scaled weight_b = without_b ? zero : weight_of(b, dot, norm_b);
     cosine_ = is_zero(dot) ? dot : divide(dot, square_root(multiply(norm_a, norm_b)));
     for (uint32_t leaf = 0; leaf < radix_; ++leaf) {
       if (node_of_[leaf] == a) {
@@ -100,6 +107,11 @@ class Tree {
       }
     }
     combine(a, b, weight_a, weight_b);
+  }
+
+  // Whether a squared norm counts as zero beside another one.
+  __aicore__ inline bool vanishes(const Scaled &norm, const Scaled &beside) const {
+    return !is_zero(tolerance_) && !is_zero(beside) && !is_less(multiply(tolerance_, beside), norm);
   }
 
   // The squared norm of a node, at least the error that its leaves leave in it; 0 only if it is zero.
@@ -150,6 +162,7 @@ class Tree {
   Scaled squares_[MAX_RADIX];
   // The sum of the squared norms of a node's weighted vectors.
   Scaled spread_[MAX_RADIX];
+  Scaled tolerance_;
   Scaled sum_square_;
   Scaled cosine_;
   Scaled kappa_;

@@ -118,6 +118,10 @@ class WeightedSum {
       cancelling_ = cancelling_ || lows_[i] != 0.0f;
     }
     post_ = coefficient_.GetValue(COEFFICIENT_POST);
+    plain_ = post_ == 0.0f || post_ == 1.0f;
+    for (uint32_t i = 0; i < radix_; ++i) {
+      plain_ = plain_ && scales_[i] == 1.0f;
+    }
   }
 
   __aicore__ inline void sum_tile(uint64_t offset, uint32_t count) {
@@ -128,9 +132,20 @@ class WeightedSum {
     tiles_.EnQue(tiles);
     tiles = tiles_.template DeQue<T>();
     LocalTensor<T> result = sums_.template AllocTensor<T>();
+#ifdef ADASUM_FUSED
+    if (plain_) {
+      fused::weighted_tile(result, tiles, stride_, weights_, lows_, radix_, cancelling_, count);
+      send_tile(offset, tiles, result, count);
+      return;
+    }
+#endif
     for (uint32_t done = 0; done < count; done += PART) {
       sum_part(result[done], tiles[done], static_cast<uint32_t>(smaller(PART, count - done)));
     }
+    send_tile(offset, tiles, result, count);
+  }
+
+  __aicore__ inline void send_tile(uint64_t offset, LocalTensor<T> &tiles, LocalTensor<T> &result, uint32_t count) {
     tiles_.FreeTensor(tiles);
     sums_.EnQue(result);
     result = sums_.template DeQue<T>();
@@ -270,6 +285,8 @@ class WeightedSum {
   float scales_[MAX_RADIX];
   float lows_[MAX_RADIX];
   bool cancelling_ = false;
+  // No vector and no sum has a scale of its own.
+  bool plain_ = false;
   float post_ = 0.0f;
   uint64_t tensor_ = NO_TENSOR;
   uint32_t radix_ = 0;

@@ -34,7 +34,7 @@ pub(super) fn run(args: &Args) -> Result<()> {
         };
         archs
             .iter()
-            .map(|&arch| Build::for_arch(arch))
+            .map(|&arch| Chip::of_arch(arch))
             .collect::<Result<_>>()?
     } else {
         args.soc
@@ -48,7 +48,7 @@ pub(super) fn run(args: &Args) -> Result<()> {
             folder: args.out.clone(),
             way: args.with.clone(),
         };
-        let path = build.run(|line| super::launch::notice(line))?;
+        let path = build.run(super::launch::notice)?;
         writeln!(std::io::stdout(), "{}", path.display())
             .map_err(|error| Error::new(ErrorKind::Io, format!("standard output: {error}")))?;
     }

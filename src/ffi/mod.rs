@@ -1,6 +1,6 @@
 //! The C interface, `include/adasum.h`.
 //!
-//! Opaque handles, scalars and one frozen struct cross it. Every export runs in [`guard`]: nulls and lengths are checked,
+//! Opaque handles, scalars and one frozen struct cross it. Every export runs in one guard: nulls and lengths are checked,
 //! a panic becomes a status, the sentence of a failure is kept for its thread. This module translates; it must not
 //! know how anything is reduced.
 //!

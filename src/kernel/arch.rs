@@ -11,7 +11,7 @@ pub struct Chip {
 }
 
 /// Architectures that the kernels are written for, with a chip of each.
-pub(crate) const ARCHS: [(u32, &str); 3] = [
+const ARCHS: [(u32, &str); 3] = [
     (1001, "Ascend910A"),
     (2201, "Ascend910B3"),
     (3510, "Ascend950PR_9599"),
@@ -33,6 +33,20 @@ impl Chip {
             name: name.to_owned(),
             arch,
         })
+    }
+
+    /// A chip of the architecture with the number `arch`.
+    ///
+    /// # Errors
+    /// If there are no kernels for it.
+    pub fn of_arch(arch: u32) -> Result<Self> {
+        let known = ARCHS.iter().find(|(known, _)| *known == arch);
+        let (_, name) = known.ok_or_else(|| {
+            Error::invalid(format!(
+                "there are no kernels for architecture {arch}; there are for 1001, 2201 and 3510"
+            ))
+        })?;
+        Chip::named(name)
     }
 
     /// The number of its architecture, as in `--npu-arch=dav-2201`.
@@ -108,12 +122,14 @@ mod tests {
             assert_eq!(Chip::named(name).unwrap().arch(), arch, "{name}");
         }
         for (arch, name) in ARCHS {
-            assert_eq!(Chip::named(name).unwrap().arch(), arch);
+            assert_eq!(Chip::of_arch(arch).unwrap().name(), name);
         }
     }
 
     #[test]
     fn chips_without_kernels_are_named() {
+        let error = Chip::of_arch(2002).unwrap_err();
+        assert!(error.to_string().contains("2002"), "{error}");
         let error = Chip::named("Ascend310P3").unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Unsupported);
         assert!(error.to_string().contains("Ascend310P3"), "{error}");

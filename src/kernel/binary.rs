@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use sha1::{Digest, Sha1};
 
-use super::arch::{ARCHS, Chip};
+use super::arch::Chip;
 use super::toolkit::{Request, Toolkit, Way};
 use super::twin;
 use crate::cache;
@@ -200,20 +200,6 @@ pub struct Build {
 }
 
 impl Build {
-    /// A build for a chip of `arch`.
-    ///
-    /// # Errors
-    /// If there are no kernels for it.
-    pub fn for_arch(arch: u32) -> Result<Chip> {
-        let known = ARCHS.iter().find(|(known, _)| *known == arch);
-        let (_, name) = known.ok_or_else(|| {
-            Error::invalid(format!(
-                "there are no kernels for architecture {arch}; there are for 1001, 2201 and 3510"
-            ))
-        })?;
-        Chip::named(name)
-    }
-
     /// Compiles the kernels with the CANN toolkit that the environment names; `tell` hears of each command line.
     ///
     /// # Errors
@@ -355,13 +341,6 @@ mod tests {
         let error = places(Some("kernels.o"), &[]).find(&chip()).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::InvalidArgument);
         assert!(error.to_string().contains("absolute"), "{error}");
-    }
-
-    #[test]
-    fn each_architecture_has_a_chip() {
-        assert_eq!(Build::for_arch(1001).unwrap().name(), "Ascend910A");
-        let error = Build::for_arch(2002).unwrap_err();
-        assert!(error.to_string().contains("2002"), "{error}");
     }
 
     #[test]

@@ -149,6 +149,17 @@ pub struct Coefficients<'a> {
     pub tensor_count: u64,
 }
 
+/// What [`Kernels::coefficients_by`] adds to the AdaSum rule.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Rule {
+    /// In a pair, a vector whose squared norm is at most so many times that of the other counts as zero: the pair is
+    /// the other. At least 0 and below 1; 0 leaves the rule as it is, where only exact zeros count.
+    pub zero_tol: f32,
+    /// The weights are scaled so that the norm of the result is at most this; 0 for no limit. Statistics are those
+    /// from before.
+    pub norm_limit: f32,
+}
+
 /// Arguments of [`Kernels::weighted_sum`].
 ///
 /// Addresses and segments in device memory are not checked: they must describe memory of the device.
@@ -168,6 +179,27 @@ pub struct WeightedSum<'a> {
     pub segment_count: u64,
     /// Number of units of all segments.
     pub unit_count: u64,
+}
+
+impl Rule {
+    /// Both numbers as the kernel takes them.
+    fn word(self) -> Result<u64> {
+        if !(0.0..1.0).contains(&self.zero_tol) {
+            return Err(Error::invalid(format!(
+                "zero_tol {} is not at least 0 and below 1",
+                self.zero_tol
+            )));
+        }
+        if !(self.norm_limit >= 0.0 && self.norm_limit.is_finite()) {
+            return Err(Error::invalid(format!(
+                "norm_limit {} is not finite and at least 0",
+                self.norm_limit
+            )));
+        }
+        // Of a negative zero the sign would count as a number.
+        let bits = |value: f32| u64::from(value.abs().to_bits());
+        Ok(bits(self.zero_tol) | bits(self.norm_limit) << 32)
+    }
 }
 
 impl Kernels {
@@ -284,6 +316,20 @@ impl Kernels {
 
     /// Enqueues the weights of all tensors.
     pub fn coefficients(&self, stream: &Stream, launch: &Coefficients<'_>) -> Result<()> {
+        self.coefficients_by(Rule::default(), stream, launch)
+    }
+
+    /// Enqueues the weights of all tensors, by a rule with additions.
+    ///
+    /// # Errors
+    /// If a number of the rule is out of range, and as [`Kernels::coefficients`].
+    pub fn coefficients_by(
+        &self,
+        rule: Rule,
+        stream: &Stream,
+        launch: &Coefficients<'_>,
+    ) -> Result<()> {
+        let rule = rule.word()?;
         check_gram_radix("coefficients", launch.radix)?;
         let entry = 4 * layout::COEFFICIENT_WORDS;
         need(
@@ -311,6 +357,7 @@ impl Kernels {
                 Argument::Span(launch.out),
                 Argument::Value(launch.radix as u64),
                 Argument::Value(launch.tensor_count),
+                Argument::Value(rule),
             ],
         )
     }
@@ -353,7 +400,7 @@ impl Kernels {
     /// Checks that `spans` start where this chip can copy from and to.
     fn check_places(&self, kernel: &str, name: &str, spans: &[Span]) -> Result<()> {
         const GRAIN: u64 = 64;
-        let off = |span: &Span| !span.is_empty() && span.address() % GRAIN != 0;
+        let off = |span: &Span| !span.is_empty() && !span.address().is_multiple_of(GRAIN);
         match spans.iter().position(off) {
             Some(index) if self.chip.copies_whole_blocks() => Err(Error::invalid(format!(
                 "{kernel}: {name} {index} starts {} bytes off a multiple of {GRAIN}, which {} cannot copy",

@@ -8,15 +8,23 @@ use super::{Options, World};
 use crate::ascend::{DataType, Event, Span};
 use crate::error::{Context, Error, ErrorKind, Result};
 use crate::kernel::layout::{COEFFICIENT_FLAGS, COEFFICIENT_WORDS};
-use crate::plan::{DType, Layout, Planner};
+use crate::plan::{DType, Layout, Plan, Planner, Range};
 
 /// Whose address stands in an entry of the book.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Entry {
-    /// A tensor of the caller's, by its index in the reducer's list.
-    Tensor(usize),
+    /// A tensor of the caller's, by its index in the reducer's list, from a byte of it on.
+    Tensor(usize, u64),
     /// A part of a bucket's buffers.
     Place(Place),
+}
+
+/// What all stages of a call are for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Pass {
+    Reduction,
+    /// Scattered parts to all ranks.
+    Collection,
 }
 
 /// The prepared stages of one fused buffer.
@@ -24,7 +32,12 @@ pub(super) struct Bucket {
     /// Indices of the tensors in the reducer's list, in the order of the buffer.
     pub(super) members: Vec<usize>,
     pub(super) layout: Layout,
+    /// The stages of a reduction.
     pub(super) stages: Vec<Stage>,
+    /// Those that bring scattered parts together again; none where results are not scattered.
+    pub(super) collection: Vec<Stage>,
+    /// What this rank holds at the end of the rounds.
+    pub(super) owned: Range,
     /// What its stages read from the book, from entry `first_entry` on.
     pub(super) entries: Vec<Entry>,
     /// Bytes of the buffer for what other ranks send.
@@ -45,19 +58,36 @@ impl Bucket {
         (number, first_entry): (usize, usize),
         options: &Options,
     ) -> Result<Self> {
-        let plan = planner.plan(world.rank())?;
+        let shards = options.shards(world);
+        let plan = planner.plan(world.rank() / shards)?;
         let mut maker = Maker::new(world, planner, dtype, options, number, first_entry);
         let stages = maker.stages(&plan, &members)?;
+        let collection = match options.scattered {
+            true => maker.collection(&plan, &members)?,
+            false => Vec::new(),
+        };
         let scratch_bytes = maker.scratch_bytes(&plan)?;
         Ok(Bucket {
             layout: planner.layout().clone(),
             stages,
+            collection,
+            owned: owned(&plan, planner.layout()),
             entries: maker.into_entries(),
             scratch_bytes,
             tokens: Tokens::new(world.device())?,
-            in_place: planner.layout().dtype() == dtype && options.scale == 1.0,
+            in_place: planner.layout().dtype() == dtype
+                && options.scale == 1.0
+                && options.result_scale == 1.0,
             members,
         })
+    }
+
+    /// The stages of a pass.
+    pub(super) fn stages(&self, pass: Pass) -> &[Stage] {
+        match pass {
+            Pass::Reduction => &self.stages,
+            Pass::Collection => &self.collection,
+        }
     }
 
     /// Bytes of the fused buffer.
@@ -127,6 +157,7 @@ impl Bucket {
 /// How far a bucket has been issued in one reduction.
 pub(super) struct Progress<'a> {
     bucket: &'a Bucket,
+    stages: &'a [Stage],
     context: stage::Context<'a>,
     /// Whether the tensors have to be copied to the fused buffer and back.
     copies: bool,
@@ -137,8 +168,14 @@ pub(super) struct Progress<'a> {
 }
 
 impl<'a> Progress<'a> {
-    pub(super) fn new(bucket: &'a Bucket, context: stage::Context<'a>, copies: bool) -> Self {
+    pub(super) fn new(
+        bucket: &'a Bucket,
+        pass: Pass,
+        context: stage::Context<'a>,
+        copies: bool,
+    ) -> Self {
         Progress {
+            stages: bucket.stages(pass),
             bucket,
             context,
             copies,
@@ -149,14 +186,14 @@ impl<'a> Progress<'a> {
 
     /// Enqueues stage `index`, behind the stage before it.
     pub(super) fn issue(&mut self, index: usize, lanes: &Lanes<'_>) -> Result<()> {
-        let stage = &self.bucket.stages[index];
+        let stage = &self.stages[index];
         let copy = matches!(stage.task, Task::CopyIn(_) | Task::CopyOut(_));
         if !matches!(stage.task, Task::Nothing) && (self.copies || !copy) {
             self.enter(stage.task.lane(), lanes)
                 .and_then(|()| self.run(stage, index, lanes))
                 .context(|| stage.mark.operation.clone())?;
         }
-        if index + 1 == self.bucket.stages.len() {
+        if index + 1 == self.stages.len() {
             return self.enter(Lane::Payload, lanes);
         }
         Ok(())
@@ -194,6 +231,13 @@ impl<'a> Progress<'a> {
     }
 }
 
+/// What a rank holds when the rounds are done.
+pub(super) fn owned(plan: &Plan, layout: &Layout) -> Range {
+    let last = plan.rounds.last().map(|round| &round.combine);
+    last.or(plan.mean.as_ref())
+        .map_or(layout.whole(), |combine| combine.slice)
+}
+
 /// The vendor's name of an element type.
 pub(super) fn data_type(dtype: DType) -> DataType {
     match dtype {
@@ -213,7 +257,9 @@ pub(super) fn bytes(count: u64, size: u64) -> Result<usize> {
 impl Entry {
     pub(super) fn address(self, tensors: Option<&[Span]>, memory: &Memory) -> u64 {
         match self {
-            Entry::Tensor(index) => tensors.map_or(0, |tensors| tensors[index].address()),
+            Entry::Tensor(index, start) => {
+                tensors.map_or(0, |tensors| tensors[index].address() + start)
+            }
             Entry::Place(place) => place.address(memory),
         }
     }

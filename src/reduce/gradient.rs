@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use super::book::Book;
-use super::bucket::{Bucket, Progress, data_type};
+use super::bucket::{Bucket, Pass, Progress, data_type};
 use super::checksum;
 use super::memory::Memory;
 use super::pipeline::wavefront;
@@ -12,7 +12,7 @@ use super::stage;
 use super::watch::Mark;
 use super::{Options, Reduction, World};
 use crate::ascend::{Buffer, Span, Stream};
-use crate::error::{Context, Error, Result};
+use crate::error::{Context, Error, ErrorKind, Result};
 use crate::plan::{Choices, DType, Layout, Planner, TensorSpec, buckets, fingerprint};
 
 /// Reduces the gradients of a fixed list of tensors.
@@ -23,16 +23,48 @@ pub struct GradientReducer {
     /// Bucket `i` uses slot `i` modulo their number.
     slots: Vec<Memory>,
     book: Book,
-    /// Bucket and stage, in the order in which they are issued.
-    order: Vec<(usize, usize)>,
-    /// The steps in that order, for those who watch.
-    marks: Arc<[Arc<Mark>]>,
+    reduction: Program,
+    collection: Program,
+    scattered: bool,
     barrier: Option<Arc<Mark>>,
     pub(super) create_timeout: Duration,
     stall_timeout: Duration,
     /// The results of the last reduction, where checksums of them are to be compared.
     unchecked: Mutex<Option<Vec<Span>>>,
     checksum: bool,
+}
+
+/// The stages of a pass over all buckets.
+struct Program {
+    /// Bucket and stage, in the order in which they are issued.
+    stages: Vec<(usize, usize)>,
+    /// The steps in that order, for those who watch.
+    marks: Arc<[Arc<Mark>]>,
+}
+
+impl Program {
+    fn new(buckets: &[Bucket], pass: Pass, depth: usize, barrier: Option<&Arc<Mark>>) -> Self {
+        let lengths: Vec<usize> = buckets.iter().map(|b| b.stages(pass).len()).collect();
+        let stages = wavefront(&lengths, depth);
+        let marks = stages
+            .iter()
+            .map(|&(bucket, stage)| Arc::clone(&buckets[bucket].stages(pass)[stage].mark));
+        Program {
+            marks: marks.chain(barrier.cloned()).collect(),
+            stages,
+        }
+    }
+}
+
+/// A part of a tensor that this rank holds after a scattered reduction.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Owned {
+    /// Index of the tensor in the list of the reducer.
+    pub tensor: usize,
+    /// First element of the part, counted in the tensor.
+    pub start: u64,
+    /// Number of elements.
+    pub len: u64,
 }
 
 impl GradientReducer {
@@ -66,24 +98,21 @@ impl GradientReducer {
             options.create_timeout,
         )?;
         let buckets = make_buckets(world, tensors, options, choices)?;
-        let lengths: Vec<usize> = buckets.iter().map(|bucket| bucket.stages.len()).collect();
         let entries = buckets.iter().map(|bucket| bucket.entries.len()).sum();
-        let order = wavefront(&lengths, options.pipeline_depth);
-        let marks = order
-            .iter()
-            .map(|&(bucket, stage)| Arc::clone(&buckets[bucket].stages[stage].mark));
         let barrier = match options.barrier {
             true => Some(world.mark("barrier", 0)?),
             false => None,
         };
+        let depth = options.pipeline_depth;
         let mut reducer = GradientReducer {
-            marks: marks.chain(barrier.clone()).collect(),
+            reduction: Program::new(&buckets, Pass::Reduction, depth, barrier.as_ref()),
+            collection: Program::new(&buckets, Pass::Collection, depth, barrier.as_ref()),
             world: world.clone(),
             specs: tensors.to_vec(),
             slots: make_slots(world, &buckets, options.pipeline_depth)?,
             buckets,
             book: Book::new(world.device(), entries)?,
-            order,
+            scattered: options.scattered,
             barrier,
             create_timeout: options.create_timeout,
             stall_timeout: options.stall_timeout,
@@ -111,12 +140,52 @@ impl GradientReducer {
     pub fn reduce(&mut self, gradients: &[Span], stream: &Stream) -> Result<()> {
         self.world.check()?;
         self.check(gradients)?;
-        let enqueued = self.enqueue(Some(gradients), stream);
+        let enqueued = self.enqueue(Pass::Reduction, Some(gradients), stream);
         // Work of the world's own streams uses them, too, and `stream` waits for that.
         stream.keep(gradients);
         if self.checksum {
             *self.unchecked() = Some(gradients.to_vec());
         }
+        enqueued.context(|| format!("rank {}", self.world.rank()))
+    }
+
+    /// The parts of tensors that this rank is the owner of, in the order of the buckets.
+    ///
+    /// The parts of all ranks tile all tensors. With [`Options::scattered`] these, and no other elements, are results
+    /// after [`GradientReducer::reduce`]; what the other elements of the gradients are then is not said.
+    pub fn owned(&self) -> Vec<Owned> {
+        let parts = self.buckets.iter().flat_map(|bucket| {
+            let tensors = bucket.layout.tensors().iter().zip(&bucket.members);
+            tensors.map(|(range, &tensor)| {
+                let part = range.intersection(bucket.owned);
+                Owned {
+                    tensor,
+                    start: part.start().saturating_sub(range.start()),
+                    len: part.len(),
+                }
+            })
+        });
+        parts.filter(|part| part.len > 0).collect()
+    }
+
+    /// Brings the owned parts of `tensors` to all ranks: for weights that a sharded optimizer has stepped, each rank the
+    /// parts that it owns. Sizes and types are those of the gradients.
+    ///
+    /// Collective and stream-ordered, as [`GradientReducer::reduce`].
+    ///
+    /// # Errors
+    /// `InvalidState` without [`Options::scattered`]; else as [`GradientReducer::reduce`].
+    pub fn collect(&mut self, tensors: &[Span], stream: &Stream) -> Result<()> {
+        if !self.scattered {
+            return Err(Error::new(
+                ErrorKind::InvalidState,
+                "results are not scattered: collect needs the option `scattered`",
+            ));
+        }
+        self.world.check()?;
+        self.check(tensors)?;
+        let enqueued = self.enqueue(Pass::Collection, Some(tensors), stream);
+        stream.keep(tensors);
         enqueued.context(|| format!("rank {}", self.world.rank()))
     }
 
@@ -171,7 +240,7 @@ impl GradientReducer {
     }
 
     /// Enqueues all stages of all buckets; without gradients on whatever the fused buffers hold.
-    fn enqueue(&mut self, gradients: Option<&[Span]>, stream: &Stream) -> Result<()> {
+    fn enqueue(&mut self, pass: Pass, gradients: Option<&[Span]>, stream: &Stream) -> Result<()> {
         let mut flat = Vec::with_capacity(self.buckets.len());
         let mut memories = Vec::with_capacity(self.buckets.len());
         for (index, bucket) in self.buckets.iter().enumerate() {
@@ -203,8 +272,12 @@ impl GradientReducer {
             Some(_) => self.stall_timeout,
             None => self.create_timeout,
         };
+        let program = match pass {
+            Pass::Reduction => &self.reduction,
+            Pass::Collection => &self.collection,
+        };
         world.enqueue_lanes(stream, |lanes| {
-            world.watch().begin(&self.marks, timeout);
+            world.watch().begin(&program.marks, timeout);
             self.book.update(addresses, lanes.kernels)?;
             let mut progress: Vec<Progress<'_>> = (0..)
                 .zip(self.buckets.iter().zip(&memories))
@@ -218,14 +291,14 @@ impl GradientReducer {
                         dtype: data_type(bucket.layout.dtype()),
                     };
                     let copies = gradients.is_some() && !flat[index];
-                    Progress::new(bucket, context, copies)
+                    Progress::new(bucket, pass, context, copies)
                 })
                 .collect();
-            for &(bucket, stage) in &self.order {
+            for &(bucket, stage) in &program.stages {
                 progress[bucket].issue(stage, lanes)?;
             }
             if let Some(barrier) = &self.barrier {
-                let _call = world.watch().call(barrier, self.order.len());
+                let _call = world.watch().call(barrier, program.stages.len());
                 world.comm().barrier(lanes.payload)?;
                 lanes.payload.record(&barrier.done)?;
             }
@@ -267,7 +340,10 @@ impl GradientReducer {
     /// One reduction of zeros: builds every link and buffer while failing is still cheap.
     fn warm_up(&mut self) -> Result<()> {
         let stream = Stream::new(self.world.device())?;
-        self.enqueue(None, &stream)?;
+        self.enqueue(Pass::Reduction, None, &stream)?;
+        if self.scattered {
+            self.enqueue(Pass::Collection, None, &stream)?;
+        }
         self.synchronize(&stream, self.create_timeout)
     }
 }
@@ -281,6 +357,7 @@ fn make_buckets(
 ) -> Result<Vec<Bucket>> {
     let mut made = Vec::new();
     let mut entries = 0;
+    let shape = options.shape(world);
     for dtype in [DType::F32, DType::F16, DType::BF16] {
         let members: Vec<usize> = (0..tensors.len())
             .filter(|&index| tensors[index].dtype == dtype)
@@ -294,7 +371,7 @@ fn make_buckets(
             let members = members[part].to_vec();
             let counts: Vec<u64> = members.iter().map(|&index| tensors[index].count).collect();
             let layout = Layout::new(wire, &counts)?;
-            let planner = Planner::with(world.shape(), layout, choices)?;
+            let planner = Planner::with(shape, layout, choices)?;
             let place = (made.len(), entries);
             let bucket = Bucket::new(world, &planner, dtype, members, place, options)?;
             entries += bucket.entries.len();

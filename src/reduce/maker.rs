@@ -3,7 +3,7 @@
 use std::ops;
 use std::sync::Arc;
 
-use super::bucket::{Entry, bytes, data_type};
+use super::bucket::{Entry, bytes, data_type, owned};
 use super::memory::{Base, Half, Place};
 use super::scalars::{Scalars, WORD};
 use super::stage::{Combine, Copy, Merge, Products, Stage, Sum, Task};
@@ -12,6 +12,7 @@ use super::watch::Mark;
 use super::{Options, World};
 use crate::ascend::{Device, Event};
 use crate::error::Result;
+use crate::kernel::Rule;
 use crate::kernel::layout::{MAX_RADIX, record_words};
 use crate::plan::{self, DType, Exchange, Layout, Plan, Planner, Range, Turn, UNIT};
 
@@ -63,45 +64,78 @@ impl<'a> Maker<'a> {
 
     /// All stages; their number is the same on all ranks.
     pub(super) fn stages(&mut self, plan: &Plan, members: &[usize]) -> Result<Vec<Stage>> {
-        let tensors = self.enter(members.iter().map(|&index| Entry::Tensor(index)));
-        let segments = Segments::new(self.device(), self.layout, self.layout.whole())?;
-        let copy = Copy {
-            tensors,
-            tensor_type: data_type(self.dtype),
-            factor: self.options.scale,
-            segments: Arc::new(segments),
-        };
         let mut stages = Vec::new();
+        let copy = self.copy(members, self.layout.whole(), self.options.scale)?;
         self.push(&mut stages, "copy in", Task::CopyIn(copy.clone()))?;
-        if let Some(mean) = &plan.mean {
-            // AdaSum takes the mean in the server too.
-            let ranks = mean.operands;
-            let weight = self.options.reduction.weight(1, ranks);
-            let weights = vec![weight.unwrap_or(1.0 / ranks as f32); ranks as usize];
+        if let Some(mean) = &plan.mean
+            && let Some(weight) = self.options.weight_in_server(mean.operands)
+        {
+            let weights = vec![weight; mean.operands as usize];
             self.constant(&mut stages, "in the server", mean, &weights)?;
-        }
-        if let Some(exchange) = &plan.share {
-            let task = self.exchange_in_place(exchange)?;
-            self.push(&mut stages, "share in the server", task)?;
+            if let Some(exchange) = &plan.share {
+                let task = self.exchange_in_place(exchange)?;
+                self.push(&mut stages, "share in the server", task)?;
+            }
         }
         for (index, round) in plan.rounds.iter().enumerate() {
             self.round(&mut stages, index, round)?;
         }
-        for (index, exchange) in plan.returns.iter().enumerate() {
-            let round = plan.returns.len() - 1 - index;
-            let task = self.exchange_in_place(exchange)?;
-            self.push(&mut stages, &format!("return of round {round}"), task)?;
-        }
-        if let Some(exchange) = &plan.gather {
-            let task = self.exchange_in_place(exchange)?;
-            self.push(&mut stages, "gather in the server", task)?;
-        }
-        let back = Copy {
-            factor: 1.0,
-            ..copy
+        let factor = self.options.result_scale;
+        let back = if self.options.scattered {
+            self.copy(members, owned(plan, self.layout), factor)?
+        } else {
+            self.ways_back(&mut stages, plan)?;
+            Copy { factor, ..copy }
         };
         self.push(&mut stages, "copy out", Task::CopyOut(back))?;
         Ok(stages)
+    }
+
+    /// The stages that bring parts which are scattered as results are to all ranks.
+    pub(super) fn collection(&mut self, plan: &Plan, members: &[usize]) -> Result<Vec<Stage>> {
+        let mut stages = Vec::new();
+        let copy = self.copy(members, owned(plan, self.layout), 1.0)?;
+        self.push(&mut stages, "copy in", Task::CopyIn(copy))?;
+        self.ways_back(&mut stages, plan)?;
+        let copy = self.copy(members, self.layout.whole(), 1.0)?;
+        self.push(&mut stages, "copy out", Task::CopyOut(copy))?;
+        Ok(stages)
+    }
+
+    fn ways_back(&self, stages: &mut Vec<Stage>, plan: &Plan) -> Result<()> {
+        for (index, exchange) in plan.returns.iter().enumerate() {
+            let round = plan.returns.len() - 1 - index;
+            let task = self.exchange_in_place(exchange)?;
+            self.push(stages, &format!("return of round {round}"), task)?;
+        }
+        if let Some(exchange) = &plan.gather {
+            let task = self.exchange_in_place(exchange)?;
+            self.push(stages, "gather in the server", task)?;
+        }
+        Ok(())
+    }
+
+    /// The copy of a part of the buffer.
+    fn copy(&mut self, members: &[usize], part: Range, factor: f32) -> Result<Copy> {
+        let size = self.dtype.size();
+        let tensors = members.iter().zip(self.layout.tensors());
+        let entries: Vec<Entry> = tensors
+            .map(|(&index, tensor)| {
+                // Kernels want the address of the first element that they copy.
+                let skipped = part
+                    .start()
+                    .saturating_sub(tensor.start())
+                    .min(tensor.len());
+                Entry::Tensor(index, skipped * size)
+            })
+            .collect();
+        let segments = Segments::in_buffer(self.device(), self.layout, part)?;
+        Ok(Copy {
+            tensors: self.enter(entries),
+            tensor_type: data_type(self.dtype),
+            factor,
+            segments: Arc::new(segments),
+        })
     }
 
     /// Bytes of the receive buffer: all other operands of the largest combine.
@@ -251,6 +285,11 @@ impl<'a> Maker<'a> {
             plan: scalars,
             radix,
             merge: &merge,
+            shards: self.options.shards(self.world),
+            rule: Rule {
+                zero_tol: self.options.zero_tol,
+                ..Rule::default()
+            },
         }
         .exchange()?;
         let sum = Combine {
@@ -337,18 +376,21 @@ impl<'a> Maker<'a> {
         if exchange.is_empty() {
             return Ok(Task::Nothing);
         }
-        let turns = exchange.pairwise(self.world.rank());
+        let shards = self.options.shards(self.world);
+        let rank = self.world.rank();
+        let rank_of = |peer: u32| peer * shards + rank % shards;
+        let turns = exchange.pairwise(rank / shards);
         let halves: Result<Vec<Half>> = turns
             .iter()
             .map(|turn| {
                 Ok(match turn {
                     Turn::Send(send) => Half {
-                        peer: send.peer,
+                        peer: rank_of(send.peer),
                         send: true,
                         place: self.part(send.range)?,
                     },
                     Turn::Receive(receive) => Half {
-                        peer: receive.peer,
+                        peer: rank_of(receive.peer),
                         send: false,
                         place: place(receive)?,
                     },

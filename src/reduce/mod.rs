@@ -7,19 +7,28 @@
 //! Tensors are put into buckets. Each has a list of stages, made from its plan (`maker`), and each stage runs on one of
 //! three streams (`lanes`). The stages of all buckets are issued as a wavefront (`pipeline`).
 
+mod accumulate;
 mod agreement;
 mod book;
 mod bucket;
 mod checksum;
+mod clip;
+mod delta;
+mod flat;
+mod fusion;
 mod gradient;
 mod hosts;
 mod lanes;
 mod maker;
+mod mean;
 mod memory;
 mod options;
+mod overflow;
 mod pipeline;
+mod profile;
 mod report;
 mod scalars;
+mod sparse;
 mod stage;
 mod statistics;
 mod tables;
@@ -27,8 +36,15 @@ mod watch;
 mod world;
 
 pub use crate::plan::{DType, Machine, Order, Placement, TensorSpec};
-pub use gradient::GradientReducer;
-pub use options::{Options, Reduction, ScalarExchange, Wire};
+pub use accumulate::GradientAccumulator;
+pub use clip::NormClip;
+pub use delta::{DeltaForm, DeltaWeightReducer};
+pub use fusion::Fusion;
+pub use gradient::{GradientReducer, Owned};
+pub use mean::{MeanOptions, MeanReducer, MeanTensor};
+pub use options::{InServer, Options, Reduction, ScalarExchange, Wire};
+pub use overflow::OverflowVote;
 pub use report::{Failure, REPORT_MARK, REPORT_VARIABLE, Report, Waiting};
+pub use sparse::{IndexType, Rows, SparseReducer, SparseRows, SparseSpec};
 pub use statistics::TensorStatistics;
 pub use world::World;

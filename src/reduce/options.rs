@@ -5,7 +5,9 @@ use std::time::Duration;
 use super::World;
 use crate::ascend::{Device, backend};
 use crate::error::{Error, Result};
-use crate::plan::{Choices, DType, Layout, Machine, Order, Placement, Request, TensorSpec, choose};
+use crate::plan::{
+    Choices, DType, Layout, Machine, Order, Placement, Request, Shape, TensorSpec, choose,
+};
 
 /// How gradients of different servers are combined.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -30,6 +32,25 @@ impl Reduction {
             Reduction::Sum => Some(1.0),
         }
     }
+}
+
+/// What becomes of the gradients of one server before servers are combined.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum InServer {
+    /// Their mean; their sum with [`Reduction::Sum`].
+    #[default]
+    Mean,
+    /// Their sum for AdaSum, which makes its result D times as large; else as [`InServer::Mean`].
+    Sum,
+    /// Nothing: all ranks of a server hold the same gradients already, bit for bit. That is not checked; each
+    /// rank contributes the part that it owns. [`Reduction::Mean`] then is the mean of the servers and
+    /// [`Reduction::Sum`] their sum.
+    Reduced,
+    /// Nothing: the ranks of a server hold different parts of the same tensors, all of one size, as in tensor-parallel
+    /// models. Each rank is reduced with those of its number in other servers, and AdaSum's scalars are summed over all
+    /// parts, so that its coefficients are those of whole tensors. A tensor that is the same on all ranks of a server
+    /// may stand among them.
+    Shards,
 }
 
 /// Element type of what ranks send each other and compute on.
@@ -69,6 +90,11 @@ pub enum ScalarExchange {
 pub struct Options {
     /// How servers are combined.
     pub reduction: Reduction,
+    /// How the ranks of a server are combined before that.
+    pub in_server: InServer,
+    /// AdaSum of two vectors is one of them if the squared norm of the other is at most so many times its own: such a
+    /// vector counts as zero. At least 0 and below 1; 0, the default, lets only exact zeros count.
+    pub zero_tol: f32,
     /// The most subtrees that a round merges, 2 to 8, or [`Options::AUTO_RADIX`]. Part of the result's last bits.
     pub radix: u32,
     /// Where vectors lie while servers are merged.
@@ -86,10 +112,15 @@ pub struct Options {
     pub wire: Wire,
     /// What this rank's gradients are multiplied by, in fp32, before anything else. May differ between ranks.
     pub scale: f32,
+    /// What results are multiplied by, in fp32, on their way back to the tensors.
+    pub result_scale: f32,
     /// Bytes of tensors that share a fused buffer; a larger tensor has one of its own.
     pub bucket_bytes: u64,
     /// Fused buffers that are under way at a time, at least 1: device memory grows with it, results do not depend on it.
     pub pipeline_depth: usize,
+    /// Leaves each result on the rank that computed it, for optimizers that are sharded: see
+    /// [`GradientReducer::owned`](super::GradientReducer::owned). Saves half of the traffic.
+    pub scattered: bool,
     /// Ends each reduction with a barrier of all ranks.
     pub barrier: bool,
     /// Makes [`GradientReducer::synchronize`](super::GradientReducer::synchronize) collective: it compares a checksum of
@@ -107,6 +138,8 @@ impl Default for Options {
     fn default() -> Self {
         Options {
             reduction: Reduction::Adasum,
+            in_server: InServer::Mean,
+            zero_tol: 0.0,
             radix: 2,
             placement: Placement::Hierarchical,
             order: None,
@@ -115,8 +148,10 @@ impl Default for Options {
             allow_plain_mean: false,
             wire: Wire::Native,
             scale: 1.0,
+            result_scale: 1.0,
             bucket_bytes: 25 << 20,
             pipeline_depth: 4,
+            scattered: false,
             barrier: false,
             checksum: false,
             create_timeout: Duration::from_secs(300),
@@ -148,12 +183,14 @@ impl Options {
             placement: self.placement,
             order: self.order,
             owned_above: match self.scalars {
+                // The parts of a tensor have no owner in common.
+                _ if self.in_server == InServer::Shards => Some(u64::MAX),
                 ScalarExchange::Auto => None,
                 ScalarExchange::Gathered => Some(u64::MAX),
                 ScalarExchange::Owned => Some(0),
             },
         };
-        choose(world.shape(), &layouts, &machine, &request)
+        choose(self.shape(world), &layouts, &machine, &request)
     }
 
     /// An error that names the option that is out of range.
@@ -161,21 +198,66 @@ impl Options {
         if self.pipeline_depth == 0 {
             return Err(Error::invalid("pipeline_depth is 0: it must be at least 1"));
         }
-        if !self.scale.is_finite() {
+        for (name, factor) in [("scale", self.scale), ("result_scale", self.result_scale)] {
+            if !factor.is_finite() {
+                return Err(Error::invalid(format!("{name} {factor} is not finite")));
+            }
+        }
+        if self.scattered && self.placement != Placement::Hierarchical {
             return Err(Error::invalid(format!(
-                "scale {} is not finite",
-                self.scale
+                "scattered results with placement {:?}: there all ranks of a server hold the same parts",
+                self.placement
+            )));
+        }
+        if !(0.0..1.0).contains(&self.zero_tol) {
+            return Err(Error::invalid(format!(
+                "zero_tol {} is not at least 0 and below 1",
+                self.zero_tol
             )));
         }
         Ok(())
     }
 
+    /// How many parts of a tensor the ranks of a server hold.
+    pub(super) fn shards(&self, world: &World) -> u32 {
+        match self.in_server {
+            InServer::Shards => world.locals(),
+            InServer::Mean | InServer::Sum | InServer::Reduced => 1,
+        }
+    }
+
+    /// Servers and ranks as the plan sees them: each part of a tensor for itself.
+    pub(super) fn shape(&self, world: &World) -> Shape {
+        Shape {
+            locals: world.locals() / self.shards(world),
+            ..world.shape()
+        }
+    }
+
+    /// The weight of each of a server's `ranks` vectors; `None` if they are reduced already.
+    pub(super) fn weight_in_server(&self, ranks: u32) -> Option<f32> {
+        match self.in_server {
+            InServer::Reduced | InServer::Shards => None,
+            InServer::Sum if self.reduction == Reduction::Adasum => Some(1.0),
+            InServer::Mean | InServer::Sum => {
+                let weight = self.reduction.weight(1, ranks);
+                // AdaSum takes the mean in the server too.
+                Some(weight.unwrap_or(1.0 / ranks as f32))
+            }
+        }
+    }
+
     /// What all ranks must agree on, as a text for the fingerprint.
     pub(super) fn agreed(&self, choices: Choices) -> String {
         format!(
-            "reduction {:?}, radix {}, placement {:?}, order {:?}, scalars of more than {} bytes owned, wire {:?}, \
-             bucket_bytes {}, pipeline_depth {}, barrier {}, checksum {}",
+            "reduction {:?}, in_server {:?}, scattered {}, zero_tol {}, result_scale {}, radix {}, placement {:?}, \
+             order {:?}, scalars of more than {} bytes owned, wire {:?}, bucket_bytes {}, pipeline_depth {}, barrier {}, \
+             checksum {}",
             self.reduction,
+            self.in_server,
+            self.scattered,
+            self.zero_tol,
+            self.result_scale,
             choices.radix,
             choices.placement,
             choices.order,

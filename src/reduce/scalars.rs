@@ -9,8 +9,9 @@ use super::stage::{Gather, Merge, Records, Solve, Task};
 use super::tables::{FoldList, in_order, table};
 use crate::ascend::{DataType, Span, Transfer};
 use crate::error::Result;
+use crate::kernel::Rule;
 use crate::kernel::layout::{COEFFICIENT_WORDS, record_words};
-use crate::plan::{self, Layout, Planner, Range, Turn};
+use crate::plan::{self, Group, Layout, Planner, Range, Turn};
 
 /// Bytes of an fp32 word of records and coefficients.
 pub(super) const WORD: usize = 4;
@@ -27,6 +28,9 @@ pub(super) struct Scalars<'a> {
     pub(super) radix: usize,
     /// What the round puts together.
     pub(super) merge: &'a Arc<Merge>,
+    /// How many parts of a tensor the ranks of a server hold; only gathered scalars are summed over them.
+    pub(super) shards: u32,
+    pub(super) rule: Rule,
 }
 
 /// The exchange of one round's scalars.
@@ -53,7 +57,13 @@ impl Scalars<'_> {
 
     /// Everyone gathers all records and computes all weights.
     fn gathered(&self) -> Result<Exchanged> {
-        let slices = self.planner.slices(self.plan.group, self.index + 1);
+        // The parts of a tensor are cut alike.
+        let slices: Vec<Range> = self
+            .planner
+            .slices(self.plan.group, self.index + 1)
+            .into_iter()
+            .flat_map(|slice| std::iter::repeat_n(slice, self.shards as usize))
+            .collect();
         let stride = bytes(self.plan.stride, self.record() as u64)?;
         let records = self.table(stride)?;
         let gathered = self.table(stride * slices.len())?;
@@ -72,6 +82,7 @@ impl Scalars<'_> {
                 records: gathered,
                 list,
                 radix: self.radix,
+                rule: self.rule,
                 coefficients: weights.clone(),
                 tensors: tensors as u64,
                 merge: Arc::clone(self.merge),
@@ -108,6 +119,7 @@ impl Scalars<'_> {
             records: records.clone(),
             list: FoldList::owned(self.world.device(), self.layout(), owned.tensors, &parts)?,
             radix: self.radix,
+            rule: self.rule,
             coefficients: mine.clone(),
             tensors: owned.tensors.len(),
             merge: Arc::clone(self.merge),
@@ -182,7 +194,11 @@ impl Scalars<'_> {
     }
 
     fn gather(&self, own: &Span, gathered: &Span) -> Result<Gather> {
-        let group = self.plan.group;
+        let group = Group {
+            first: self.plan.group.first * self.shards,
+            count: self.plan.group.count * self.shards,
+            ..self.plan.group
+        };
         let others = group.ranks().filter(|&rank| rank != self.world.rank());
         Ok(Gather {
             comm: self.world.group(group)?,

@@ -10,7 +10,7 @@ use super::tables::{FoldList, Segments};
 use super::watch::{Mark, Watch};
 use crate::ascend::{Comm, DataType, Span, Stream, Transfer};
 use crate::error::Result;
-use crate::kernel::{Coefficients, Fold, Gram, Kernels, Move, Tensors, WeightedSum};
+use crate::kernel::{Coefficients, Fold, Gram, Kernels, Move, Rule, Tensors, WeightedSum};
 use crate::plan::Order;
 
 /// A step and what others see of it.
@@ -98,6 +98,7 @@ pub(super) struct Solve {
     pub(super) records: Span,
     pub(super) list: FoldList,
     pub(super) radix: usize,
+    pub(super) rule: Rule,
     pub(super) coefficients: Span,
     pub(super) tensors: u64,
     pub(super) merge: Arc<Merge>,
@@ -284,7 +285,8 @@ impl Products {
 
 impl Solve {
     fn issue(&self, context: &Context<'_>, lanes: &Lanes<'_>) -> Result<()> {
-        context.kernels.coefficients(
+        context.kernels.coefficients_by(
+            self.rule,
             lanes.kernels,
             &Coefficients {
                 records: &self.records,

@@ -13,13 +13,23 @@ pub(super) struct Segments {
 }
 
 impl Segments {
+    /// Those of a slice, counted from its start.
     pub(super) fn new(device: &Device, layout: &Layout, slice: Range) -> Result<Self> {
+        Segments::counted_from(device, layout, slice, slice.start())
+    }
+
+    /// Those of a slice, counted from the start of the buffer.
+    pub(super) fn in_buffer(device: &Device, layout: &Layout, slice: Range) -> Result<Self> {
+        Segments::counted_from(device, layout, slice, 0)
+    }
+
+    fn counted_from(device: &Device, layout: &Layout, slice: Range, origin: u64) -> Result<Self> {
         let segments = layout.segments(slice);
         let words: Vec<u64> = segments
             .iter()
             .flat_map(|segment| {
                 kernel::Segment {
-                    offset: segment.offset,
+                    offset: slice.start() + segment.offset - origin,
                     len: segment.len,
                     first_unit: segment.first_unit,
                     tensor: segment.tensor,
@@ -31,6 +41,21 @@ impl Segments {
             table: upload(device, &words)?,
             count: segments.len() as u64,
             units: segments.iter().map(|segment| segment.units()).sum(),
+        })
+    }
+}
+
+impl Segments {
+    /// The first `elements` elements of a buffer as tensor 0.
+    pub(super) fn one(device: &Device, elements: u64) -> Result<Self> {
+        let segment = kernel::Segment {
+            len: elements,
+            ..kernel::Segment::default()
+        };
+        Ok(Segments {
+            table: upload(device, &segment.words())?,
+            count: 1,
+            units: segment.units(),
         })
     }
 }
@@ -127,7 +152,7 @@ pub(super) fn table(device: &Device, bytes: usize) -> Result<Span> {
 }
 
 /// A table of its own; an empty one still has an address.
-fn upload<T: Pod>(device: &Device, values: &[T]) -> Result<Span> {
+pub(super) fn upload<T: Pod>(device: &Device, values: &[T]) -> Result<Span> {
     let bytes = size_of_val(values);
     let buffer = Buffer::new(device, bytes.max(64))?;
     let span = buffer.span().slice(0..bytes)?;

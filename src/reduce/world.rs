@@ -1,7 +1,7 @@
 //! This rank's live membership of a world: device, stream, communicators.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -38,16 +38,41 @@ struct Inner {
     device: Device,
     shape: Shape,
     rank: u32,
+    /// Of a world that is nobody's part.
+    watchdog: Mutex<Option<JoinHandle<()>>>,
+    // Sub-communicators go before the communicator that they were made from.
+    groups: Mutex<HashMap<Group, Arc<Comm>>>,
+    comm: Comm,
+    parts: Mutex<Parts>,
+    origin: Option<Origin>,
+    work: Arc<Work>,
+}
+
+/// The parts that were made of a world.
+#[derive(Default)]
+struct Parts {
+    /// How often there were parts with these members.
+    made: HashMap<Vec<u32>, u64>,
+    /// Those that may be left.
+    live: Vec<Weak<Inner>>,
+}
+
+/// Where a part comes from.
+struct Origin {
+    /// The world that is nobody's part: its communicator is the one that can be split.
+    root: World,
+    /// The members as ranks of the root, in ascending order.
+    ranks: Vec<u32>,
+}
+
+/// What a world and its parts do their work with.
+struct Work {
     kernels: Kernels,
     /// For kernels and for scalar collectives.
     kernel_stream: Stream,
     scalar_stream: Stream,
     order: Mutex<Order>,
     watch: Arc<Watch>,
-    watchdog: Mutex<Option<JoinHandle<()>>>,
-    // Sub-communicators go before the communicator that they were made from.
-    groups: Mutex<HashMap<Group, Arc<Comm>>>,
-    comm: Comm,
 }
 
 /// Chains what is enqueued on different streams. Its lock is held while a call enqueues.
@@ -141,15 +166,20 @@ impl World {
             start: Event::new(&device)?,
         };
         let watch = Watch::new(&device, comm.rank())?;
-        let inner = Arc::new(Inner {
-            rank: comm.rank(),
+        let work = Work {
             kernels: Kernels::load(&device)?,
             kernel_stream: internal()?,
             scalar_stream: internal()?,
             order: Mutex::new(order),
             watch: Arc::clone(&watch),
+        };
+        let inner = Arc::new(Inner {
+            rank: comm.rank(),
             watchdog: Mutex::new(None),
-            groups: Mutex::new(HashMap::new()),
+            groups: Mutex::default(),
+            parts: Mutex::default(),
+            origin: None,
+            work: Arc::new(work),
             device,
             shape,
             comm,
@@ -167,6 +197,74 @@ impl World {
             .map_err(|error| Error::new(ErrorKind::Io, format!("no watchdog thread: {error}")))?;
         *lock(&inner.watchdog) = Some(thread);
         Ok(World { inner })
+    }
+
+    /// The world of `ranks`, some of this world's ranks in ascending order, with `locals` of them a server.
+    ///
+    /// Collective among `ranks` only: each of them calls it with the same arguments, and all ranks make the
+    /// parts that they share in the same order. The members are renumbered from 0 in their order; `locals`
+    /// consecutive ones count as a server, whatever this world's servers are. A part shares device, streams and order
+    /// of work with this world: what is enqueued through either waits for what either was given before, and a failure
+    /// of one poisons both. Uses: the ranks of one server, of one pipeline stage, of one shard of a model.
+    ///
+    /// # Errors
+    /// `InvalidArgument` if `ranks` are not ascending ranks of this world with this one among them, or no
+    /// whole number of servers.
+    pub fn part(&self, ranks: &[u32], locals: u32) -> Result<World> {
+        self.check_part(ranks, locals)?;
+        let size = u32::try_from(ranks.len()).unwrap_or(u32::MAX);
+        let members: Vec<u32> = ranks.iter().map(|&rank| self.rank_in_root(rank)).collect();
+        let root = self.root();
+        let number = {
+            let mut parts = lock(&root.inner.parts);
+            let count = parts.made.entry(members.clone()).or_default();
+            *count += 1;
+            *count
+        };
+        let comm = root.sub(&format!("part {number}"), &members, &CommConfig::default())?;
+        let inner = Arc::new(Inner {
+            rank: comm.rank(),
+            watchdog: Mutex::new(None),
+            groups: Mutex::default(),
+            parts: Mutex::default(),
+            origin: Some(Origin {
+                root: root.clone(),
+                ranks: members,
+            }),
+            work: Arc::clone(&self.inner.work),
+            device: self.device().clone(),
+            shape: Shape::new(size / locals, locals)?,
+            comm,
+        });
+        let mut parts = lock(&root.inner.parts);
+        parts.live.retain(|part| part.strong_count() > 0);
+        parts.live.push(Arc::downgrade(&inner));
+        drop(parts);
+        Ok(World { inner })
+    }
+
+    fn check_part(&self, ranks: &[u32], locals: u32) -> Result<()> {
+        if !ranks.windows(2).all(|pair| pair[0] < pair[1])
+            || ranks.last().is_none_or(|&last| last >= self.size())
+        {
+            return Err(Error::invalid(format!(
+                "ranks {ranks:?} of a part are not ascending ranks below {}",
+                self.size()
+            )));
+        }
+        if !ranks.contains(&self.rank()) {
+            return Err(Error::invalid(format!(
+                "rank {} is not in the part of ranks {ranks:?}",
+                self.rank()
+            )));
+        }
+        if locals == 0 || !ranks.len().is_multiple_of(locals as usize) {
+            return Err(Error::invalid(format!(
+                "the {} ranks {ranks:?} are not a whole number of servers of {locals}",
+                ranks.len()
+            )));
+        }
+        Ok(())
     }
 
     /// This rank.
@@ -270,18 +368,18 @@ impl World {
     pub(crate) fn drain(&self, timeout: Duration) -> Result<()> {
         self.check()?;
         let stream = Stream::new(self.device())?;
-        stream.wait(&lock(&self.inner.order).last)?;
+        stream.wait(&lock(&self.inner.work.order).last)?;
         self.synchronize(&stream, timeout)
     }
 
     /// Waits until nothing that was enqueued runs any more, at most `timeout`; whether it failed does not matter.
     fn settle(&self, timeout: Duration) -> Result<()> {
         let stream = Stream::new(self.device())?;
-        stream.wait(&lock(&self.inner.order).last)?;
+        stream.wait(&lock(&self.inner.work.order).last)?;
         for stream in [
             &stream,
-            &self.inner.kernel_stream,
-            &self.inner.scalar_stream,
+            &self.inner.work.kernel_stream,
+            &self.inner.work.scalar_stream,
         ] {
             match stream.synchronize_timeout(timeout) {
                 Err(error) if error.kind() == ErrorKind::Timeout => return Err(error),
@@ -298,7 +396,7 @@ impl World {
         self.check()?;
         let inner = &self.inner;
         let start = Instant::now();
-        let streams = [stream, &inner.kernel_stream, &inner.scalar_stream];
+        let streams = [stream, &inner.work.kernel_stream, &inner.work.scalar_stream];
         let result = streams.into_iter().try_for_each(|stream| {
             inner
                 .wait_for(stream, start, timeout)
@@ -309,6 +407,7 @@ impl World {
         };
         let error = inner.cause(&error).unwrap_or(error);
         inner
+            .work
             .watch
             .poison(&error, error.kind() == ErrorKind::Timeout);
         inner.release();
@@ -320,17 +419,17 @@ impl World {
             inner.end_comms();
         }
         // What the watchdog found says more than that work was dropped.
-        Err(inner.watch.failure().unwrap_or(error))
+        Err(inner.work.watch.failure().unwrap_or(error))
     }
 
     /// The first failure, if there was one.
     pub(crate) fn check(&self) -> Result<()> {
-        self.inner.watch.check()
+        self.inner.work.watch.check()
     }
 
     /// The health of the world.
     pub(super) fn watch(&self) -> &Watch {
-        &self.inner.watch
+        &self.inner.work.watch
     }
 
     pub(crate) fn shape(&self) -> Shape {
@@ -342,7 +441,7 @@ impl World {
     }
 
     pub(crate) fn kernels(&self) -> &Kernels {
-        &self.inner.kernels
+        &self.inner.work.kernels
     }
 
     /// The communicator of a group that this rank is in, made at the first request.
@@ -353,29 +452,59 @@ impl World {
         if let Some(comm) = groups.get(&group) {
             return Ok(Arc::clone(comm));
         }
-        let index = group
-            .index_of(self.rank())
-            .ok_or_else(|| Error::invalid(format!("rank {} is not in {group:?}", self.rank())))?;
-        let members: Vec<u32> = group.ranks().collect();
-        let digest = group_digest(self.inner.comm.name(), &members);
+        let members: Vec<u32> = group.ranks().map(|rank| self.rank_in_root(rank)).collect();
         let config = CommConfig {
-            name: Some(format!("adasum_{}", hex(&digest))),
             // Only scalar records pass through; the vendor's default would take 400 MB of device memory.
             buffer_mb: Some(1),
             ..CommConfig::default()
+        };
+        let purpose = format!("{} scalars", self.inner.comm.name());
+        let comm = self.root().sub(&purpose, &members, &config)?;
+        let comm = Arc::new(comm);
+        groups.insert(group, Arc::clone(&comm));
+        Ok(comm)
+    }
+
+    /// The world whose communicator can be split: HCCL splits no sub-communicator again.
+    fn root(&self) -> &World {
+        match &self.inner.origin {
+            Some(origin) => &origin.root,
+            None => self,
+        }
+    }
+
+    /// What a rank of this world is in the root.
+    fn rank_in_root(&self, rank: u32) -> u32 {
+        let Some(origin) = &self.inner.origin else {
+            return rank;
+        };
+        // Callers pass ranks of this world only.
+        let known = origin.ranks.get(rank as usize);
+        known.copied().unwrap_or(u32::MAX)
+    }
+
+    /// The communicator of `members`, ranks of this root with this one among them.
+    fn sub(&self, purpose: &str, members: &[u32], config: &CommConfig) -> Result<Comm> {
+        let rank = self.rank();
+        let index = members.iter().position(|&member| member == rank);
+        let index = index
+            .and_then(|index| u32::try_from(index).ok())
+            .ok_or_else(|| {
+                Error::invalid(format!(
+                    "rank {rank} is not in the group of ranks {members:?}"
+                ))
+            })?;
+        let digest = group_digest(self.inner.comm.name(), purpose, members);
+        let config = CommConfig {
+            name: Some(format!("adasum_{}", hex(&digest))),
+            ..config.clone()
         };
         let id = digest
             .iter()
             .take(8)
             .fold(0, |id, &byte| id << 8 | u64::from(byte));
-        let comm = self
-            .inner
-            .comm
-            .sub(&members, id, index, &config)
-            .context(|| format!("rank {}: group of ranks {members:?}", self.rank()))?;
-        let comm = Arc::new(comm);
-        groups.insert(group, Arc::clone(&comm));
-        Ok(comm)
+        let comm = self.inner.comm.sub(members, id, index, &config);
+        comm.context(|| format!("rank {rank}: group of ranks {members:?}"))
     }
 
     /// An operation of all ranks, for those who watch.
@@ -391,14 +520,14 @@ impl World {
 
     /// Lets `work` enqueue one operation on `stream`, behind all that went through this world before. A failure, or no
     /// end within `timeout`, poisons the world.
-    fn enqueue_watched(
+    pub(super) fn enqueue_watched(
         &self,
         mark: &Arc<Mark>,
         timeout: Duration,
         stream: &Stream,
         work: impl FnOnce(&Stream) -> Result<()>,
     ) -> Result<()> {
-        let watch = &self.inner.watch;
+        let watch = &self.inner.work.watch;
         self.in_order(stream, |_| {
             watch.begin(&[Arc::clone(mark)].into(), timeout);
             {
@@ -410,6 +539,16 @@ impl World {
         })
     }
 
+    /// Lets `work` enqueue what waits for no other rank on `stream`, behind all that went through this world before. A
+    /// failure poisons the world.
+    pub(super) fn enqueue(
+        &self,
+        stream: &Stream,
+        work: impl FnOnce(&Stream) -> Result<()>,
+    ) -> Result<()> {
+        self.in_order(stream, |_| work(stream))
+    }
+
     /// Lets `work` enqueue on the streams of the world and on `stream`, which must wait for all of it in the end. A
     /// failure poisons the world.
     pub(crate) fn enqueue_lanes(
@@ -419,8 +558,8 @@ impl World {
     ) -> Result<()> {
         let lanes = Lanes {
             payload: stream,
-            kernels: &self.inner.kernel_stream,
-            scalars: &self.inner.scalar_stream,
+            kernels: &self.inner.work.kernel_stream,
+            scalars: &self.inner.work.scalar_stream,
         };
         self.in_order(stream, |order| {
             // Nobody else waits for these, and they would keep every buffer that a caller ever gave.
@@ -434,7 +573,7 @@ impl World {
     }
 
     fn in_order(&self, stream: &Stream, work: impl FnOnce(&Order) -> Result<()>) -> Result<()> {
-        let order = lock(&self.inner.order);
+        let order = lock(&self.inner.work.order);
         self.check()?;
         stream
             .wait(&order.last)
@@ -443,13 +582,13 @@ impl World {
             .map_err(|error| {
                 self.fail(&error);
                 // Where the watchdog has ended a call that waited, it knows why.
-                self.inner.watch.failure().unwrap_or(error)
+                self.inner.work.watch.failure().unwrap_or(error)
             })
     }
 
     /// Makes every later call fail with `error` and frees what the world holds.
     pub(super) fn fail(&self, error: &Error) {
-        self.inner.watch.poison(error, false);
+        self.inner.work.watch.poison(error, false);
         self.inner.release();
     }
 }
@@ -464,11 +603,11 @@ impl Inner {
                 Err(error) if error.kind() == ErrorKind::Timeout => {}
                 other => return other,
             }
-            if let Some(found) = self.watch.failure() {
+            if let Some(found) = self.work.watch.failure() {
                 return Err(found);
             }
             if left.is_zero() {
-                return Err(self.watch.stall(start.elapsed()));
+                return Err(self.work.watch.stall(start.elapsed()));
             }
         }
     }
@@ -481,8 +620,8 @@ impl Inner {
             _ => Duration::from_millis(500),
         };
         let streams = [
-            ("kernels", &self.kernel_stream),
-            ("exchange of scalars", &self.scalar_stream),
+            ("kernels", &self.work.kernel_stream),
+            ("exchange of scalars", &self.work.scalar_stream),
         ];
         streams.into_iter().find_map(|(name, stream)| {
             let failed = stream.synchronize_timeout(patience).err()?;
@@ -494,7 +633,10 @@ impl Inner {
     /// Gives up what a failed world holds: work on its own streams, and communicators that no queued work uses. Also
     /// frees threads that wait in a call of HCCL.
     fn release(&self) {
-        for stream in [&self.kernel_stream, &self.scalar_stream] {
+        if let Some(origin) = &self.origin {
+            return origin.root.inner.release();
+        }
+        for stream in [&self.work.kernel_stream, &self.work.scalar_stream] {
             if let Err(error) = stream.abort() {
                 log::warn!("rank {}: {error}", self.rank);
             }
@@ -503,6 +645,21 @@ impl Inner {
     }
 
     fn end_comms(&self) {
+        if let Some(origin) = &self.origin {
+            return origin.root.inner.end_comms();
+        }
+        let parts: Vec<Arc<Inner>> = lock(&self.parts)
+            .live
+            .iter()
+            .filter_map(Weak::upgrade)
+            .collect();
+        for part in parts {
+            part.end_own_comms();
+        }
+        self.end_own_comms();
+    }
+
+    fn end_own_comms(&self) {
         let groups: Vec<Arc<Comm>> = lock(&self.groups).values().cloned().collect();
         let groups = groups.iter().map(|comm| comm.abort());
         for ended in groups.chain([self.comm.abort()]) {
@@ -513,7 +670,10 @@ impl Inner {
     }
 
     fn stop_watchdog(&self) {
-        self.watch.stop();
+        if self.origin.is_some() {
+            return;
+        }
+        self.work.watch.stop();
         let thread = lock(&self.watchdog).take();
         if let Some(thread) = thread
             && thread.thread().id() != std::thread::current().id()
@@ -553,10 +713,11 @@ fn servers_of(size: u32, locals: u32) -> Result<Shape> {
     Shape::new(size / locals, locals)
 }
 
-fn group_digest(world: &str, members: &[u32]) -> [u8; 20] {
+fn group_digest(world: &str, purpose: &str, members: &[u32]) -> [u8; 20] {
     let mut hash = Sha1::new();
     hash.update(world.as_bytes());
-    hash.update(b" scalars");
+    hash.update(b" ");
+    hash.update(purpose.as_bytes());
     for member in members {
         hash.update(member.to_le_bytes());
     }

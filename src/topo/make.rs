@@ -29,7 +29,8 @@ pub struct Selection {
 impl Selection {
     /// `device_num` is a range as `[0,8)`, `visible` the numbers of the devices that it counts (0 to 7 by default).
     ///
-    /// With up to 8 visible devices, a range may cross from 0-3 to 4-7 only as a whole, as on a server of 8. With more, any range of them will do.
+    /// With up to 8 visible devices, a range may cross from 0-3 to 4-7 only as a whole, as on a server of 8. With more,
+    /// any range of them will do.
     ///
     /// # Errors
     /// If the range is not one, is empty, or leaves the visible devices.

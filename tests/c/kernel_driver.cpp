@@ -20,7 +20,7 @@ WEAK void gram(uint8_t *vectors, uint8_t *segments, uint8_t *partials, uint64_t 
                uint64_t segment_count, uint64_t unit_count);
 WEAK void fold(uint8_t *partials, uint8_t *segments, uint8_t *records, uint64_t radix, uint64_t segment_count);
 WEAK void coefficients(uint8_t *records, uint8_t *references, uint8_t *indices, uint8_t *out, uint64_t radix,
-                       uint64_t tensor_count);
+                       uint64_t tensor_count, uint64_t rule);
 WEAK void weighted_sum(uint8_t *vectors, uint8_t *segments, uint8_t *coefficients, uint8_t *out, uint64_t radix,
                        uint64_t dtype, uint64_t segment_count, uint64_t unit_count);
 WEAK void pack(uint8_t *addresses, uint8_t *segments, uint8_t *fused, uint64_t factor, uint64_t from, uint64_t to,
@@ -167,7 +167,7 @@ Output run_coefficients() {
   Memory<uint64_t> index_table(indices);
   Memory<float> out(untouched(TENSORS * COEFFICIENT_WORDS));
   on_blocks(BLOCKS, [&] {
-    coefficients(records.address(), reference_table.address(), index_table.address(), out.address(), 2, TENSORS);
+    coefficients(records.address(), reference_table.address(), index_table.address(), out.address(), 2, TENSORS, 0);
   });
   return output_of(out, DTYPE_FLOAT);
 }

@@ -49,7 +49,7 @@ Output coefficients_at(uint64_t far) {
   Memory<float> out(untouched(COEFFICIENT_WORDS));
   on_last_block(far + 1, [&] {
     coefficients(records.behind(far * record_words(2)), references.behind(far * REFERENCE_WORDS), indices.behind(far),
-                 out.behind(far * COEFFICIENT_WORDS), 2, far + 1);
+                 out.behind(far * COEFFICIENT_WORDS), 2, far + 1, 0);
   });
   return output_of(out, DTYPE_FLOAT);
 }

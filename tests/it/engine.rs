@@ -31,16 +31,17 @@ fn with(world: &World, counts: &[usize], options: &Options) -> GradientReducer {
 }
 
 /// What the mock has counted in this process.
-fn counter(name: &str) -> u64 {
+pub(crate) fn counter(name: &str) -> u64 {
     type Count = unsafe extern "C" fn(*const std::ffi::c_char) -> u64;
     let library = backend().unwrap().hccl;
     let name = std::ffi::CString::new(name).unwrap();
-    // SAFETY: the library is loaded already, and the function has this type.
-    unsafe {
-        let library = libloading::Library::new(library).unwrap();
-        let count: libloading::Symbol<'_, Count> = library.get(b"adasum_mock_counter").unwrap();
-        count(name.as_ptr())
-    }
+    // SAFETY: the library is loaded already, so nothing of it runs now.
+    let library = unsafe { libloading::Library::new(library) }.unwrap();
+    // SAFETY: the function has this type.
+    let count: libloading::Symbol<'_, Count> =
+        unsafe { library.get(b"adasum_mock_counter") }.unwrap();
+    // SAFETY: takes a C string, which lives through the call.
+    unsafe { count(name.as_ptr()) }
 }
 
 const COUNTERS: [&str; 5] = [
@@ -246,7 +247,7 @@ fn fp32_on_the_wire_rounds_once() {
             let stream = Stream::new(world.device()).unwrap();
             let span = put_as(world.device(), tensor, dtype);
             let halved: Vec<f32> = get_as(&span, dtype).iter().map(|x| 0.5 * x).collect();
-            narrow.reduce(&[span.clone()], &stream).unwrap();
+            narrow.reduce(std::slice::from_ref(&span), &stream).unwrap();
             stream.synchronize().unwrap();
             let mut wide = with(world, &[9000], &Options::default());
             let expected = reduce(&mut wide, world, &[halved]).0;

@@ -5,6 +5,7 @@ mod machine;
 mod mutants;
 mod radix;
 mod reference;
+mod rule;
 mod strict;
 
 use adasum::ErrorKind;

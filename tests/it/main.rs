@@ -10,11 +10,14 @@
 )]
 
 mod backend;
+mod bench;
+mod beyond;
 #[cfg(feature = "bindgen")]
 mod bindings;
 #[cfg(feature = "cli")]
 mod build_kernels;
 mod c_programs;
+mod choices;
 #[cfg(feature = "cli")]
 mod config;
 mod demo;
@@ -23,14 +26,17 @@ mod doctor;
 mod engine;
 mod faults;
 mod golden;
+mod golden_log;
 mod header;
 mod kernels;
 mod launch;
 mod layers;
 mod leaks;
+mod mean;
 mod oracle;
 mod plan;
 mod processes;
+mod properties;
 mod rank_table;
 mod rank_table_forms;
 #[cfg(feature = "cli")]
@@ -41,5 +47,6 @@ mod support;
 #[cfg(feature = "cli")]
 mod table;
 mod table_mutations;
+mod training;
 #[cfg(feature = "bindgen")]
 mod vendor;

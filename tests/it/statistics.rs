@@ -1,7 +1,9 @@
 //! `GradientReducer::statistics` against figures in double precision.
 
 use adasum::ErrorKind;
-use adasum::reduce::{GradientReducer, Options, Reduction, TensorStatistics};
+use adasum::reduce::{
+    GradientReducer, Options, Placement, Reduction, ScalarExchange, TensorStatistics,
+};
 
 use crate::oracle::{adasum, mean, norm};
 use crate::support::{in_world, noise, reduce, reducer, specs};
@@ -25,13 +27,22 @@ fn figures(
     radix: u32,
     inputs: impl Fn(u32) -> Vec<Vec<f32>> + Sync,
 ) -> Vec<TensorStatistics> {
-    let counts: Vec<usize> = inputs(0).iter().map(Vec::len).collect();
     let options = Options {
         radix,
         ..Options::default()
     };
+    figures_with(servers, locals, &options, inputs)
+}
+
+fn figures_with(
+    servers: u32,
+    locals: u32,
+    options: &Options,
+    inputs: impl Fn(u32) -> Vec<Vec<f32>> + Sync,
+) -> Vec<TensorStatistics> {
+    let counts: Vec<usize> = inputs(0).iter().map(Vec::len).collect();
     let mut all = in_world(servers, locals, |world| {
-        let mut reducer = GradientReducer::new(world, &specs(&counts), &options).unwrap();
+        let mut reducer = GradientReducer::new(world, &specs(&counts), options).unwrap();
         // Figures are those of the last reduction alone.
         reduce(&mut reducer, world, &vec_of_ones(&counts));
         reduce(&mut reducer, world, &inputs(world.rank()));
@@ -144,6 +155,30 @@ fn several_rounds_come_close() {
     ratio(estimate.gain, exact.gain);
     for (a, b) in estimate.norms.iter().zip(&exact.norms) {
         close(*a, *b, "norms");
+    }
+}
+
+/// Whoever sums the scalars, and wherever the vectors lie.
+#[test]
+fn figures_do_not_depend_on_the_exchange() {
+    for radix in [2, 8] {
+        let with = |scalars, placement| {
+            let options = Options {
+                radix,
+                scalars,
+                placement,
+                ..Options::default()
+            };
+            figures_with(4, 2, &options, gradients)
+        };
+        let gathered = with(ScalarExchange::Gathered, Placement::Hierarchical);
+        let owned = with(ScalarExchange::Owned, Placement::Hierarchical);
+        assert_eq!(format!("{gathered:?}"), format!("{owned:?}"));
+        let columns = with(ScalarExchange::Gathered, Placement::Columns);
+        for (a, b) in gathered.iter().zip(&columns).filter(|(a, _)| a.norm > 0.0) {
+            close(a.cosine, b.cosine, "cosine of columns");
+            close(a.gain, b.gain, "gain of columns");
+        }
     }
 }
 

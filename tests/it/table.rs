@@ -1,6 +1,7 @@
 //! `adasum-run table`: files as hccl_tools.py and merge_hccl.py write them, verdicts, pictures.
 //!
-//! The files of `tests/golden/rank_tables` were written by Python's `json.dump(..., indent=4)` from the description of those tools.
+//! The files of `tests/golden/rank_tables` were written by Python's `json.dump(..., indent=4)` from the description of
+//! those tools.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;

@@ -2,6 +2,7 @@
 #ifndef ADASUM_TWIN_INSTRUCTIONS_H
 #define ADASUM_TWIN_INSTRUCTIONS_H
 
+#include "lanes.h"
 #include "types.h"
 #include "unified_buffer.h"
 
@@ -140,8 +141,11 @@ inline void Cast(const LocalTensor<T> &dst, const LocalTensor<U> &src, const Rou
   src.check_aligned(twin::BLOCK_BYTES);
   T *to = dst.write(0, count);
   const U *from = src.read(0, count);
-#pragma GCC ivdep
-  for (uint32_t i = 0; i < count; ++i) {
+  uint32_t i = 0;
+  for (; i + twin::REGISTER_LANES <= count; i += twin::REGISTER_LANES) {
+    twin::store_lanes(to + i, twin::load_lanes(from + i));
+  }
+  for (; i < count; ++i) {
     twin::convert(from[i], to[i]);
   }
 }

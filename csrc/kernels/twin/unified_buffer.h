@@ -20,7 +20,7 @@
 namespace AscendC {
 namespace twin {
 
-[[noreturn]] inline void violated(const char *file, int line, const char *rule) {
+[[noreturn, gnu::cold, gnu::noinline]] inline void violated(const char *file, int line, const char *rule) {
   std::fprintf(stderr, "adasum kernel twin: %s:%d: %s\n", file, line, rule);
   std::abort();
 }
@@ -50,6 +50,18 @@ struct Buffer {
   Alias aliases[MAX_ALIASES];
 
   const uint8_t *readable(uint32_t begin, uint32_t size) {
+    return alias_count == 0 ? base + begin : readable_alias(begin, size);
+  }
+
+  // Does the copies that were left undone in the range.
+  uint8_t *writable(uint32_t begin, uint32_t size) {
+    if (alias_count != 0) {
+      fill(begin, size);
+    }
+    return base + begin;
+  }
+
+  const uint8_t *readable_alias(uint32_t begin, uint32_t size) {
     for (uint32_t i = 0; i < alias_count; ++i) {
       const Alias &alias = aliases[i];
       if (begin >= alias.begin && begin + size <= alias.end) {
@@ -59,8 +71,7 @@ struct Buffer {
     return writable(begin, size);
   }
 
-  // Does the copies that were left undone in the range.
-  uint8_t *writable(uint32_t begin, uint32_t size) {
+  [[gnu::noinline]] void fill(uint32_t begin, uint32_t size) {
     for (uint32_t i = alias_count; i-- > 0;) {
       Alias alias = aliases[i];
       if (begin < alias.end && begin + size > alias.begin) {
@@ -68,7 +79,6 @@ struct Buffer {
         aliases[i] = aliases[--alias_count];
       }
     }
-    return base + begin;
   }
 
   void load(uint32_t begin, const uint8_t *from, uint32_t size) {

@@ -39,7 +39,7 @@ void copy_to_self(const std::vector<Transfer> &transfers, uint32_t self) {
             (transfer.send ? send : receive) = &transfer;
         }
     }
-    if (send != nullptr && receive != nullptr) {
+    if (send != nullptr && receive != nullptr && receive->bytes > 0) { // without bytes there may be no address
         std::memmove(receive->address, send->address, receive->bytes);
     }
 }

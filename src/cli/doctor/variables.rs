@@ -149,7 +149,8 @@ impl Environment {
         }
         if self.get("HCCL_CONNECT_TIMEOUT").is_none() {
             check.say(format!(
-                "ranks whose first operations are more than {CONNECT} s apart fail: for large jobs HCCL_CONNECT_TIMEOUT=1200 is usual"
+                "ranks whose first operations are more than {CONNECT} s apart fail: for large jobs \
+                 HCCL_CONNECT_TIMEOUT=1200 is usual"
             ));
         }
     }

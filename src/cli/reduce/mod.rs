@@ -43,7 +43,7 @@ pub(crate) struct Args {
     /// How the files are combined
     #[arg(long, value_enum, default_value_t = How::Adasum)]
     reduction: How,
-    /// The most subtrees that a round merges, 2 to 8, or auto
+    /// The most subtrees that a round merges: 2 to 8, or auto for the fastest by the cost model
     #[arg(long, value_name = "R", default_value = "auto", value_parser = radix)]
     radix: Radix,
     /// The paper's AdaSum, or as a reference that of MindSpore's wrap cells, computed on the CPU
@@ -188,8 +188,7 @@ fn options(args: &Args) -> Options {
             How::Sum => Reduction::Sum,
         },
         radix: match args.radix {
-            // The fewest roundings; the mock's links have no latency to weigh against memory.
-            Radix::Auto => MAX_RADIX,
+            Radix::Auto => Options::AUTO_RADIX,
             Radix::Given(radix) => radix,
         },
         create_timeout: ranks::PATIENCE,

@@ -67,7 +67,7 @@ impl Fusion {
             segment_count: self.segments.len() as u64,
             unit_count: self.segments.iter().map(Segment::units).sum(),
         };
-        let spans = self.tensors.iter().filter(|span| span.len() > 0);
+        let spans = self.tensors.iter().filter(|span| !span.is_empty());
         let job = Job {
             work: 2 * self.segments.iter().map(|segment| segment.len).sum::<u64>(),
             outs: if pack {
@@ -80,7 +80,7 @@ impl Fusion {
                 self.types[1],
                 std::slice::from_ref(&self.fused),
                 &self.segments,
-            ) && spans.clone().all(|span| span.address() % 64 == 0),
+            ) && spans.clone().all(|span| span.address().is_multiple_of(64)),
             rest: if pack {
                 rests(self.types[1], &self.segments)
             } else {

@@ -5,7 +5,7 @@ use std::ops::Range;
 use adasum::Result;
 use adasum::ascend::{Buffer, DataType, Device, Pod, Span, Stream};
 use adasum::kernel::layout::{COEFFICIENT_WORDS, Segment, record_words};
-use adasum::kernel::{Coefficients, Fold, Gram, Kernels, Vectors, WeightedSum};
+use adasum::kernel::{Coefficients, Fold, Gram, Kernels, Rule, Vectors, WeightedSum};
 
 use super::strict;
 use crate::support::mock_environment;
@@ -60,10 +60,10 @@ impl Job<'_> {
 
 /// Whether all segments start on 64 bytes in vectors of `dtype` at `spans`.
 pub(super) fn is_aligned(dtype: DataType, spans: &[Span], segments: &[Segment]) -> bool {
-    spans.iter().all(|span| span.address() % 64 == 0)
+    spans.iter().all(|span| span.address().is_multiple_of(64))
         && segments
             .iter()
-            .all(|segment| segment.offset * dtype.size() as u64 % 64 == 0)
+            .all(|segment| (segment.offset * dtype.size() as u64).is_multiple_of(64))
 }
 
 /// What lies between the segments' ends and the next multiples of 64 bytes.
@@ -259,6 +259,31 @@ impl Machine {
     }
 
     pub(super) fn solve_of(&self, radix: usize, records: &Span, lists: &[Vec<u64>]) -> Span {
+        self.solve_by(Rule::default(), radix, records, lists)
+    }
+
+    /// The error that the kernels' host side refuses a rule with.
+    pub(super) fn refused_by(&self, rule: Rule, records: &Span) -> adasum::Error {
+        let launch = Coefficients {
+            records,
+            refs: &self.upload(&[0_u64, 1]),
+            indices: &self.upload(&[0_u64]),
+            out: &self.untouched(COEFFICIENT_WORDS),
+            radix: 2,
+            tensor_count: 1,
+        };
+        self.kernels
+            .coefficients_by(rule, &self.stream, &launch)
+            .unwrap_err()
+    }
+
+    pub(super) fn solve_by(
+        &self,
+        rule: Rule,
+        radix: usize,
+        records: &Span,
+        lists: &[Vec<u64>],
+    ) -> Span {
         let mut refs = Vec::new();
         let mut indices: Vec<u64> = Vec::new();
         for list in lists {
@@ -275,7 +300,7 @@ impl Machine {
             tensor_count: lists.len() as u64,
         };
         self.on_all(&scalars(&out), |kernels| {
-            kernels.coefficients(&self.stream, &launch)
+            kernels.coefficients_by(rule, &self.stream, &launch)
         });
         out
     }
@@ -311,7 +336,7 @@ impl Machine {
             work: products(segments, vectors.len()),
             outs: std::slice::from_ref(out),
             types: &[dtype],
-            aligned: is_aligned(dtype, vectors, segments) && out.address() % 64 == 0,
+            aligned: is_aligned(dtype, vectors, segments) && out.address().is_multiple_of(64),
             rest: rests(dtype, segments),
         };
         self.on_all(&job, |kernels| kernels.weighted_sum(&self.stream, &launch));

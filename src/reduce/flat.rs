@@ -1,0 +1,214 @@
+//! Copies of tensors, one after the other in device memory.
+
+use super::book::Book;
+use super::bucket::data_type;
+use super::tables::Segments;
+use crate::ascend::{Buffer, DataType, Device, Span, Stream};
+use crate::error::{Error, Result};
+use crate::kernel::{Kernels, Move, Subtract};
+use crate::plan::{DType, Layout, TensorSpec};
+
+/// The element type of copies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Store {
+    /// That of each tensor.
+    Native,
+    /// fp32 for all.
+    Fp32,
+}
+
+/// Room for a copy of each tensor of a list, in a type of its own. Each copy starts at a multiple of 64 bytes.
+///
+/// Everything here is stream-ordered, allocates nothing and waits for nothing. Calls come in the order of the world
+/// ([`World::enqueue`](super::World::enqueue)), whatever their streams.
+pub(super) struct Flat {
+    places: Vec<Span>,
+    parts: Vec<Part>,
+}
+
+/// The copies of all tensors of one element type.
+pub(super) struct Part {
+    tensor_type: DataType,
+    pub(super) copy_type: DataType,
+    /// Indices of the tensors in the list.
+    pub(super) members: Vec<usize>,
+    pub(super) copies: Span,
+    /// Length of the copies, gaps between tensors included.
+    pub(super) elements: u64,
+    /// The tensors in the copies, counted as in `members`.
+    pub(super) segments: Segments,
+    /// Addresses of the tensors.
+    book: Book,
+}
+
+impl Flat {
+    /// Room for copies of `tensors`, all zero.
+    pub(super) fn new(device: &Device, tensors: &[TensorSpec], store: Store) -> Result<Self> {
+        let mut places: Vec<Option<Span>> = vec![None; tensors.len()];
+        let mut parts = Vec::new();
+        for dtype in [DType::F32, DType::F16, DType::BF16] {
+            let members: Vec<usize> = (0..tensors.len())
+                .filter(|&index| tensors[index].dtype == dtype)
+                .collect();
+            if members.is_empty() {
+                continue;
+            }
+            let counts: Vec<u64> = members.iter().map(|&index| tensors[index].count).collect();
+            let layout = Layout::new(store.dtype(dtype), &counts)?;
+            let copies = Buffer::zeroed(device, span_bytes(&layout, layout.elements())?)?.span();
+            for (&member, range) in members.iter().zip(layout.tensors()) {
+                let start = span_bytes(&layout, range.start())?;
+                let end = span_bytes(&layout, range.end())?;
+                places[member] = Some(copies.slice(start..end)?);
+            }
+            parts.push(Part {
+                tensor_type: data_type(dtype),
+                copy_type: data_type(layout.dtype()),
+                copies,
+                elements: layout.elements(),
+                segments: Segments::new(device, &layout, layout.whole())?,
+                book: Book::new(device, members.len())?,
+                members,
+            });
+        }
+        Ok(Flat {
+            places: places.into_iter().flatten().collect(),
+            parts,
+        })
+    }
+
+    /// The copies by element type of the tensors.
+    pub(super) fn parts(&self) -> &[Part] {
+        &self.parts
+    }
+
+    /// Where the copies are, in the order of the list.
+    pub(super) fn places(&self) -> &[Span] {
+        &self.places
+    }
+
+    /// Copies `factor` times each tensor in: fp32 arithmetic, rounded once to the type of the copy.
+    pub(super) fn pack(
+        &mut self,
+        kernels: &Kernels,
+        stream: &Stream,
+        tensors: &[Span],
+        factor: f32,
+    ) -> Result<()> {
+        for part in &mut self.parts {
+            part.with_tensors(stream, tensors, factor, |launch| {
+                kernels.pack(stream, launch)
+            })?;
+        }
+        stream.keep(tensors);
+        Ok(())
+    }
+
+    /// Copies `factor` times each copy out: fp32 arithmetic, rounded once to the type of the tensor.
+    pub(super) fn unpack(
+        &mut self,
+        kernels: &Kernels,
+        stream: &Stream,
+        tensors: &[Span],
+        factor: f32,
+    ) -> Result<()> {
+        for part in &mut self.parts {
+            part.with_tensors(stream, tensors, factor, |launch| {
+                kernels.unpack(stream, launch)
+            })?;
+        }
+        stream.keep(tensors);
+        Ok(())
+    }
+
+    /// Replaces these copies by `from` less these; both are for the same list.
+    pub(super) fn subtract_from(
+        &self,
+        from: &Flat,
+        kernels: &Kernels,
+        stream: &Stream,
+    ) -> Result<()> {
+        for (minuend, part) in from.parts.iter().zip(&self.parts) {
+            kernels.subtract(
+                stream,
+                &Subtract {
+                    a: &minuend.copies,
+                    b: &part.copies,
+                    out: &part.copies,
+                    dtype: part.copy_type,
+                    count: part.elements,
+                },
+            )?;
+        }
+        Ok(())
+    }
+}
+
+impl Part {
+    fn with_tensors(
+        &mut self,
+        stream: &Stream,
+        tensors: &[Span],
+        factor: f32,
+        launch: impl FnOnce(&Move<'_>) -> Result<()>,
+    ) -> Result<()> {
+        let members = self.members.iter().filter_map(|&index| tensors.get(index));
+        self.book
+            .update(members.map(Span::address).collect(), stream)?;
+        launch(&Move {
+            tensors: &self.book.tensors(&(0..self.members.len()))?,
+            tensor_type: self.tensor_type,
+            fused: &self.copies,
+            fused_type: self.copy_type,
+            factor,
+            segments: &self.segments.table,
+            segment_count: self.segments.count,
+            unit_count: self.segments.units,
+        })
+    }
+}
+
+impl Store {
+    fn dtype(self, tensor: DType) -> DType {
+        match self {
+            Store::Native => tensor,
+            Store::Fp32 => DType::F32,
+        }
+    }
+}
+
+/// Checks that there is a whole tensor for each of `specs`; `what` says in messages what the spans are.
+pub(super) fn check_tensors(specs: &[TensorSpec], spans: &[Span], what: &str) -> Result<()> {
+    if spans.len() != specs.len() {
+        return Err(Error::invalid(format!(
+            "{} {what}s were given for {} tensors",
+            spans.len(),
+            specs.len()
+        )));
+    }
+    for (span, spec) in spans.iter().zip(specs) {
+        let bytes = spec.count * spec.dtype.size();
+        if span.len() as u64 != bytes {
+            return Err(Error::invalid(format!(
+                "tensor \"{}\": the {what} has {} bytes, {} elements of {} are {bytes}",
+                spec.name,
+                span.len(),
+                spec.count,
+                spec.dtype.name()
+            )));
+        }
+        if bytes > 0 && !span.address().is_multiple_of(spec.dtype.size()) {
+            return Err(Error::invalid(format!(
+                "tensor \"{}\": the address {:#x} of the {what} is no multiple of an element",
+                spec.name,
+                span.address()
+            )));
+        }
+    }
+    Ok(())
+}
+
+fn span_bytes(layout: &Layout, elements: u64) -> Result<usize> {
+    usize::try_from(elements * layout.dtype().size())
+        .map_err(|_| Error::invalid(format!("{elements} elements are more than memory holds")))
+}

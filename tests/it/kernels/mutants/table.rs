@@ -1,0 +1,286 @@
+//! The mistakes, by the duty that must find each.
+
+use super::{
+    ALIGNMENT, BARRIERS, BLOCKS, BOUNDS, CAPACITY, FLAGS, LIMITS, Mutant, PIPES, QUEUES, TYPES,
+    UNINITIALISED,
+};
+
+mutants! {
+    // 1: the unified buffer.
+    mutant_gram_buffers_too_large: "gram", CAPACITY, [(
+        "gram.cpp", "tiles_, 2, radix", "tiles_, 6, radix",
+    )];
+    mutant_fold_many_buffers: "fold", CAPACITY, [(
+        "fold.cpp",
+        "    window_ = window_buffer_",
+        "    for (auto &more : more_) {\n      pipe.InitBuffer(more, 32);\n    }\n    window_ = window_buffer_",
+    ), (
+        "fold.cpp",
+        "  Segments segments_;",
+        "  TBuf<TPosition::VECCALC> more_[64];\n  Segments segments_;",
+    )];
+    // 2: blocks of 32 bytes.
+    mutant_gram_tiles_off_blocks: "gram", ALIGNMENT, [(
+        "gram.cpp",
+        "    tile_ = tile_of<T>(radix);\n    stride_ = tile_stride<T>(radix);\n",
+        "    tile_ = tile_of<T>(radix);\n    stride_ = tile_stride<T>(radix) - 4;\n",
+    )];
+    mutant_sum_copy_of_odd_bytes: "weighted_sum", ALIGNMENT, [(
+        "weighted_sum.cpp", "copy_out(out_[offset], result, count)", "DataCopy(out_[offset], result, count)",
+    )];
+    mutant_sum_parts_off_blocks: "weighted_sum", ALIGNMENT, [("weighted_sum.cpp", "PART = 512", "PART = 500")];
+    // 3: tensors and device memory.
+    mutant_gram_tile_beyond_its_buffer: "gram", BOUNDS, [(
+        "gram.cpp", "tiles_, 2, radix * stride_", "tiles_, 2, radix * tile_",
+    )];
+    mutant_gram_reads_one_too_many: "gram", BOUNDS, [(
+        "gram.cpp", "vectors_[i][offset], count)", "vectors_[i][offset], count + 1)",
+    )];
+    mutant_fold_reads_past_the_units: "fold", BOUNDS, [(
+        "fold.cpp", "smaller(window_records_, unit_end_ - unit)", "window_records_",
+    )];
+    mutant_coefficients_past_the_table: "coefficients", BOUNDS, [(
+        "device.h", "smaller(ENTRIES, limit - entry)", "ENTRIES",
+    )];
+    // 4: queues.
+    mutant_gram_without_enque: "gram", QUEUES, [("gram.cpp", "    tiles_.EnQue(tiles);\n", "")];
+    mutant_sum_without_deque: "weighted_sum", QUEUES, [(
+        "weighted_sum.cpp", "    tiles = tiles_.template DeQue<T>();\n", "",
+    )];
+    mutant_gram_never_frees: "gram", QUEUES, [("gram.cpp", "      tiles_.FreeTensor(tiles);\n", "")];
+    mutant_sum_frees_twice: "weighted_sum", QUEUES, [(
+        "weighted_sum.cpp",
+        "    tiles_.FreeTensor(tiles);\n",
+        "    tiles_.FreeTensor(tiles);\n    tiles_.FreeTensor(tiles);\n",
+    )];
+    mutant_sum_frees_before_use: "weighted_sum", QUEUES, [(
+        "weighted_sum.cpp", "    copy_out(out_[offset], result, count);\n    sums_.FreeTensor(result);\n",
+        "    sums_.FreeTensor(result);\n    copy_out(out_[offset], result, count);\n",
+    )];
+    mutant_sum_copies_out_of_vecin: "weighted_sum", QUEUES, [(
+        "weighted_sum.cpp", "TQue<TPosition::VECOUT, 1> sums_", "TQue<TPosition::VECIN, 1> sums_",
+    )];
+    mutant_gram_enque_beyond_depth: "gram", QUEUES, [(
+        "gram.cpp",
+        "      load_tiles(unit.offset + done, count);\n",
+        "      load_tiles(unit.offset + done, count);\n      load_tiles(unit.offset + done, count);\n",
+    )];
+    // 5: order between pipes.
+    mutant_sum_without_its_queue: "weighted_sum", PIPES, [(
+        "weighted_sum.cpp", "    tiles_.EnQue(tiles);\n    tiles = tiles_.template DeQue<T>();\n", "",
+    )];
+    mutant_gram_checks_before_the_sums: "gram", PIPES, [(
+        "gram.cpp", "    }\n    wait_for<HardEvent::V_S>();\n    for", "    }\n    for",
+    )];
+    mutant_gram_copies_before_the_checks: "gram", PIPES, [(
+        "gram.cpp", "    wait_for<HardEvent::S_MTE3>();\n", "",
+    )];
+    mutant_fold_reads_before_the_copy: "fold", PIPES, [(
+        "fold.cpp", "    wait_for<HardEvent::MTE2_S>();\n", "",
+    )];
+    mutant_fold_writes_before_the_copy: "fold", PIPES, [(
+        "fold.cpp", "      wait_for<HardEvent::MTE3_S>();\n", "",
+    )];
+    mutant_coefficients_copied_before_written: "coefficients", PIPES, [(
+        "coefficients.cpp", "      wait_for<HardEvent::S_MTE3>();\n", "",
+    )];
+    mutant_sum_weights_before_their_copy: "weighted_sum", PIPES, [(
+        "weighted_sum.cpp", "    wait_for<HardEvent::MTE2_S>();\n", "",
+    )];
+    mutant_table_read_before_its_copy: "coefficients", PIPES, [(
+        "device.h", "    wait_for<AscendC::HardEvent::MTE2_S>();\n", "",
+    )];
+    mutant_gram_joins_lanes_too_early: "gram", PIPES, [(
+        "gram_lanes.h", "    wait_for<AscendC::HardEvent::V_S>();\n", "",
+    )];
+    // 6: order within the vector unit.
+    mutant_gram_products_without_barrier: "gram", BARRIERS, [(
+        "gram_lanes.h",
+        "    AscendC::PipeBarrier<PIPE_V>();\n    fresh_ = false;\n",
+        "    fresh_ = false;\n",
+    )];
+    mutant_gram_tree_without_barrier: "gram", BARRIERS, [(
+        "gram_lanes.h",
+        "      AscendC::PipeBarrier<PIPE_V>();\n    }\n    sum_blocks",
+        "    }\n    sum_blocks",
+    )];
+    mutant_gram_overwrites_what_is_read: "gram", BARRIERS, [(
+        "gram_lanes.h", "Sub(rest_, sum, work_, count)", "Sub(work_, sum, work_, count)",
+    )];
+    mutant_gram_uses_casts_too_early: "gram", BARRIERS, [(
+        "gram.cpp",
+        "    if (sizeof(T) != sizeof(float)) {\n      PipeBarrier<PIPE_V>();\n    }\n    if (exponents_",
+        "    if (exponents_",
+    )];
+    mutant_sum_without_barrier: "weighted_sum", BARRIERS, [(
+        "weighted_sum.cpp",
+        "      Add(sum, sum, product_, count);\n      PipeBarrier<PIPE_V>();\n",
+        "      Add(sum, sum, product_, count);\n",
+    )];
+    // 7: what nothing has written.
+    mutant_gram_forgets_the_tail: "gram", UNINITIALISED, [(
+        "gram.cpp", "smaller(step, count - from)", "step",
+    )];
+    mutant_gram_lanes_not_cleared: "gram", UNINITIALISED, [(
+        "gram_lanes.h",
+        "    if (!fresh_) {\n      for (uint32_t entry",
+        "    if (!fresh_ && len == 0) {\n      for (uint32_t entry",
+    )];
+    mutant_gram_record_not_cleared: "gram", UNINITIALISED, [(
+        "gram.cpp", "    Duplicate(stage, 0.0f, static_cast<int32_t>(count * words_));\n", "",
+    )];
+    // 8: operands and limits.
+    mutant_gram_sums_repeats_in_place: "gram", LIMITS, [(
+        "gram_lanes.h",
+        "multiply_add(sums_[entry * WIDTH], x[i], x[j], products_[entry * WIDTH], count);",
+        "AscendC::BinaryRepeatParams all{1, 1, 1, 0, 8, 8};\n          \
+         AscendC::MulAddDst(sums_[entry * WIDTH], x[i], x[j], static_cast<uint64_t>(8), static_cast<uint8_t>(8), all);",
+    )];
+    mutant_gram_tree_overlaps: "gram", LIMITS, [(
+        "gram_lanes.h",
+        "sums[half], static_cast<int32_t>(half)",
+        "sums[half / 2], static_cast<int32_t>(half)",
+    )];
+    mutant_gram_too_many_repeats: "gram", LIMITS, [(
+        "gram_lanes.h", "sums_, WIDTH, entries_)", "sums_, WIDTH, entries_ + 256)",
+    )];
+    mutant_gram_mask_too_wide: "gram", LIMITS, [(
+        "arch.h", "static_cast<int32_t>(BLOCK), static", "static_cast<int32_t>(128), static",
+    )];
+    mutant_fold_copy_too_long: "fold", LIMITS, [(
+        "arch.h",
+        "AscendC::DataCopyExtParams shape{1, static_cast<uint32_t>(count * sizeof(T)), 0, 0, 0};\n  AscendC::DataCopyPad(dst, src, shape);",
+        "AscendC::DataCopyExtParams shape{1, static_cast<uint32_t>(count * sizeof(T)) + 2097152, 0, 0, 0};\n  AscendC::DataCopyPad(dst, src, shape);",
+    )];
+    // 9: types.
+    mutant_sum_adds_bf16: "weighted_sum", TYPES, [(
+        "weighted_sum.cpp",
+        "      Add(sum, sum, product_, count);\n",
+        "      auto low = sum.ReinterpretCast<bfloat16_t>();\n      Add(low, low, low, count);\n",
+    )];
+    mutant_sum_casts_without_rounding: "weighted_sum", TYPES, [(
+        "weighted_sum.cpp",
+        "      Add(sum, sum, product_, count);\n",
+        "      Cast(product_.ReinterpretCast<bfloat16_t>(), sum, RoundMode::CAST_NONE, static_cast<uint32_t>(count));\n",
+    )];
+    mutant_sum_scales_by_a_double: "weighted_sum", TYPES, [(
+        "weighted_sum.cpp",
+        "      Add(sum, sum, product_, count);\n",
+        "      auto wide = sum.ReinterpretCast<double>();\n      Muls(wide, wide, 1.0, count);\n",
+    )];
+    // 10: blocks.
+    mutant_blocks_share_a_unit: "weighted_sum", BLOCKS, [(
+        "device.h", "block * part + smaller(block, rest)", "block * part",
+    )];
+    // 11: flags.
+    mutant_flag_set_twice: "fold", FLAGS, [(
+        "arch.h",
+        "  AscendC::SetFlag<event>(id);\n",
+        "  AscendC::SetFlag<event>(id);\n  AscendC::SetFlag<event>(id);\n",
+    )];
+    mutant_flag_never_waited_for: "coefficients", FLAGS, [(
+        "coefficients.cpp",
+        "    window_ = window_buffer_",
+        "    SetFlag<HardEvent::S_V>(0);\n    window_ = window_buffer_",
+    )];
+    mutant_flag_never_set: "coefficients", FLAGS, [("arch.h", "  AscendC::SetFlag<event>(id);\n", "")];
+    mutant_flag_id_out_of_range: "gram", FLAGS, [(
+        "arch.h", "GetTPipePtr()->FetchEventID(event))", "GetTPipePtr()->FetchEventID(event)) + 8",
+    )];
+    mutant_poll_without_end: "weighted_sum", FLAGS, [(
+        "weighted_sum.cpp",
+        "    tensor_ = tensor;\n",
+        "    tensor_ = tensor;\n    while (coefficients_.GetValue(0) != 3.0f) {\n    }\n",
+    )];
+    // Element by element.
+    mutant_pack_without_enque: "pack", QUEUES, [("move.h", "    sources_.EnQue(source);\n", "")];
+    mutant_pack_frees_before_use: "pack", QUEUES, [(
+        "move.h",
+        "    Operation::apply(result, source, wide_, factor, count);\n    sources_.FreeTensor(source);\n",
+        "    sources_.FreeTensor(source);\n    Operation::apply(result, source, wide_, factor, count);\n",
+    )];
+    mutant_unpack_without_barrier: "unpack", BARRIERS, [(
+        "move.h",
+        "AscendC::PipeBarrier<PIPE_V>();\n    AscendC::Cast(to, wide",
+        "AscendC::Cast(to, wide",
+    )];
+    mutant_unpack_writes_one_too_many: "unpack", BOUNDS, [(
+        "move.h", "copy_out(to_[to], result, count);", "copy_out(to_[to], result, count + 1);",
+    )];
+    mutant_pack_tables_too_large: "pack", CAPACITY, [("move.h", "sources_, 2, UNIT * ", "sources_, 8, 2 * UNIT * ")];
+    mutant_subtract_operands_off_blocks: "subtract", ALIGNMENT, [(
+        "subtract.cpp", "STRIDE = UNIT + 256 / sizeof(T)", "STRIDE = UNIT + 60 / sizeof(T)",
+    )];
+    mutant_subtract_without_barrier: "subtract", BARRIERS, [(
+        "subtract.cpp",
+        "widen(wide[UNIT], b, count);\n  PipeBarrier<PIPE_V>();\n",
+        "widen(wide[UNIT], b, count);\n",
+    )];
+    mutant_subtract_without_its_queue: "subtract", PIPES, [(
+        "subtract.cpp", "    operands_.EnQue(operands);\n    operands = operands_.template DeQue<T>();\n", "",
+    )];
+    mutant_subtract_reads_a_short_operand: "subtract", UNINITIALISED, [(
+        "subtract.cpp", "copy_in(operands[STRIDE], b_[offset], count);", "copy_in(operands[STRIDE], b_[offset], count - 1);",
+    )];
+    mutant_check_reads_sums_too_early: "finite_check", PIPES, [(
+        "finite_check.cpp", "    wait_for<HardEvent::V_S>();\n", "",
+    )];
+    mutant_check_blocks_disagree: "finite_check", BLOCKS, [(
+        "finite_check.cpp", "Duplicate(one_, 1.0f,", "Duplicate(one_, 1.0f + static_cast<float>(GetBlockIdx()),",
+    )];
+    mutant_check_multiplies_integers: "finite_check", TYPES, [(
+        "finite_check.cpp",
+        "      Muls(products_, values, 0.0f,",
+        "      Muls(values.ReinterpretCast<int64_t>(), values.ReinterpretCast<int64_t>(), static_cast<int64_t>(0), 4);\n      \
+         Muls(products_, values, 0.0f,",
+    )];
+    mutant_guard_looks_too_early: "guard", PIPES, [(
+        "guard.cpp", "  wait_for<HardEvent::MTE2_S>();\n", "",
+    )];
+    // More than 2^32 elements.
+    mutant_far_offset_in_32_bits: "gram" with "--far", BOUNDS, [(
+        "device.h", "span{offset_ + done_, done_,", "span{static_cast<uint32_t>(offset_ + done_), done_,",
+    )];
+    mutant_far_place_in_32_bits: "pack" with "--far", BOUNDS, [(
+        "device.h", "span{offset_ + done_, done_,", "span{offset_ + done_, static_cast<uint32_t>(done_),",
+    )];
+    mutant_far_record_in_32_bits: "coefficients" with "--far", BOUNDS, [(
+        "coefficients.cpp", "records_[record * words_]", "records_[static_cast<uint32_t>(record * words_)]",
+    )];
+    mutant_far_tensor_in_32_bits: "weighted_sum" with "--far", BOUNDS, [(
+        "weighted_sum.cpp",
+        "coefficients_[tensor * COEFFICIENT_WORDS]",
+        "coefficients_[static_cast<uint32_t>(tensor) * COEFFICIENT_WORDS]",
+    )];
+    // Arch 1001: whole blocks, fewer types.
+    mutant_1001_copies_bytes: "gram" on 1001, TYPES, [(
+        "arch.h", "#define ADASUM_WHOLE_BLOCKS 1", "#define ADASUM_WHOLE_BLOCKS 0",
+    )];
+    mutant_1001_takes_bf16: "subtract" on 1001, TYPES, [(
+        "arch.h", "#define ADASUM_HAS_BF16 0", "#define ADASUM_HAS_BF16 1",
+    )];
+    mutant_1001_copies_a_tail_of_odd_bytes: "gram" on 1001, ALIGNMENT, [(
+        "arch.h",
+        "AscendC::DataCopy(dst, src, whole_blocks<T>(count));\n}\n\ntemplate <typename T>\n__aicore__ inline void copy_out",
+        "AscendC::DataCopy(dst, src, count);\n}\n\ntemplate <typename T>\n__aicore__ inline void copy_out",
+    )];
+    mutant_1001_leaves_the_rest_of_a_block: "weighted_sum" on 1001, UNINITIALISED, [(
+        "weighted_sum.cpp",
+        "padded(static_cast<uint32_t>(smaller(tile_, span.len - done)))",
+        "static_cast<uint32_t>(smaller(tile_, span.len - done))",
+    )];
+    mutant_1001_writes_a_block_too_many: "unpack" on 1001, BOUNDS, [(
+        "arch.h", "return (count + 2 * BLOCK - 1)", "return (count + 4 * BLOCK)",
+    )];
+    mutant_1001_event_id_of_newer_chips: "fold" on 1001, FLAGS, [(
+        "arch.h", "GetTPipePtr()->FetchEventID(event))", "GetTPipePtr()->FetchEventID(event)) + 4",
+    )];
+    mutant_1001_product_without_barrier: "gram" on 1001, BARRIERS, [(
+        "arch.h",
+        "AscendC::Mul(work, a, b, count);\n  AscendC::PipeBarrier<PIPE_V>();\n",
+        "AscendC::Mul(work, a, b, count);\n",
+    )];
+    mutant_1001_sums_before_the_lanes: "gram" on 1001, PIPES, [(
+        "arch.h", "  wait_for<AscendC::HardEvent::V_S>();\n", "",
+    )];
+}
