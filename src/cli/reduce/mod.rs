@@ -169,11 +169,6 @@ fn check(args: &Args) -> Result<usize> {
             ));
         }
     }
-    if args.zero_tol.is_some_and(|tolerance| tolerance > 0.0) {
-        return Err(Error::unsupported(
-            "--zero-tol: the reducer has no tolerance for vanishing vectors",
-        ));
-    }
     for path in args.files.iter().chain([&args.output]) {
         file::Format::of(path)?;
     }
@@ -191,6 +186,7 @@ fn options(args: &Args) -> Options {
             Radix::Auto => Options::AUTO_RADIX,
             Radix::Given(radix) => radix,
         },
+        zero_tol: args.zero_tol.unwrap_or_default(),
         create_timeout: ranks::PATIENCE,
         stall_timeout: ranks::PATIENCE,
         ..Options::default()

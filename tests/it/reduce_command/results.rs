@@ -262,6 +262,21 @@ fn mindspores_arithmetic_is_that_of_the_dtype() {
     assert!(f16::from_f32(1e-12) == f16::ZERO);
 }
 
+/// A vanishing parallel vector halves the other one, unless it counts as zero.
+#[test]
+fn vanishing_vectors_count_as_zero_where_asked() {
+    let whole = vec![Array::vector("w", &[3.0, -4.0])];
+    let vanishing = vec![Array::vector("w", &[3e-9, -4e-9])];
+    let run = Run::new("zero-tol", &[whole.clone(), vanishing]);
+    let (halved, _) = run.reduced(&[]);
+    for (half, value) in halved[0].values.iter().zip(&whole[0].values) {
+        assert!((half - value / 2.0).abs() < 1e-6, "{half} of {value}");
+    }
+    assert_eq!(run.reduced(&["--zero-tol", "1e-12"]).0, whole);
+    let text = run.refused(&["--zero-tol", "1"]);
+    assert!(text.contains("from 0 to below 1"), "{text}");
+}
+
 #[test]
 fn the_same_files_give_the_same_bytes() {
     let rank = |rank| vec![Array::random("b", 5000, rank), Array::random("a", 7, rank)];
