@@ -303,6 +303,8 @@ void port_in_use(const Rank &me) {
     address.sin_family = AF_INET;
     address.sin_port = htons(static_cast<uint16_t>(base_port()));
     inet_pton(AF_INET, "127.0.0.1", &address.sin_addr);
+    const int yes = 1; // connections of earlier cases may linger on this port
+    CHECK(setsockopt(file, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes)) == 0);
     CHECK(bind(file, reinterpret_cast<sockaddr *>(&address), sizeof(address)) == 0 && listen(file, 1) == 0);
     HcclComm comm = nullptr;
     FAILS(HCCL_E_TCP_CONNECT, "EI0019", HcclCommInitClusterInfo(table_path().c_str(), me.rank, &comm));
