@@ -1,0 +1,319 @@
+//! This rank's live membership of a world: device, stream, communicators.
+//!
+//! Here is how a world is joined and left. `part` splits it, `order` enqueues its work, `health` waits for that and ends
+//! what failed.
+
+mod health;
+mod order;
+mod part;
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use self::order::Order;
+use super::agreement;
+use super::hosts::{self, HOST_BYTES};
+use super::watch::Watch;
+use crate::ascend::{
+    Buffer, Comm, CommConfig, DataType, Device, Event, ReduceOp, RootInfo, Span, Stream,
+};
+use crate::error::{Context, Error, ErrorKind, Result};
+use crate::kernel::Kernels;
+use crate::plan::{Description, Group, Shape};
+use crate::topo::Cluster;
+
+/// Limit on operations that come with no other.
+const PATIENCE: Duration = Duration::from_secs(300);
+
+/// The live membership of one rank.
+///
+/// Clones share it. What is enqueued through a world runs on the stream that the caller gives and on streams of its
+/// own, which that one waits for; a failure shows where the caller waits. Calls on different streams are chained by an
+/// event: all ranks issue the operations of their communicators in one order. The caller keeps its own collectives on
+/// this device out of that order. The first failure poisons the world: every later call fails with it.
+#[derive(Clone)]
+pub struct World {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    device: Device,
+    shape: Shape,
+    rank: u32,
+    /// Of a world that is nobody's part.
+    watchdog: Mutex<Option<JoinHandle<()>>>,
+    // Sub-communicators go before the communicator that they were made from.
+    groups: Mutex<HashMap<Group, Arc<Comm>>>,
+    comm: Comm,
+    parts: Mutex<Parts>,
+    origin: Option<Origin>,
+    work: Arc<Work>,
+}
+
+/// The parts that were made of a world.
+#[derive(Default)]
+struct Parts {
+    /// How often there were parts with these members.
+    made: HashMap<Vec<u32>, u64>,
+    /// Those that may be left.
+    live: Vec<Weak<Inner>>,
+}
+
+/// Where a part comes from.
+struct Origin {
+    /// The world that is nobody's part: its communicator is the one that can be split.
+    root: World,
+    /// The members as ranks of the root, in ascending order.
+    ranks: Vec<u32>,
+}
+
+/// What a world and its parts do their work with.
+struct Work {
+    kernels: Kernels,
+    /// For kernels and for scalar collectives.
+    kernel_stream: Stream,
+    scalar_stream: Stream,
+    order: Mutex<Order>,
+    watch: Arc<Watch>,
+}
+
+impl World {
+    /// Joins the world of a rank table as the cluster's own rank.
+    ///
+    /// Collective: every rank of the table must call it. Opens the device that the table gives this rank. Servers and
+    /// the ranks of each are those of the table.
+    ///
+    /// # Errors
+    /// If servers have different numbers of devices (the message shows how many each has), or the world cannot be made.
+    pub fn from_cluster(cluster: &Cluster) -> Result<Self> {
+        World::from_cluster_with(cluster, cluster.locals()?)
+    }
+
+    /// As [`World::from_cluster`], but with `locals` ranks a server, whatever the table says: 1 makes each rank a server
+    /// of its own, so that AdaSum combines all of them.
+    ///
+    /// # Errors
+    /// If the ranks are not a whole number of such servers.
+    pub fn from_cluster_with(cluster: &Cluster, locals: u32) -> Result<Self> {
+        let shape = servers_of(cluster.size(), locals)?;
+        let rank = cluster.rank();
+        let device = Device::open(cluster.device_id(rank)?)?;
+        let comm =
+            Comm::from_rank_table(&device, cluster.table_path(), rank, &CommConfig::default())
+                .context(|| format!("rank {rank} of {}", shape.size()))?;
+        World::new(device, comm, shape)
+    }
+
+    /// Joins the world that one rank made `root` for, as `rank` of `size` with `locals` ranks a server.
+    ///
+    /// Collective: all ranks must call it with the same `root`, `size` and `locals`.
+    pub fn from_root_info(
+        device: Device,
+        root: &RootInfo,
+        size: u32,
+        rank: u32,
+        locals: u32,
+    ) -> Result<Self> {
+        let shape = servers_of(size, locals)?;
+        let comm = Comm::from_root_info(&device, root, size, rank, &CommConfig::default())
+            .context(|| format!("rank {rank} of {size}"))?;
+        World::new(device, comm, shape)
+    }
+
+    /// As [`World::from_root_info`], with the servers from a key of each rank's host: equal for the ranks of a server,
+    /// different between servers. Waits for all ranks, at most `timeout`.
+    ///
+    /// # Errors
+    /// On all ranks, showing who is where, if the ranks of a server are not consecutive or servers have different numbers
+    /// of ranks.
+    pub fn from_root_info_by_host(
+        device: Device,
+        root: &RootInfo,
+        size: u32,
+        rank: u32,
+        host: &str,
+        timeout: Duration,
+    ) -> Result<Self> {
+        let comm = Comm::from_root_info(&device, root, size, rank, &CommConfig::default())
+            .context(|| format!("rank {rank} of {size}"))?;
+        let own = Buffer::from_slice(&device, &hosts::encode(host))?.span();
+        let all = Buffer::new(&device, HOST_BYTES * size as usize)?.span();
+        let stream = Stream::new(&device)?;
+        comm.all_gather(&own, &all, DataType::U8, &stream)?;
+        stream
+            .synchronize_timeout(timeout)
+            .context(|| format!("rank {rank}: waiting for the hosts of all ranks"))?;
+        let mut bytes = vec![0_u8; all.len()];
+        all.read(&mut bytes)?;
+        let (hosts, _) = bytes.as_chunks::<HOST_BYTES>();
+        World::new(device, comm, hosts::shape(hosts)?)
+    }
+
+    fn new(device: Device, comm: Comm, shape: Shape) -> Result<Self> {
+        let internal = || {
+            let stream = Stream::new(&device)?;
+            stream.stop_on_failure()?;
+            Ok(stream)
+        };
+        let order = Order {
+            last: Event::new(&device)?,
+            start: Event::new(&device)?,
+        };
+        let watch = Watch::new(&device, comm.rank())?;
+        let work = Work {
+            kernels: Kernels::load(&device)?,
+            kernel_stream: internal()?,
+            scalar_stream: internal()?,
+            order: Mutex::new(order),
+            watch: Arc::clone(&watch),
+        };
+        let inner = Arc::new(Inner {
+            rank: comm.rank(),
+            watchdog: Mutex::new(None),
+            groups: Mutex::default(),
+            parts: Mutex::default(),
+            origin: None,
+            work: Arc::new(work),
+            device,
+            shape,
+            comm,
+        });
+        let weak = Arc::downgrade(&inner);
+        let thread = std::thread::Builder::new()
+            .name("adasum-watchdog".to_owned())
+            .spawn(move || {
+                if watch.run()
+                    && let Some(inner) = weak.upgrade()
+                {
+                    inner.release();
+                }
+            })
+            .map_err(|error| Error::new(ErrorKind::Io, format!("no watchdog thread: {error}")))?;
+        *lock(&inner.watchdog) = Some(thread);
+        Ok(World { inner })
+    }
+
+    /// This rank.
+    pub fn rank(&self) -> u32 {
+        self.inner.rank
+    }
+
+    /// Number of ranks.
+    pub fn size(&self) -> u32 {
+        self.inner.shape.size()
+    }
+
+    /// Number of servers, S.
+    pub fn servers(&self) -> u32 {
+        self.inner.shape.servers
+    }
+
+    /// Ranks of each server, D.
+    pub fn locals(&self) -> u32 {
+        self.inner.shape.locals
+    }
+
+    /// The device of this rank.
+    pub fn device(&self) -> &Device {
+        &self.inner.device
+    }
+
+    /// Holds back `stream` until every rank has come to its barrier; the host goes on.
+    ///
+    /// Collective and stream-ordered.
+    pub fn barrier(&self, stream: &Stream) -> Result<()> {
+        let mark = self.mark("barrier", 0)?;
+        self.enqueue_watched(&mark, PATIENCE, stream, |stream| {
+            self.inner.comm.barrier(stream)
+        })
+    }
+
+    /// Sums `values` (f32) over all ranks in place; for figures like a loss, not for AdaSum.
+    ///
+    /// Collective and stream-ordered. Makes no claim of determinism: HCCL chooses the order of the sum.
+    pub fn all_reduce_sum(&self, values: &Span, stream: &Stream) -> Result<()> {
+        let mark = self.mark("sum over all ranks", 2 * values.len() as u64)?;
+        self.enqueue_watched(&mark, PATIENCE, stream, |stream| {
+            let comm = &self.inner.comm;
+            comm.all_reduce(values, values, DataType::F32, ReduceOp::Sum, stream)
+        })
+    }
+
+    /// Leaves the world, after what was enqueued is done or `timeout` is over; a world that has failed is left at once.
+    /// Every reducer and clone must be gone; all ranks should call it. Afterwards the process can join a new world.
+    ///
+    /// # Errors
+    /// If a reducer or clone is left, work does not end, or a communicator cannot be destroyed.
+    pub fn finish(self, timeout: Duration) -> Result<()> {
+        match self.check() {
+            Ok(()) => self.settle(timeout)?,
+            Err(_) => self.inner.release(),
+        }
+        self.inner.stop_watchdog();
+        let inner = Arc::try_unwrap(self.inner).map_err(|shared| {
+            Error::new(
+                ErrorKind::InvalidState,
+                format!(
+                    "{} reducers or clones still use the world",
+                    Arc::strong_count(&shared) - 1
+                ),
+            )
+        })?;
+        inner.end()
+    }
+
+    /// Compares `mine` over all ranks. Where they differ, the error on every rank names the first entry that does.
+    ///
+    /// Collective. Waits for all ranks, at most `timeout` for each of a few small exchanges.
+    pub(crate) fn agree(&self, mine: Description, timeout: Duration) -> Result<()> {
+        agreement::reach(self, &mine, timeout)
+    }
+
+    /// The `bytes` of all ranks, one after the other. All give equally many.
+    ///
+    /// Collective. Waits for all ranks, at most `timeout`.
+    pub(crate) fn gather(&self, bytes: &[u8], timeout: Duration) -> Result<Vec<u8>> {
+        let device = self.device();
+        let mine = Buffer::from_slice(device, bytes)?.span();
+        let all = Buffer::new(device, bytes.len() * self.size() as usize)?.span();
+        let stream = Stream::new(device)?;
+        let mark = self.mark("gathering from all ranks", all.len() as u64)?;
+        self.enqueue_watched(&mark, timeout, &stream, |stream| {
+            self.comm().all_gather(&mine, &all, DataType::U8, stream)
+        })?;
+        self.synchronize(&stream, timeout)
+            .context(|| format!("rank {}: waiting for all ranks", self.rank()))?;
+        let mut gathered = vec![0_u8; all.len()];
+        all.read(&mut gathered)?;
+        Ok(gathered)
+    }
+
+    pub(crate) fn shape(&self) -> Shape {
+        self.inner.shape
+    }
+
+    pub(crate) fn comm(&self) -> &Comm {
+        &self.inner.comm
+    }
+
+    pub(crate) fn kernels(&self) -> &Kernels {
+        &self.inner.work.kernels
+    }
+}
+
+/// The shape of `size` ranks with `locals` a server.
+fn servers_of(size: u32, locals: u32) -> Result<Shape> {
+    if locals == 0 || !size.is_multiple_of(locals) {
+        return Err(Error::invalid(format!(
+            "{size} ranks are not a whole number of servers of {locals}"
+        )));
+    }
+    Shape::new(size / locals, locals)
+}
+
+/// A panic while a lock was held leaves nothing half-done here: each guarded value is changed in one step.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,99 @@
+//! The one order in which all work of a world is enqueued.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::super::lanes::Lanes;
+use super::super::watch::Mark;
+use super::{World, lock};
+use crate::ascend::{Event, Stream};
+use crate::error::Result;
+
+/// Chains what is enqueued on different streams. Its lock is held while a call enqueues.
+pub(super) struct Order {
+    /// Recorded behind the last work that was enqueued.
+    pub(super) last: Event,
+    /// Recorded before work that several streams share.
+    pub(super) start: Event,
+}
+
+impl World {
+    /// An operation of all ranks, for those who watch.
+    pub(in crate::reduce) fn mark(&self, operation: &str, bytes: u64) -> Result<Arc<Mark>> {
+        let others = (0..self.size()).filter(|&rank| rank != self.rank());
+        Ok(Arc::new(Mark {
+            operation: operation.to_owned(),
+            peers: others.collect(),
+            bytes,
+            done: Event::new(self.device())?,
+        }))
+    }
+
+    /// Lets `work` enqueue one operation on `stream`, behind all that went through this world before. A failure, or no
+    /// end within `timeout`, poisons the world.
+    pub(in crate::reduce) fn enqueue_watched(
+        &self,
+        mark: &Arc<Mark>,
+        timeout: Duration,
+        stream: &Stream,
+        work: impl FnOnce(&Stream) -> Result<()>,
+    ) -> Result<()> {
+        let watch = &self.inner.work.watch;
+        self.in_order(stream, |_| {
+            watch.begin(&[Arc::clone(mark)].into(), timeout);
+            {
+                let _call = watch.call(mark, 0);
+                work(stream)?;
+            }
+            stream.record(&mark.done)?;
+            watch.end(stream)
+        })
+    }
+
+    /// Lets `work` enqueue what waits for no other rank on `stream`, behind all that went through this world before. A
+    /// failure poisons the world.
+    pub(in crate::reduce) fn enqueue(
+        &self,
+        stream: &Stream,
+        work: impl FnOnce(&Stream) -> Result<()>,
+    ) -> Result<()> {
+        self.in_order(stream, |_| work(stream))
+    }
+
+    /// Lets `work` enqueue on the streams of the world and on `stream`, which must wait for all of it in the end. A
+    /// failure poisons the world.
+    pub(crate) fn enqueue_lanes(
+        &self,
+        stream: &Stream,
+        work: impl FnOnce(&Lanes<'_>) -> Result<()>,
+    ) -> Result<()> {
+        let lanes = Lanes {
+            payload: stream,
+            kernels: &self.inner.work.kernel_stream,
+            scalars: &self.inner.work.scalar_stream,
+        };
+        self.in_order(stream, |order| {
+            // Nobody else waits for these, and they would keep every buffer that a caller ever gave.
+            lanes.kernels.release_if_done();
+            lanes.scalars.release_if_done();
+            stream.record(&order.start)?;
+            lanes.kernels.wait(&order.start)?;
+            lanes.scalars.wait(&order.start)?;
+            work(&lanes)
+        })
+    }
+
+    fn in_order(&self, stream: &Stream, work: impl FnOnce(&Order) -> Result<()>) -> Result<()> {
+        let order = lock(&self.inner.work.order);
+        self.check()?;
+        stream
+            .wait(&order.last)
+            .and_then(|()| work(&order))
+            .and_then(|()| stream.record(&order.last))
+            .map_err(|error| {
+                self.fail(&error);
+                // Where the watchdog has ended a call that waited, it knows why.
+                self.inner.work.watch.failure().unwrap_or(error)
+            })
+    }
+}
