@@ -1,6 +1,7 @@
 //! Helpers for tests that start `adasum-run` and look at its processes.
 
 use std::fs;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::time::{Duration, Instant};
@@ -20,7 +21,16 @@ pub(crate) fn adasum_run(arguments: &[&str]) -> Command {
     ] {
         command.env_remove(name);
     }
+    // SAFETY: between fork and exec it makes one call that signal handlers may make, too.
+    unsafe { command.pre_exec(heed_interrupts) };
     command
+}
+
+/// Tests that run in the background of a script have interrupts ignored, and programs inherit that.
+fn heed_interrupts() -> std::io::Result<()> {
+    // SAFETY: sets no handler of ours.
+    unsafe { libc::signal(libc::SIGINT, libc::SIG_DFL) };
+    Ok(())
 }
 
 /// A private folder that goes with the test.
