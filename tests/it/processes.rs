@@ -22,14 +22,16 @@ pub(crate) fn adasum_run(arguments: &[&str]) -> Command {
         command.env_remove(name);
     }
     // SAFETY: between fork and exec it makes one call that signal handlers may make, too.
-    unsafe { command.pre_exec(heed_interrupts) };
+    unsafe { command.pre_exec(heed_signals) };
     command
 }
 
-/// Tests that run in the background of a script have interrupts ignored, and programs inherit that.
-fn heed_interrupts() -> std::io::Result<()> {
-    // SAFETY: sets no handler of ours.
-    unsafe { libc::signal(libc::SIGINT, libc::SIG_DFL) };
+/// Tests that run in the background of a script or under nohup have these signals ignored, and programs inherit that.
+fn heed_signals() -> std::io::Result<()> {
+    for signal in [libc::SIGINT, libc::SIGHUP] {
+        // SAFETY: sets no handler of ours.
+        unsafe { libc::signal(signal, libc::SIG_DFL) };
+    }
     Ok(())
 }
 
