@@ -24,6 +24,7 @@ mod demo;
 #[cfg(feature = "cli")]
 mod doctor;
 mod engine;
+mod failures;
 mod families;
 mod faults;
 mod golden;
