@@ -24,6 +24,7 @@ mod demo;
 #[cfg(feature = "cli")]
 mod doctor;
 mod engine;
+mod families;
 mod faults;
 mod golden;
 mod golden_log;
@@ -32,6 +33,7 @@ mod kernels;
 mod launch;
 mod layers;
 mod leaks;
+mod matrix;
 mod mean;
 mod oracle;
 mod plan;
@@ -43,6 +45,7 @@ mod rank_table_forms;
 mod reduce_command;
 mod reduction;
 mod statistics;
+mod subsets;
 mod support;
 #[cfg(feature = "cli")]
 mod table;
