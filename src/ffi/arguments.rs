@@ -159,10 +159,19 @@ pub(super) struct Tensors(Vec<(TensorSpec, u32)>);
 impl Tensors {
     /// For reducers that have no flags.
     pub(super) fn specs(self) -> Result<Vec<TensorSpec>, Fault> {
-        let specs = self.0.into_iter().enumerate().map(|(index, (spec, flags))| match flags {
-            0 => Ok(spec),
-            _ => Err(wrong_flags(index, &spec, flags, "must be 0 for this reducer")),
-        });
+        let specs = self
+            .0
+            .into_iter()
+            .enumerate()
+            .map(|(index, (spec, flags))| match flags {
+                0 => Ok(spec),
+                _ => Err(wrong_flags(
+                    index,
+                    &spec,
+                    flags,
+                    "must be 0 for this reducer",
+                )),
+            });
         specs.collect()
     }
 
@@ -180,7 +189,10 @@ impl Tensors {
 }
 
 fn wrong_flags(index: usize, spec: &TensorSpec, flags: u32, rule: &str) -> Fault {
-    invalid(format!("tensors[{index}].flags ({}) is {flags:#x}, {rule}", spec.name))
+    invalid(format!(
+        "tensors[{index}].flags ({}) is {flags:#x}, {rule}",
+        spec.name
+    ))
 }
 
 /// The tensors that `pointer` describes.
@@ -200,7 +212,12 @@ pub(super) unsafe fn tensors(
         let dtype = dtype(tensor.dtype, &format!("tensors[{index}].dtype ({name})"))?;
         let spec = TensorSpec::new(name, tensor.count, dtype);
         if tensor.flags & !ADASUM_TENSOR_LAYERWISE != 0 {
-            return Err(wrong_flags(index, &spec, tensor.flags, "which has bits that are not known"));
+            return Err(wrong_flags(
+                index,
+                &spec,
+                tensor.flags,
+                "which has bits that are not known",
+            ));
         }
         tensors.push((spec, tensor.flags));
     }
@@ -238,7 +255,14 @@ pub(super) unsafe fn spans<'a>(
     for (index, (spec, &address)) in specs.zip(addresses).enumerate() {
         let bytes = spec.count.saturating_mul(spec.dtype.size());
         // SAFETY: as promised by the caller.
-        spans.push(unsafe { flat(device, address, bytes, &format!("{name}[{index}] ({})", spec.name)) }?);
+        spans.push(unsafe {
+            flat(
+                device,
+                address,
+                bytes,
+                &format!("{name}[{index}] ({})", spec.name),
+            )
+        }?);
     }
     Ok(spans)
 }
@@ -256,8 +280,14 @@ pub(super) unsafe fn flat(
     if address.is_null() && bytes > 0 {
         return Err(Fault::null(name));
     }
-    let length = usize::try_from(bytes).ok().filter(|&bytes| address.addr().checked_add(bytes).is_some());
-    let length = length.ok_or_else(|| invalid(format!("{name}: {bytes} bytes are more than memory can hold")))?;
+    let length = usize::try_from(bytes)
+        .ok()
+        .filter(|&bytes| address.addr().checked_add(bytes).is_some());
+    let length = length.ok_or_else(|| {
+        invalid(format!(
+            "{name}: {bytes} bytes are more than memory can hold"
+        ))
+    })?;
     // SAFETY: as promised by the caller.
     Ok(unsafe { Span::borrow(device, address, length) })
 }

@@ -34,7 +34,12 @@ pub unsafe extern "C" fn adasum_reducer_create_delta(
         let settings = &unsafe { adasum_options::get(options) };
         // SAFETY: as promised by the caller.
         let specs = unsafe { self::tensors(tensors, count) }?.specs()?;
-        let creation = Creation { world, settings, specs, out };
+        let creation = Creation {
+            world,
+            settings,
+            specs,
+            out,
+        };
         // SAFETY: as promised by the caller.
         unsafe {
             creation.run(|world, specs| {
@@ -68,7 +73,12 @@ pub unsafe extern "C" fn adasum_reducer_delta_begin(
     guard("adasum_reducer_delta_begin", || {
         // SAFETY: as promised by the caller.
         let mut inner = unsafe { adasum_reducer::enter(reducer) }?;
-        let Inner { kind, streams, specs, .. } = &mut *inner;
+        let Inner {
+            kind,
+            streams,
+            specs,
+            ..
+        } = &mut *inner;
         // SAFETY: as promised by the caller.
         let addresses = unsafe { slice(weights, count, "weights") }?;
         // SAFETY: as promised by the caller.
@@ -109,7 +119,12 @@ pub unsafe extern "C" fn adasum_reducer_delta_end(
     guard("adasum_reducer_delta_end", || {
         // SAFETY: as promised by the caller.
         let mut inner = unsafe { adasum_reducer::enter(reducer) }?;
-        let Inner { kind, streams, specs, .. } = &mut *inner;
+        let Inner {
+            kind,
+            streams,
+            specs,
+            ..
+        } = &mut *inner;
         // SAFETY: as promised by the caller.
         let addresses = unsafe { slice(inout_weights, count, "inout_weights") }?;
         // SAFETY: as promised by the caller.

@@ -35,12 +35,19 @@ pub unsafe extern "C" fn adasum_reducer_create(
         let settings = &unsafe { adasum_options::get(options) };
         // SAFETY: as promised by the caller.
         let specs = unsafe { self::tensors(tensors, count) }?.specs()?;
-        let creation = Creation { world, settings, specs, out };
+        let creation = Creation {
+            world,
+            settings,
+            specs,
+            out,
+        };
         // SAFETY: as promised by the caller.
         unsafe {
             creation.run(|world, specs| {
                 let options = settings.options(world)?;
-                Ok(Kind::Gradient(GradientReducer::new(world, specs, &options)?))
+                Ok(Kind::Gradient(GradientReducer::new(
+                    world, specs, &options,
+                )?))
             })
         }
     })
@@ -70,11 +77,17 @@ pub unsafe extern "C" fn adasum_reducer_reduce(
     guard("adasum_reducer_reduce", || {
         // SAFETY: as promised by the caller.
         let mut inner = unsafe { adasum_reducer::enter(reducer) }?;
-        let Inner { kind, streams, specs, .. } = &mut *inner;
+        let Inner {
+            kind,
+            streams,
+            specs,
+            ..
+        } = &mut *inner;
         // SAFETY: as promised by the caller.
         let addresses = unsafe { slice(inout_gradients, count, "inout_gradients") }?;
         // SAFETY: as promised by the caller.
-        let gradients = unsafe { spans(&streams.device, specs.iter(), addresses, "inout_gradients") }?;
+        let gradients =
+            unsafe { spans(&streams.device, specs.iter(), addresses, "inout_gradients") }?;
         // SAFETY: as promised by the caller.
         let stream = unsafe { streams.get(stream) }?;
         match kind {
@@ -133,18 +146,35 @@ pub unsafe extern "C" fn adasum_reducer_reduce_some(
     guard("adasum_reducer_reduce_some", || {
         // SAFETY: as promised by the caller.
         let mut inner = unsafe { adasum_reducer::enter(reducer) }?;
-        let Inner { kind, streams, specs, .. } = &mut *inner;
+        let Inner {
+            kind,
+            streams,
+            specs,
+            ..
+        } = &mut *inner;
         // SAFETY: as promised by the caller.
         let tensors = unsafe { slice(tensors, count, "tensors") }?;
         // SAFETY: as promised by the caller.
         let addresses = unsafe { slice(inout_gradients, count, "inout_gradients") }?;
         let some = tensors.iter().map(|&tensor| {
-            let missing = || invalid(format!("tensors: {tensor} is no index of {} tensors", specs.len()));
+            let missing = || {
+                invalid(format!(
+                    "tensors: {tensor} is no index of {} tensors",
+                    specs.len()
+                ))
+            };
             specs.get(tensor).ok_or_else(missing)
         });
         let some = some.collect::<Result<Vec<_>, _>>()?;
         // SAFETY: as promised by the caller.
-        let gradients = unsafe { spans(&streams.device, some.into_iter(), addresses, "inout_gradients") }?;
+        let gradients = unsafe {
+            spans(
+                &streams.device,
+                some.into_iter(),
+                addresses,
+                "inout_gradients",
+            )
+        }?;
         // SAFETY: as promised by the caller.
         let stream = unsafe { streams.get(stream) }?;
         match kind {
@@ -228,7 +258,12 @@ pub unsafe extern "C" fn adasum_reducer_overflow(
     guard("adasum_reducer_overflow", || {
         // SAFETY: as promised by the caller.
         let mut inner = unsafe { adasum_reducer::enter(reducer) }?;
-        let Inner { streams, specs, vote, .. } = &mut *inner;
+        let Inner {
+            streams,
+            specs,
+            vote,
+            ..
+        } = &mut *inner;
         // SAFETY: as promised by the caller.
         let addresses = unsafe { slice(gradients, count, "gradients") }?;
         // SAFETY: as promised by the caller.
@@ -290,7 +325,10 @@ pub unsafe extern "C" fn adasum_reducer_owned(
         let mut inner = unsafe { adasum_reducer::enter(reducer) }?;
         let owned = gradient(&mut inner)?.owned();
         if count != owned.len() {
-            return Err(invalid(format!("count is {count}, this rank owns {} parts", owned.len())));
+            return Err(invalid(format!(
+                "count is {count}, this rank owns {} parts",
+                owned.len()
+            )));
         }
         // SAFETY: as promised by the caller.
         let tensors = unsafe { slice_mut(out_tensors, count, "out_tensors") }?;
@@ -322,7 +360,12 @@ pub unsafe extern "C" fn adasum_reducer_collect(
     guard("adasum_reducer_collect", || {
         // SAFETY: as promised by the caller.
         let mut inner = unsafe { adasum_reducer::enter(reducer) }?;
-        let Inner { kind, streams, specs, .. } = &mut *inner;
+        let Inner {
+            kind,
+            streams,
+            specs,
+            ..
+        } = &mut *inner;
         // SAFETY: as promised by the caller.
         let addresses = unsafe { slice(inout_tensors, count, "inout_tensors") }?;
         // SAFETY: as promised by the caller.

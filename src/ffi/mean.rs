@@ -2,7 +2,9 @@
 
 use std::ffi::{c_char, c_void};
 
-use super::arguments::{adasum_tensor, choice, dtype, flag, flat, invalid, not_null, tensors, text};
+use super::arguments::{
+    adasum_tensor, choice, dtype, flag, flat, invalid, not_null, tensors, text,
+};
 use super::guard::guard;
 use super::options::adasum_options;
 use super::reducer::{Creation, Inner, Kind, adasum_reducer};
@@ -35,7 +37,12 @@ pub unsafe extern "C" fn adasum_reducer_create_mean(
         // SAFETY: as promised by the caller.
         let tensors = unsafe { self::tensors(tensors, count) }?;
         let (list, specs) = tensors.for_mean();
-        let creation = Creation { world, settings, specs, out };
+        let creation = Creation {
+            world,
+            settings,
+            specs,
+            out,
+        };
         // SAFETY: as promised by the caller.
         unsafe {
             creation.run(|world, _| {
@@ -91,7 +98,12 @@ pub unsafe extern "C" fn adasum_reducer_create_sparse(
                 false => Rows::UpTo(rows),
             },
         };
-        let creation = Creation { world, settings, specs: Vec::new(), out };
+        let creation = Creation {
+            world,
+            settings,
+            specs: Vec::new(),
+            out,
+        };
         // SAFETY: as promised by the caller.
         unsafe {
             creation.run(|world, _| {
@@ -154,9 +166,15 @@ pub unsafe extern "C" fn adasum_reducer_gather(
         let indices = unsafe { flat(device, indices, bytes(number)?, "indices") }?;
         // SAFETY: as promised by the caller.
         let values = unsafe { flat(device, values, bytes(row)?, "values") }?;
-        for (name, span, size) in [("indices", &indices, number), ("values", &values, spec.dtype.size())] {
+        for (name, span, size) in [
+            ("indices", &indices, number),
+            ("values", &values, spec.dtype.size()),
+        ] {
             if !span.address().is_multiple_of(size) {
-                return Err(invalid(format!("{name}: {:#x} is not a multiple of {size}", span.address())));
+                return Err(invalid(format!(
+                    "{name}: {:#x} is not a multiple of {size}",
+                    span.address()
+                )));
             }
         }
         // SAFETY: as promised by the caller.
@@ -166,7 +184,8 @@ pub unsafe extern "C" fn adasum_reducer_gather(
         let out_values = not_null(out_values, "out_values")?;
         let gathered = reducer.reduce(&indices, &values, stream)?;
         let address = |address: u64| -> Result<*mut c_void, Fault> {
-            let address = usize::try_from(address).map_err(|_| invalid("an address of more than 64 bits".to_owned()))?;
+            let address = usize::try_from(address)
+                .map_err(|_| invalid("an address of more than 64 bits".to_owned()))?;
             Ok(std::ptr::without_provenance_mut(address))
         };
         let indices = address(gathered.indices.address())?;

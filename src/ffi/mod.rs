@@ -22,9 +22,7 @@ mod world;
 #[cfg(not(panic = "unwind"))]
 compile_error!("the C interface turns panics into statuses: build with panic = \"unwind\"");
 
-pub use arguments::{
-    ADASUM_BF16, ADASUM_F16, ADASUM_F32, ADASUM_TENSOR_LAYERWISE, adasum_tensor,
-};
+pub use arguments::{ADASUM_BF16, ADASUM_F16, ADASUM_F32, ADASUM_TENSOR_LAYERWISE, adasum_tensor};
 pub use delta::*;
 pub use gradient::*;
 pub use library::*;

@@ -161,9 +161,8 @@ impl Creation<'_> {
         let kind = make(&world, &self.specs)?;
         let votes = matches!(kind, Kind::Gradient(_) | Kind::Delta(_))
             && self.settings.overflow == Overflow::Vote;
-        let vote = votes.then(|| {
-            OverflowVote::new(&world, &self.specs, self.settings.options.create_timeout)
-        });
+        let vote = votes
+            .then(|| OverflowVote::new(&world, &self.specs, self.settings.options.create_timeout));
         let inner = Inner {
             kind,
             streams: Streams {

@@ -528,6 +528,27 @@ pub unsafe extern "C" fn adasum_options_set_pipeline_depth(
     unsafe { set("adasum_options_set_pipeline_depth", options, change) }
 }
 
+/// Plans of subsets of tensors (adasum_reducer_reduce_some) that a reducer keeps, at least 1. Default 256. One more takes the
+/// place of the one that was used longest ago.
+///
+/// # Safety
+/// `options` is NULL or live.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn adasum_options_set_subset_plans(
+    options: *mut adasum_options,
+    plans: u32,
+) -> adasum_status {
+    let change = |settings: &mut Settings| {
+        if plans == 0 {
+            return Err(invalid("plans is 0, must be at least 1".to_owned()));
+        }
+        settings.options.subset_plans = plans as usize;
+        Ok(())
+    };
+    // SAFETY: as promised by the caller.
+    unsafe { set("adasum_options_set_subset_plans", options, change) }
+}
+
 /// Whether each rank gets only the parts of results that it owns, for sharded optimizers (adasum_reducer_owned and
 /// adasum_reducer_collect): 1 or 0 (default). Saves half of the traffic.
 ///

@@ -70,7 +70,9 @@ pub unsafe extern "C" fn adasum_world_from_rank_table(
         let settings = unsafe { adasum_options::get(options) };
         let out = not_null(out, "out")?;
         let cluster = Cluster::new(RankTable::read(path)?, rank)?;
-        let locals = settings.devices_per_server.map_or_else(|| cluster.locals(), Ok);
+        let locals = settings
+            .devices_per_server
+            .map_or_else(|| cluster.locals(), Ok);
         let world = World::from_cluster_with(&cluster, locals?)?;
         // SAFETY: not null, and the caller lets us write there.
         unsafe { give(world, out) };
@@ -368,7 +370,9 @@ pub unsafe extern "C" fn adasum_world_last_vendor_code(
 ) -> adasum_status {
     let code = |world: &World| {
         let failure = world.failure();
-        failure.and_then(|error| error.vendor_code()).map_or(0, |vendor| vendor.code)
+        failure
+            .and_then(|error| error.vendor_code())
+            .map_or(0, |vendor| vendor.code)
     };
     // SAFETY: as promised by the caller.
     unsafe { ask("adasum_world_last_vendor_code", world, out, code) }
