@@ -46,8 +46,12 @@ fn generated() -> String {
         "log",
         "arguments",
         "options",
+        "setters",
         "world",
         "reducer",
+        "gradient",
+        "delta",
+        "mean",
     ] {
         builder = builder.with_src(folder.join(format!("{name}.rs")));
     }

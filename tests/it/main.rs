@@ -43,6 +43,7 @@ mod rank_table_forms;
 mod reduce_command;
 mod reduction;
 mod statistics;
+mod subsets;
 mod support;
 #[cfg(feature = "cli")]
 mod table;
