@@ -20,17 +20,18 @@ in the same order. Every failure is an `adasum.Error` with the sentence of the l
 from __future__ import annotations
 
 import ctypes
-from ctypes import byref, c_char_p, c_float, c_int32, c_uint8, c_uint32, c_void_p
+from ctypes import byref, c_char_p, c_double, c_int32, c_size_t, c_uint8, c_uint32, c_void_p
 from dataclasses import dataclass
-from typing import Any, Iterable, Mapping, Optional, Sequence, Union
+from typing import Any, Optional, Sequence
 
 import adasum_abi as abi
-from adasum_device import Stage
+from adasum_device import BF16, F16, F32, Stage, TensorSpec, View, specs, view
 
-F32, F16, BF16 = (abi.CONSTANTS[f"ADASUM_{name}"] for name in ("F32", "F16", "BF16"))
-_BYTES = {F32: 4, F16: 2, BF16: 2}
-_TYPE_NAMES = {"float32": F32, "float16": F16, "bfloat16": BF16}
-_BUFFER_FORMATS = {"f": F32, "e": F16}
+__all__ = [
+    "BF16", "F16", "F32", "PATIENCE", "DeltaReducer", "Error", "MeanReducer", "Options", "Reducer", "Statistics", "TensorSpec",
+    "View", "World", "backend", "library", "root_info", "specs", "version", "view",
+]
+
 #: How long waits last that were given no limit, in seconds.
 PATIENCE = 1800.0
 
@@ -75,72 +76,6 @@ def version() -> str:
     return library().adasum_version().decode()
 
 
-@dataclass(frozen=True)
-class TensorSpec:
-    """Name (for messages), number of elements and type (F32, F16 or BF16) of a tensor."""
-
-    name: str
-    count: int
-    dtype: int
-
-
-@dataclass(frozen=True)
-class View:
-    """Where a tensor lies. `device` says that `address` is memory of the world's device."""
-
-    address: int
-    count: int
-    dtype: int
-    device: bool
-
-    @property
-    def bytes(self) -> int:
-        return self.count * _BYTES[self.dtype]
-
-
-def view(tensor: Any) -> View:
-    """What lies behind a torch tensor, a NumPy array, or an object with a writable buffer of floats; a View is itself.
-
-    Raises TypeError or ValueError for other types, and for memory that is not contiguous."""
-    if isinstance(tensor, View):
-        return tensor
-    if hasattr(tensor, "data_ptr"):
-        if not tensor.is_contiguous():
-            raise ValueError("the tensor is not contiguous")
-        kind = tensor.device.type
-        if kind not in ("cpu", "npu"):
-            raise ValueError(f"the tensor is on {kind}, not on the CPU or an NPU")
-        return View(tensor.data_ptr(), tensor.numel(), _type_of(tensor.dtype), kind == "npu")
-    if hasattr(tensor, "ctypes") and hasattr(tensor, "dtype"):
-        flags = tensor.flags
-        if not (flags.c_contiguous and flags.writeable):
-            raise ValueError("the array is not contiguous or not writable")
-        return View(tensor.ctypes.data, tensor.size, _type_of(tensor.dtype), False)
-    buffer = memoryview(tensor)
-    if buffer.readonly or not buffer.c_contiguous:
-        raise ValueError("the buffer is not contiguous or not writable")
-    if buffer.format not in _BUFFER_FORMATS:
-        raise TypeError(f"a buffer of format {buffer.format!r} is neither fp32 ('f') nor fp16 ('e')")
-    if buffer.nbytes == 0:
-        return View(0, 0, _BUFFER_FORMATS[buffer.format], False)
-    address = ctypes.addressof(ctypes.c_char.from_buffer(buffer))
-    return View(address, buffer.nbytes // buffer.itemsize, _BUFFER_FORMATS[buffer.format], False)
-
-
-def _type_of(dtype: Any) -> int:
-    name = str(dtype).rpartition(".")[2]
-    if name not in _TYPE_NAMES:
-        raise TypeError(f"type {dtype} is not float32, float16 or bfloat16")
-    return _TYPE_NAMES[name]
-
-
-def specs(tensors: Union[Mapping[str, Any], Iterable[Any]]) -> list[TensorSpec]:
-    """Specs of tensors with names, or without: then "0", "1", ..."""
-    named = tensors.items() if isinstance(tensors, Mapping) else ((str(i), t) for i, t in enumerate(tensors))
-    found = ((name, view(tensor)) for name, tensor in named)
-    return [TensorSpec(name, seen.count, seen.dtype) for name, seen in found]
-
-
 class _Handle:
     """A handle of the library, ended by `close` or a `with` statement."""
 
@@ -169,15 +104,26 @@ class _Handle:
 
 #: Words for the options that are numbers in the header.
 _WORDS = {
+    "profile": {"paper": 0, "mindspore": 1},
     "reduction": {"adasum": 0, "mean": 1, "sum": 2},
+    "in_server": {"mean": 0, "sum": 1, "reduced": 2, "shards": 3},
+    "radix": {"auto": 0},
+    "placement": {"hierarchical": 0, "columns": 1},
+    "exchange": {"auto": 0, "batch": 1, "pairwise": 2},
+    "scalars": {"auto": 0, "gathered": 1, "owned": 2},
     "wire": {"native": 0, "f32": 1},
+    "overflow": {"report": 0, "vote": 1},
+    "delta_form": {"server_mean": 0, "local": 1},
+    "fusion": {"all": 0, "none": 1},
 }
+_LISTS = {"group": c_uint32, "fusion_split": c_size_t}
 
 
 class Options(_Handle):
-    """Choices of a reducer, the same on all ranks: one keyword per adasum_options_set_... of the header.
+    """Choices of worlds and reducers, the same on all ranks: one keyword per adasum_options_set_... of the header, where
+    they are described. Numbers with names are given by name, lists as sequences.
 
-        Options(reduction="adasum", radix=4, wire="f32", bucket_bytes=1 << 20, allow_plain_mean=True)"""
+        Options(devices_per_server=8, radix="auto", wire="f32", group=[0, 1], allow_plain_mean=True)"""
 
     _destroy = "adasum_options_destroy"
 
@@ -186,18 +132,46 @@ class Options(_Handle):
         _call("adasum_options_create", byref(pointer))
         super().__init__(pointer)
         for name, value in choices.items():
-            function = f"adasum_options_set_{name}"
-            if function not in abi.SIGNATURES:
-                self.close()
-                raise TypeError(f"there is no option {name!r}")
-            words = _WORDS.get(name, {})
-            if isinstance(value, str) and value not in words:
-                self.close()
+            self._set(name, value)
+
+    def _set(self, name: str, value: Any) -> None:
+        function = f"adasum_options_set_{name}"
+        if function not in abi.SIGNATURES:
+            raise TypeError(f"there is no option {name!r}")
+        if name in _LISTS:
+            values = (_LISTS[name] * len(value))(*value)
+            _call(function, self._get(), values, len(values))
+            return
+        words = _WORDS.get(name, {})
+        if isinstance(value, str) and name != "machine":
+            if value not in words:
                 raise ValueError(f"{name}={value!r}: not one of {', '.join(words)}")
-            _call(function, pointer, words.get(value, value))
+            value = words[value]
+        elif words and name != "radix":
+            raise TypeError(f"{name}={value!r}: one of {', '.join(words)} is wanted")
+        _call(function, self._get(), value.encode() if isinstance(value, str) else value)
+
+    @classmethod
+    def from_environment(cls, **choices: Any) -> "Options":
+        """What the ADASUM_... variables say (adasum_options_load_environment lists them); `choices` win."""
+        options = cls()
+        _call("adasum_options_load_environment", options._get())
+        for name, value in choices.items():
+            options._set(name, value)
+        return options
+
+    def load_boost(self, path: str, level: str = "O2") -> None:
+        """Takes over MindSpore's boost configuration in the JSON file `path`."""
+        _call("adasum_options_load_boost", self._get(), str(path).encode(), level.encode())
 
     def __del__(self) -> None:
-        self.close()
+        # A failed __init__ may have made no handle.
+        if getattr(self, "_pointer", None) is not None:
+            self.close()
+
+
+def _chosen(options: Optional[Options]) -> Any:
+    return None if options is None else options._get()
 
 
 def root_info(device: int) -> bytes:
@@ -209,31 +183,42 @@ def root_info(device: int) -> bytes:
 
 
 class World(_Handle):
-    """This process's membership of a job. Made by one of the `from_` functions, all of which are collective."""
+    """This process's membership of a job. Made by one of the `from_` functions, all of which are collective; their options
+    count for devices_per_server and create_timeout.
+
+    At the end of a `with` statement it is finished, unless there was an exception."""
 
     _destroy = "adasum_world_destroy"
 
     @classmethod
-    def from_environment(cls) -> "World":
-        """The world that the environment describes: RANK_TABLE_FILE and RANK_ID."""
+    def _from(cls, source: str, *arguments: Any) -> "World":
         pointer = ctypes.POINTER(abi.adasum_world)()
-        _call("adasum_world_from_environment", byref(pointer))
+        _call(f"adasum_world_from_{source}", *arguments, byref(pointer))
         return cls(pointer)
 
     @classmethod
-    def from_rank_table(cls, path: str, rank: int) -> "World":
+    def from_environment(cls, options: Optional[Options] = None) -> "World":
+        """The world that the environment describes: RANK_TABLE_FILE and RANK_ID, or the variables of torchrun."""
+        return cls._from("environment", _chosen(options))
+
+    @classmethod
+    def from_rank_table(cls, path: str, rank: int, options: Optional[Options] = None) -> "World":
         """The world of the rank table in the file `path`, as its rank `rank`."""
-        pointer = ctypes.POINTER(abi.adasum_world)()
-        _call("adasum_world_from_rank_table", str(path).encode(), rank, byref(pointer))
-        return cls(pointer)
+        return cls._from("rank_table", str(path).encode(), rank, _chosen(options))
 
     @classmethod
-    def from_root_info(cls, device: int, info: bytes, size: int, rank: int, devices_per_server: int = 1) -> "World":
+    def from_root_info(
+        cls, device: int, info: bytes, size: int, rank: int, options: Optional[Options] = None
+    ) -> "World":
         """The world of `size` ranks that share `info`; ranks of a server are consecutive."""
-        pointer = ctypes.POINTER(abi.adasum_world)()
         copy = (c_uint8 * len(info)).from_buffer_copy(info)
-        _call("adasum_world_from_root_info", device, copy, len(info), size, rank, devices_per_server, byref(pointer))
-        return cls(pointer)
+        return cls._from("root_info", device, copy, len(info), size, rank, _chosen(options))
+
+    @classmethod
+    def from_comm(cls, comm: int, options: Optional[Options] = None) -> "World":
+        """A world of the ranks of an HcclComm of somebody else's, which is borrowed for this call only. The device is the
+        calling thread's current one."""
+        return cls._from("comm", comm, _chosen(options))
 
     def _ask(self, what: str, answer: Any) -> int:
         _call(f"adasum_world_{what}", self._get(), byref(answer))
@@ -264,10 +249,15 @@ class World(_Handle):
         """Holds back the aclrtStream until every rank has come here; the host goes on. Collective."""
         _call("adasum_world_barrier", self._get(), stream)
 
+    def abort(self) -> None:
+        """Gives the world up, from any thread: its reducers' calls return and fail."""
+        _call("adasum_world_abort", self._get())
+
     def finish(self, timeout: float = PATIENCE) -> None:
         """Waits for the work of this world, at most `timeout` seconds, and leaves it in good order. All ranks should call
         it, after their reducers were closed."""
         _call("adasum_world_finish", self._get(), _milliseconds(timeout))
+        self.close()
 
     def __exit__(self, kind: Any, *_: Any) -> None:
         try:
@@ -282,21 +272,35 @@ def _milliseconds(seconds: float) -> int:
     return max(1, round(seconds * 1000))
 
 
-class _Staged(_Handle):
-    """A reducer whose tensors may lie on the host: then they travel by a stage of their own."""
+def _array(kind: Any, values: Sequence[int]) -> Any:
+    return (kind * len(values))(*values)
 
-    def __init__(self, pointer: Any, world: World, tensors: Sequence[TensorSpec]):
+
+class _Reducer(_Handle):
+    """What all reducers can do. Lists of tensors that lie on the host travel by a stage of their own."""
+
+    _destroy = "adasum_reducer_destroy"
+    _create: str
+
+    def __init__(self, world: World, tensors: Sequence[TensorSpec], options: Optional[Options] = None):
+        """Plans for these tensors, allocates buffers and warms up every link. Collective."""
+        pointer = ctypes.POINTER(abi.adasum_reducer)()
+        described = (abi.adasum_tensor * len(tensors))(
+            *(abi.adasum_tensor(spec.name.encode(), spec.count, spec.dtype, spec.flags) for spec in tensors)
+        )
+        _call(self._create, world._get(), described, len(tensors), _chosen(options), byref(pointer))
         super().__init__(pointer)
         self._device = world.device
+        self._servers = world.servers
         self._specs = list(tensors)
-        self._stages: list[Stage] = []
+        self._stages: dict[Any, Stage] = {}
 
-    def _views(self, tensors: Sequence[Any]) -> tuple[list[View], bool]:
-        """What the tensors are, and whether they are on the device; they must be those of the creation."""
-        if len(tensors) != len(self._specs):
-            raise ValueError(f"{len(tensors)} tensors were given, the reducer has {len(self._specs)}")
+    def _views(self, tensors: Sequence[Any], wanted: Sequence[TensorSpec]) -> tuple[list[View], bool]:
+        """What the tensors are, and whether they are on the device; they must be as `wanted`."""
+        if len(tensors) != len(wanted):
+            raise ValueError(f"{len(tensors)} tensors were given, the reducer has {len(wanted)}")
         views = [view(tensor) for tensor in tensors]
-        for spec, seen in zip(self._specs, views):
+        for spec, seen in zip(wanted, views):
             if (seen.count, seen.dtype) != (spec.count, spec.dtype):
                 raise ValueError(
                     f"tensor {spec.name!r} has {seen.count} elements of type {seen.dtype}, "
@@ -307,62 +311,27 @@ class _Staged(_Handle):
             raise ValueError("some tensors are on the device and some on the host")
         return views, places == {True}
 
-    def _stage(self, number: int) -> Stage:
-        """The stage of that number: one for each list of tensors that a call takes."""
-        while len(self._stages) <= number:
-            sizes = [spec.count * _BYTES[spec.dtype] for spec in self._specs]
-            self._stages.append(Stage(self._device, sizes))
-        return self._stages[number]
+    def _stage(self, key: Any, wanted: Sequence[TensorSpec]) -> Stage:
+        if key not in self._stages:
+            self._stages[key] = Stage(self._device, [spec.bytes for spec in wanted])
+        return self._stages[key]
 
-    def close(self) -> None:
-        super().close()
-        while self._stages:
-            self._stages.pop().close()
-
-
-def _pointers(addresses: Sequence[int]) -> Any:
-    return (c_void_p * len(addresses))(*addresses)
-
-
-def _need_stream(stream: Optional[int]) -> int:
-    if stream is None:
-        raise ValueError("tensors on the device need the stream (an aclrtStream) that they are ready on")
-    return stream
-
-
-class Reducer(_Staged):
-    """Replaces gradients by their AdaSum (or mean, or sum) over all ranks of a world."""
-
-    _destroy = "adasum_reducer_destroy"
-
-    def __init__(self, world: World, tensors: Sequence[TensorSpec], options: Optional[Options] = None):
-        """Plans the reduction, allocates its buffers and warms up every link. Collective."""
-        pointer = ctypes.POINTER(abi.adasum_reducer)()
-        list_of = (abi.adasum_tensor * len(tensors))(
-            *(abi.adasum_tensor(spec.name.encode(), spec.count, spec.dtype, 0) for spec in tensors)
-        )
-        chosen = None if options is None else options._get()
-        _call("adasum_reducer_create", world._get(), list_of, len(tensors), chosen, byref(pointer))
-        super().__init__(pointer, world, tensors)
-
-    def reduce(self, tensors: Sequence[Any], stream: Optional[int] = None, timeout: float = PATIENCE) -> None:
-        """Replaces each tensor by its reduction. Collective.
-
-        On the device: enqueued on `stream`, an aclrtStream; the memory must not be freed before that work is done.
-        On the host: done when it returns; `timeout` in seconds."""
-        views, on_device = self._views(tensors)
+    def _in_place(
+        self, tensors: Sequence[Any], wanted: Sequence[TensorSpec], key: Any, stream: Optional[int], timeout: float, enqueue: Any
+    ) -> None:
+        """Lets `enqueue(addresses, stream)` work on the tensors, or on copies of those of the host, which it waits for."""
+        views, on_device = self._views(tensors, wanted)
         addresses = [seen.address for seen in views]
         if on_device:
-            self._enqueue(addresses, _need_stream(stream))
+            if stream is None:
+                raise ValueError("tensors on the device need the stream (an aclrtStream) that they are ready on")
+            enqueue(_array(c_void_p, addresses), stream)
             return
-        stage = self._stage(0)
+        stage = self._stage(key, wanted)
         stage.upload(addresses)
-        self._enqueue(stage.addresses, stage.stream)
+        enqueue(_array(c_void_p, stage.addresses), stage.stream)
         self.synchronize(stage.stream, timeout)
         stage.download(addresses)
-
-    def _enqueue(self, addresses: Sequence[int], stream: int) -> None:
-        _call("adasum_reducer_reduce", self._get(), _pointers(addresses), len(addresses), stream)
 
     def synchronize(self, stream: int, timeout: float = PATIENCE) -> None:
         """Waits until what `stream` holds is done, at most `timeout` seconds, and raises the first failure of that work."""
@@ -377,3 +346,127 @@ class Reducer(_Staged):
         flags = (c_uint8 * len(self._specs))()
         _call("adasum_reducer_nonfinite", self._get(), flags, len(flags))
         return [flag != 0 for flag in flags]
+
+    def close(self) -> None:
+        super().close()
+        while self._stages:
+            self._stages.popitem()[1].close()
+
+
+@dataclass(frozen=True)
+class Statistics:
+    """Figures of a tensor in a reduction: the norm of the result, the cosine between servers, the gain |result| / |mean|, kappa (how
+    far weighted vectors cancelled), and whether anything was not finite; the norm of each server's vector."""
+
+    norm: float
+    cosine: float
+    gain: float
+    kappa: float
+    nonfinite: bool
+    servers: tuple[float, ...]
+
+
+class Reducer(_Reducer):
+    """Replaces gradients by their AdaSum (or, by an option, mean or sum) over all ranks of a world."""
+
+    _create = "adasum_reducer_create"
+
+    def reduce(self, tensors: Sequence[Any], stream: Optional[int] = None, timeout: float = PATIENCE) -> None:
+        """Replaces each tensor by its reduction. Collective.
+
+        On the device: enqueued on `stream`, an aclrtStream; the memory must not be freed before that work is done.
+        On the host: done when it returns; `timeout` in seconds."""
+
+        def enqueue(addresses: Any, stream: int) -> None:
+            _call("adasum_reducer_reduce", self._get(), addresses, len(addresses), stream)
+
+        self._in_place(tensors, self._specs, None, stream, timeout, enqueue)
+
+    def reduce_some(
+        self, indices: Sequence[int], tensors: Sequence[Any], stream: Optional[int] = None, timeout: float = PATIENCE
+    ) -> None:
+        """As `reduce`, for the tensors with these indices in the list of creation. Collective: the same indices on all ranks. The
+        first call with them plans, and waits for all ranks."""
+        wanted = [self._specs[index] for index in indices]
+        numbers = _array(c_size_t, indices)
+
+        def enqueue(addresses: Any, stream: int) -> None:
+            _call("adasum_reducer_reduce_some", self._get(), numbers, addresses, len(addresses), stream)
+
+        self._in_place(tensors, wanted, tuple(indices), stream, timeout, enqueue)
+
+    def statistics(self) -> list[Statistics]:
+        """Figures of the last reduction for each tensor, the same on all ranks. Collective; waits."""
+        width, count = abi.CONSTANTS["ADASUM_STATISTICS"], len(self._specs)
+        figures, norms = (c_double * (width * count))(), (c_double * (self._servers * count))()
+        _call("adasum_reducer_statistics", self._get(), figures, len(figures), norms, len(norms))
+        rows = (figures[width * i : width * (i + 1)] for i in range(count))
+        of_servers = (tuple(norms[self._servers * i : self._servers * (i + 1)]) for i in range(count))
+        return [Statistics(*row[:4], row[4] != 0, servers) for row, servers in zip(rows, of_servers)]
+
+    def plan(self) -> str:
+        """What this rank does in a reduction, a line a step."""
+        length = c_size_t()
+        _call("adasum_reducer_plan", self._get(), None, 0, byref(length))
+        text = ctypes.create_string_buffer(length.value + 1)
+        _call("adasum_reducer_plan", self._get(), text, len(text), byref(length))
+        return text.value.decode()
+
+
+class MeanReducer(_Reducer):
+    """Replaces gradients by their mean over the ranks of the option `group` (all, without it): MindSpore's
+    DistributedGradReducer."""
+
+    _create = "adasum_reducer_create_mean"
+    reduce = Reducer.reduce
+
+
+class DeltaReducer(_Reducer):
+    """AdaSum of what an optimizer does to weights, for optimizers that are not linear in the gradients.
+
+    A step is `begin`, the optimizer, `end`. Weights that are equal on all ranks before are equal after it."""
+
+    _create = "adasum_reducer_create_delta"
+
+    def begin(
+        self, weights: Sequence[Any], gradients: Optional[Sequence[Any]], stream: Optional[int] = None,
+        timeout: float = PATIENCE,
+    ) -> None:
+        """Saves the weights and replaces the gradients by their mean over the server. With the option delta_form="local", or
+        one rank a server, gradients are left alone and may be None. Collective. Streams as in `Reducer.reduce`."""
+        views, on_device = self._views(weights, self._specs)
+        addresses = [seen.address for seen in views]
+        if on_device:
+            given = None if gradients is None else [seen.address for seen in self._views(gradients, self._specs)[0]]
+            if stream is None:
+                raise ValueError("tensors on the device need the stream (an aclrtStream) that they are ready on")
+            self._begin(given, addresses, stream)
+            return
+        saved = self._stage("weights", self._specs)
+        saved.upload(addresses)
+        if gradients is None:
+            self._begin(None, saved.addresses, saved.stream)
+            self.synchronize(saved.stream, timeout)
+            return
+        sources = [seen.address for seen in self._views(gradients, self._specs)[0]]
+        means = self._stage("gradients", self._specs)
+        means.upload(sources)
+        self._begin(means.addresses, saved.addresses, saved.stream)
+        self.synchronize(saved.stream, timeout)
+        means.download(sources)
+
+    def _begin(self, gradients: Optional[Sequence[int]], weights: Sequence[int], stream: int) -> None:
+        given = None if gradients is None else _array(c_void_p, gradients)
+        _call("adasum_reducer_delta_begin", self._get(), given, _array(c_void_p, weights), len(weights), stream)
+
+    def end(self, weights: Sequence[Any], stream: Optional[int] = None, timeout: float = PATIENCE) -> None:
+        """Replaces weights, which the optimizer has changed, by old - AdaSum of (old - new). Collective."""
+
+        def enqueue(addresses: Any, stream: int) -> None:
+            _call("adasum_reducer_delta_end", self._get(), addresses, len(addresses), stream)
+
+        self._in_place(weights, self._specs, "weights", stream, timeout, enqueue)
+
+    def reset(self) -> None:
+        """Gives up an open step, as after weights were loaded. All ranks must do the same."""
+        _call("adasum_reducer_delta_reset", self._get())

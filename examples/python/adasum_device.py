@@ -1,13 +1,21 @@
-"""Device memory for arrays of the host: the few calls of ACL that NumPy arrays and CPU tensors need on their way.
+"""Where tensors lie: views of arrays and tensors of all kinds, and device memory for those of the host.
 
-Tensors that are on the device already do not come here."""
+Tensors that are on the device already need none of the latter."""
 
 from __future__ import annotations
 
 import ctypes
 import os
 from ctypes import POINTER, byref, c_char_p, c_int, c_int32, c_size_t, c_void_p
-from typing import Any, Sequence
+from dataclasses import dataclass
+from typing import Any, Iterable, Mapping, Sequence, Union
+
+from adasum_abi import CONSTANTS
+
+F32, F16, BF16 = (CONSTANTS[f"ADASUM_{name}"] for name in ("F32", "F16", "BF16"))
+_BYTES = {F32: 4, F16: 2, BF16: 2}
+_TYPE_NAMES = {"float32": F32, "float16": F16, "bfloat16": BF16}
+_BUFFER_FORMATS = {"f": F32, "e": F16}
 
 _HOST_TO_DEVICE, _DEVICE_TO_HOST = 1, 2
 _HUGE_FIRST = 0
@@ -23,6 +31,77 @@ _SIGNATURES = {
     "aclrtCreateStream": [POINTER(c_void_p)],
     "aclrtDestroyStream": [c_void_p],
 }
+
+
+@dataclass(frozen=True)
+class TensorSpec:
+    """Name (for messages), number of elements and type (F32, F16 or BF16) of a tensor; flags as in the header."""
+
+    name: str
+    count: int
+    dtype: int
+    flags: int = 0
+
+    @property
+    def bytes(self) -> int:
+        return self.count * _BYTES[self.dtype]
+
+
+@dataclass(frozen=True)
+class View:
+    """Where a tensor lies. `device` says that `address` is memory of the world's device."""
+
+    address: int
+    count: int
+    dtype: int
+    device: bool
+
+    @property
+    def bytes(self) -> int:
+        return self.count * _BYTES[self.dtype]
+
+
+def view(tensor: Any) -> View:
+    """What lies behind a torch tensor, a NumPy array, or an object with a writable buffer of floats; a View is itself.
+
+    Raises TypeError or ValueError for other types, and for memory that is not contiguous."""
+    if isinstance(tensor, View):
+        return tensor
+    if hasattr(tensor, "data_ptr"):
+        if not tensor.is_contiguous():
+            raise ValueError("the tensor is not contiguous")
+        kind = tensor.device.type
+        if kind not in ("cpu", "npu"):
+            raise ValueError(f"the tensor is on {kind}, not on the CPU or an NPU")
+        return View(tensor.data_ptr(), tensor.numel(), _type_of(tensor.dtype), kind == "npu")
+    if hasattr(tensor, "ctypes") and hasattr(tensor, "dtype"):
+        flags = tensor.flags
+        if not (flags.c_contiguous and flags.writeable):
+            raise ValueError("the array is not contiguous or not writable")
+        return View(tensor.ctypes.data, tensor.size, _type_of(tensor.dtype), False)
+    buffer = memoryview(tensor)
+    if buffer.readonly or not buffer.c_contiguous:
+        raise ValueError("the buffer is not contiguous or not writable")
+    if buffer.format not in _BUFFER_FORMATS:
+        raise TypeError(f"a buffer of format {buffer.format!r} is neither fp32 ('f') nor fp16 ('e')")
+    if buffer.nbytes == 0:
+        return View(0, 0, _BUFFER_FORMATS[buffer.format], False)
+    address = ctypes.addressof(ctypes.c_char.from_buffer(buffer))
+    return View(address, buffer.nbytes // buffer.itemsize, _BUFFER_FORMATS[buffer.format], False)
+
+
+def _type_of(dtype: Any) -> int:
+    name = str(dtype).rpartition(".")[2]
+    if name not in _TYPE_NAMES:
+        raise TypeError(f"type {dtype} is not float32, float16 or bfloat16")
+    return _TYPE_NAMES[name]
+
+
+def specs(tensors: Union[Mapping[str, Any], Iterable[Any]]) -> list[TensorSpec]:
+    """Specs of tensors with names, or without: then "0", "1", ..."""
+    named = tensors.items() if isinstance(tensors, Mapping) else ((str(i), t) for i, t in enumerate(tensors))
+    found = ((name, view(tensor)) for name, tensor in named)
+    return [TensorSpec(name, seen.count, seen.dtype) for name, seen in found]
 
 
 class _Acl:

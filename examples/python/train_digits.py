@@ -61,7 +61,7 @@ def main():
 
     model = DistributedDataParallel(network().to(options.device))
     world = adasum_torch.world()  # AdaSum
-    state = adasum_torch.State(world)  # AdaSum
+    state = adasum_torch.State(world, model.module)  # AdaSum
     model.register_comm_hook(state, adasum_torch.hook)  # AdaSum
     optimizer = make_optimizer(model.parameters())
     loss_of = torch.nn.CrossEntropyLoss()

@@ -117,6 +117,52 @@ def reduces_to_mean_and_sum(world):
             near(f"{name} of tensor {index}", found, [factor * math.fsum(of_ranks) for of_ranks in values])
 
 
+def reduces_some(world):
+    """Two subsets, the second twice, and statistics of the whole."""
+    everything = inputs()
+    with adasum.Reducer(world, adasum.specs(everything)) as reducer:
+        for indices in ([2, 0], [3], [3]):
+            data = inputs()
+            reducer.reduce_some(indices, [data[index] for index in indices])
+            for index, found in enumerate(data):
+                near(f"some: tensor {index}", found, expected(index) if index in indices else tensor(RANK, index))
+        reducer.reduce(everything)
+        for index, (figures, found) in enumerate(zip(reducer.statistics(), everything)):
+            norm = math.sqrt(math.fsum(x * x for x in found))
+            assert abs(figures.norm / norm - 1) < 1e-5 and not figures.nonfinite, (index, figures, norm)
+            assert len(figures.servers) == world.servers and figures.gain > 0, figures
+        assert len(reducer.plan().splitlines()) > 3, reducer.plan()
+
+
+def reduces_steps_of_an_optimizer(world):
+    """The step of every rank is weights -= 0.5 * gradients: new weights are old - AdaSum(0.5 * gradients)."""
+    for form in ("server_mean", "local"):
+        old = [[0.25] * count for count in COUNTS]
+        weights, gradients = [array.array("f", values) for values in old], inputs()
+        with adasum.DeltaReducer(world, adasum.specs(weights), adasum.Options(delta_form=form)) as reducer:
+            reducer.begin(weights, gradients)
+            reducer.reset()
+            gradients = inputs()
+            reducer.begin(weights, gradients if form == "server_mean" else None)
+            refuses(adasum.Error, "begin", lambda: reducer.begin(weights, gradients))
+            for tensor_, gradient in zip(weights, gradients):
+                for i, value in enumerate(gradient):
+                    tensor_[i] -= 0.5 * value
+            reducer.end(weights)
+        for index, found in enumerate(weights):
+            wanted = [0.25 - 0.5 * value for value in expected(index)]
+            near(f"delta {form}, tensor {index}", found, wanted)
+
+
+def takes_the_mean_of_a_group(world):
+    members = [rank for rank in range(SIZE) if rank % 2 == RANK % 2]
+    data = inputs()
+    with adasum.MeanReducer(world, adasum.specs(data), adasum.Options(group=members)) as reducer:
+        reducer.reduce(data)
+    for index, found in enumerate(data):
+        near(f"mean of {members}", found, mean([tensor(rank, index) for rank in members]))
+
+
 def finds_what_is_not_finite(world):
     data = inputs()
     if RANK == SIZE - 1:
@@ -170,7 +216,8 @@ def world_by_root_info(folder):
     while not file.exists():
         assert time.monotonic() < until, "rank 0 wrote no root info"
         time.sleep(0.01)
-    with adasum.World.from_root_info(RANK, file.read_bytes(), SIZE, RANK) as world:
+    servers = adasum.Options(devices_per_server=1)
+    with adasum.World.from_root_info(RANK, file.read_bytes(), SIZE, RANK, servers) as world:
         assert (world.rank, world.size, world.servers, world.device) == (RANK, SIZE, SIZE, RANK)
         data = inputs()
         with adasum.Reducer(world, adasum.specs(data)) as reducer:
@@ -178,15 +225,30 @@ def world_by_root_info(folder):
         near("root info", data[3], expected(3, locals_=1))
 
 
+def world_by_torchrun(folder):
+    """RANK, WORLD_SIZE, LOCAL_RANK and LOCAL_WORLD_SIZE, without a rank table; here two ranks a server."""
+    for name in ("RANK_TABLE_FILE", "MINDSPORE_HCCL_CONFIG_PATH", "RANK_ID"):
+        os.environ.pop(name, None)
+    os.environ.update(ADASUM_ROOTINFO_FILE=str(folder / "meeting"), LOCAL_RANK=str(RANK), DEVICE_ID=str(RANK))
+    with adasum.World.from_environment(adasum.Options(devices_per_server=2)) as world:
+        assert (world.rank, world.size, world.servers) == (RANK, SIZE, SIZE // 2)
+        data = inputs()
+        with adasum.Reducer(world, adasum.specs(data)) as reducer:
+            reducer.reduce(data)
+        near("torchrun", data[3], expected(3, locals_=2))
+
+
 def main(folder):
     assert adasum.backend() == "mock", adasum.backend()
     with adasum.World.from_environment() as world:
         assert (world.rank, world.size, world.devices_per_server) == (RANK, SIZE, LOCALS)
-        for case in (reduces_buffers_of_the_host, reduces_on_the_device, reduces_to_mean_and_sum,
-                     finds_what_is_not_finite, refuses_what_is_wrong, reduces_numpy):
+        for case in (reduces_buffers_of_the_host, reduces_on_the_device, reduces_to_mean_and_sum, reduces_some,
+                     reduces_steps_of_an_optimizer, takes_the_mean_of_a_group, finds_what_is_not_finite,
+                     refuses_what_is_wrong, reduces_numpy):
             case(world)
     if LOCALS == 1:
         world_by_root_info(folder)
+        world_by_torchrun(folder)
     print(f"adasum {adasum.version()}: rank {RANK} of {SIZE} right", flush=True)
 
 
