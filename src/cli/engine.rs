@@ -7,13 +7,14 @@ use std::io::{BufRead, BufReader, Read};
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::failure::{self, Tail};
 use super::guard::Guard;
 use super::verdict::{self, Witness};
 use crate::error::{Error, ErrorKind, Result};
-use crate::reduce::{Failure, REPORT_VARIABLE, Report};
+use crate::reduce::{Failure, Progress, REPORT_VARIABLE, Report};
 use crate::sys::process;
 
 /// A line longer than this is passed on in pieces.
@@ -56,6 +57,10 @@ pub(crate) trait Observer {
     fn line(&mut self, rank: u32, stream: Stream, line: &[u8]) -> std::io::Result<()>;
     /// A sentence of the engine for the user.
     fn notice(&mut self, text: &str);
+    /// A rank has ended, however.
+    fn ended(&mut self, _rank: u32) {}
+    /// A rank tells how far it has come.
+    fn progress(&mut self, _progress: &Progress) {}
 }
 
 /// How a job ended.
@@ -97,7 +102,7 @@ impl End {
 pub(crate) fn run(ranks: Vec<Rank>, limits: &Limits, observer: &mut dyn Observer) -> Result<End> {
     let (sender, events) = sync_channel(QUEUE);
     process::keep_ended_children();
-    watch_signals(sender.clone())?;
+    watch_signals(&sender)?;
     let deadline = limits
         .timeout
         .and_then(|limit| Instant::now().checked_add(limit));
@@ -164,14 +169,17 @@ impl Running {
         }
     }
 
-    fn take(&mut self, report: Report) {
+    /// Takes in a report; progress is handed back.
+    fn take(&mut self, report: Report) -> Option<Progress> {
         match report {
             Report::Joined { .. } => self.joined = true,
             // A rank may make several worlds; the first failure led to the others.
             Report::Failed(failure) => {
                 self.failure.get_or_insert(failure);
             }
+            Report::Progress(progress) => return Some(progress),
         }
+        None
     }
 }
 
@@ -235,7 +243,7 @@ impl Job<'_> {
         match self.events.recv_timeout(wait) {
             Ok(event) => self.handle(event),
             Err(RecvTimeoutError::Timeout) => return deadline.is_none(),
-            // The signal thread holds a sender for ever.
+            // The listener for signals holds a sender for ever.
             Err(RecvTimeoutError::Disconnected) => return false,
         }
         // A stream of events must not hide the deadline.
@@ -249,7 +257,10 @@ impl Job<'_> {
                 if stream == Stream::Err
                     && let Some(report) = Report::parse(&line)
                 {
-                    return running.take(report);
+                    if let Some(progress) = running.take(report) {
+                        self.observer.progress(&progress);
+                    }
+                    return;
                 }
                 running.tail.push(&line);
                 if self.output.is_ok() {
@@ -262,6 +273,7 @@ impl Job<'_> {
             Event::Closed(index) => self.running[index].open_pipes -= 1,
             Event::Ended(index, status) => {
                 self.running[index].status = Some(status);
+                self.observer.ended(self.running[index].rank);
                 if !status.success() {
                     self.decide(Verdict::Failed(index, status));
                 }
@@ -521,8 +533,44 @@ fn next_line(reader: &mut impl BufRead) -> Option<Vec<u8>> {
     }
 }
 
-/// Turns the signals that end a program into events.
-fn watch_signals(sender: SyncSender<Event>) -> Result<()> {
+/// Who hears of signals: the job that runs now, or the next one.
+struct Listener {
+    /// Whether the thread that waits for signals runs.
+    watching: bool,
+    job: Option<SyncSender<Event>>,
+    missed: Option<i32>,
+}
+
+static LISTENER: Mutex<Listener> = Mutex::new(Listener {
+    watching: false,
+    job: None,
+    missed: None,
+});
+
+fn listener() -> MutexGuard<'static, Listener> {
+    LISTENER.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Listener {
+    fn hear(&mut self, signal: i32) {
+        let told = self.job.as_ref().map(|job| job.send(Event::Signal(signal)));
+        if !matches!(told, Some(Ok(()))) {
+            self.missed = Some(signal);
+        }
+    }
+}
+
+/// Turns the signals that end a program into events of this job, from now on. One thread waits for them, for all jobs of this
+/// process one after the other.
+fn watch_signals(sender: &SyncSender<Event>) -> Result<()> {
+    let mut listener = listener();
+    listener.job = Some(sender.clone());
+    if let Some(signal) = listener.missed.take() {
+        listener.hear(signal);
+    }
+    if listener.watching {
+        return Ok(());
+    }
     let mut wanted = vec![libc::SIGINT, libc::SIGTERM];
     if !process::is_ignored(libc::SIGHUP) {
         wanted.push(libc::SIGHUP);
@@ -531,12 +579,12 @@ fn watch_signals(sender: SyncSender<Event>) -> Result<()> {
     let signals = process::Signals::block(&wanted).map_err(failed)?;
     thread(move || {
         while let Ok(signal) = signals.wait() {
-            if sender.send(Event::Signal(signal)).is_err() {
-                return;
-            }
+            self::listener().hear(signal);
         }
     })
-    .map_err(failed)
+    .map_err(failed)?;
+    listener.watching = true;
+    Ok(())
 }
 
 fn thread(body: impl FnOnce() + Send + 'static) -> std::io::Result<()> {

@@ -38,6 +38,8 @@ mod matrix;
 mod mean;
 mod oracle;
 mod plan;
+#[cfg(feature = "cli")]
+mod plan_command;
 mod processes;
 mod properties;
 mod rank_table;
