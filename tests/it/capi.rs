@@ -9,8 +9,8 @@ use crate::header::{root, strict};
 
 /// Builds `source` of `tests/c` against the library and the mock.
 fn build(source: &str, compiler: &str, standard: &str) -> PathBuf {
-    let program = crate::support::folder(&source.replace('.', "_")).join("program");
-    let library = crate::support::cdylib();
+    let folder = crate::support::folder(&source.replace('.', "_"));
+    let program = folder.join("program");
     let mock = env!("OUT_DIR");
     let mut command = Command::new(compiler);
     strict(&mut command, standard)
@@ -19,14 +19,10 @@ fn build(source: &str, compiler: &str, standard: &str) -> PathBuf {
         .arg(root().join("tests/c").join(source))
         .arg("-o")
         .arg(&program)
-        .arg(&library)
+        .args(crate::support::link_with_cdylib(&folder))
         .arg(format!("-L{mock}"))
         .args(["-lhccl", "-lascendcl", "-lm"])
-        .arg(format!("-Wl,-rpath,{mock}"))
-        .arg(format!(
-            "-Wl,-rpath,{}",
-            library.parent().unwrap().display()
-        ));
+        .arg(format!("-Wl,-rpath,{mock}"));
     let output = command.output().unwrap();
     let errors = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{source}: {errors}");

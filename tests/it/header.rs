@@ -102,6 +102,22 @@ fn exports_are_the_committed_list() {
     assert!(names.len() >= 25, "{} exports", names.len());
 }
 
+/// Programs ask for the version that they were linked with.
+#[test]
+fn the_library_goes_by_its_name_with_major_and_minor_version() {
+    let library = crate::support::cdylib();
+    let output = Command::new("readelf")
+        .args(["-d", "-W"])
+        .arg(&library)
+        .output()
+        .unwrap();
+    let text = String::from_utf8_lossy(&output.stdout);
+    let line = text.lines().find(|line| line.contains("(SONAME)"));
+    let version = env!("CARGO_PKG_VERSION").rsplit_once('.').unwrap().0;
+    let name = format!("[libadasum.so.{version}]");
+    assert!(line.is_some_and(|line| line.ends_with(&name)), "{text}");
+}
+
 /// Options that let nothing pass, and where the headers are.
 pub(crate) fn strict<'a>(command: &'a mut Command, standard: &str) -> &'a mut Command {
     command
