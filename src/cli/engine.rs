@@ -4,6 +4,7 @@
 //! the processes are or what their lines mean, but for reports of failures: an [`Observer`] does.
 
 mod children;
+mod signals;
 mod telling;
 
 use std::process::{Child, Command, ExitStatus};
@@ -13,7 +14,7 @@ use std::time::{Duration, Instant};
 use super::failure::{self, Tail};
 use super::guard::Guard;
 use crate::error::{Error, ErrorKind, Result};
-use crate::reduce::{Failure, Report};
+use crate::reduce::{Failure, Progress, Report};
 use crate::sys::process;
 
 /// Events that may wait for the main thread before the ranks' pipes have to.
@@ -54,6 +55,10 @@ pub(crate) trait Observer {
     fn line(&mut self, rank: u32, stream: Stream, line: &[u8]) -> std::io::Result<()>;
     /// A sentence of the engine for the user.
     fn notice(&mut self, text: &str);
+    /// A rank has ended, however.
+    fn ended(&mut self, _rank: u32) {}
+    /// A rank tells how far it has come.
+    fn progress(&mut self, _progress: &Progress) {}
 }
 
 /// How a job ended.
@@ -95,7 +100,7 @@ impl End {
 pub(crate) fn run(ranks: Vec<Rank>, limits: &Limits, observer: &mut dyn Observer) -> Result<End> {
     let (sender, events) = sync_channel(QUEUE);
     process::keep_ended_children();
-    children::watch_signals(sender.clone())?;
+    signals::watch(&sender)?;
     let deadline = limits
         .timeout
         .and_then(|limit| Instant::now().checked_add(limit));
@@ -152,14 +157,17 @@ struct Running {
 }
 
 impl Running {
-    fn take(&mut self, report: Report) {
+    /// Takes in a report; progress is handed back.
+    fn take(&mut self, report: Report) -> Option<Progress> {
         match report {
             Report::Joined { .. } => self.joined = true,
             // A rank may make several worlds; the first failure led to the others.
             Report::Failed(failure) => {
                 self.failure.get_or_insert(failure);
             }
+            Report::Progress(progress) => return Some(progress),
         }
+        None
     }
 }
 
@@ -223,7 +231,7 @@ impl Job<'_> {
         match self.events.recv_timeout(wait) {
             Ok(event) => self.handle(event),
             Err(RecvTimeoutError::Timeout) => return deadline.is_none(),
-            // The signal thread holds a sender for ever.
+            // The listener for signals holds a sender for ever.
             Err(RecvTimeoutError::Disconnected) => return false,
         }
         // A stream of events must not hide the deadline.
@@ -237,7 +245,10 @@ impl Job<'_> {
                 if stream == Stream::Err
                     && let Some(report) = Report::parse(&line)
                 {
-                    return running.take(report);
+                    if let Some(progress) = running.take(report) {
+                        self.observer.progress(&progress);
+                    }
+                    return;
                 }
                 running.tail.push(&line);
                 if self.output.is_ok() {
@@ -250,6 +261,7 @@ impl Job<'_> {
             Event::Closed(index) => self.running[index].open_pipes -= 1,
             Event::Ended(index, status) => {
                 self.running[index].status = Some(status);
+                self.observer.ended(self.running[index].rank);
                 if !status.success() {
                     self.decide(Verdict::Failed(index, status));
                 }

@@ -1,4 +1,4 @@
-//! The processes of a job as threads see them: their lines, their ends, and the signals to this process, as events.
+//! The processes of a job as threads see them: their lines and their ends, as events.
 
 use std::io::{BufRead, BufReader, Read};
 use std::os::unix::process::ExitStatusExt;
@@ -6,7 +6,6 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc::SyncSender;
 
 use super::{Event, Stream};
-use crate::error::{Error, ErrorKind, Result};
 use crate::reduce::REPORT_VARIABLE;
 use crate::sys::process;
 
@@ -80,24 +79,6 @@ fn next_line(reader: &mut impl BufRead) -> Option<Vec<u8>> {
     }
 }
 
-/// Turns the signals that end a program into events.
-pub(super) fn watch_signals(sender: SyncSender<Event>) -> Result<()> {
-    let mut wanted = vec![libc::SIGINT, libc::SIGTERM];
-    if !process::is_ignored(libc::SIGHUP) {
-        wanted.push(libc::SIGHUP);
-    }
-    let failed = |error| Error::new(ErrorKind::Io, format!("cannot watch signals: {error}"));
-    let signals = process::Signals::block(&wanted).map_err(failed)?;
-    thread(move || {
-        while let Ok(signal) = signals.wait() {
-            if sender.send(Event::Signal(signal)).is_err() {
-                return;
-            }
-        }
-    })
-    .map_err(failed)
-}
-
-fn thread(body: impl FnOnce() + Send + 'static) -> std::io::Result<()> {
+pub(super) fn thread(body: impl FnOnce() + Send + 'static) -> std::io::Result<()> {
     std::thread::Builder::new().spawn(body).map(|_| ())
 }
