@@ -54,5 +54,6 @@ mod support;
 mod table;
 mod table_mutations;
 mod training;
+mod variables;
 #[cfg(feature = "bindgen")]
 mod vendor;
