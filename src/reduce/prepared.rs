@@ -79,6 +79,11 @@ impl Prepared {
         })
     }
 
+    /// The steps of a reduction, in the order in which they are issued.
+    pub(super) fn steps(&self) -> &[Arc<Mark>] {
+        &self.reduction.marks
+    }
+
     /// Enqueues all stages of all buckets; without gradients on whatever the fused buffers hold.
     pub(super) fn enqueue(
         &mut self,

@@ -17,6 +17,7 @@ mod bindings;
 #[cfg(feature = "cli")]
 mod build_kernels;
 mod c_programs;
+mod capi;
 mod choices;
 #[cfg(feature = "cli")]
 mod config;
@@ -38,6 +39,8 @@ mod matrix;
 mod mean;
 mod oracle;
 mod plan;
+#[cfg(feature = "cli")]
+mod plan_command;
 mod processes;
 mod properties;
 mod rank_table;
@@ -52,5 +55,6 @@ mod support;
 mod table;
 mod table_mutations;
 mod training;
+mod variables;
 #[cfg(feature = "bindgen")]
 mod vendor;
