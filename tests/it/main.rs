@@ -26,6 +26,7 @@ mod demo;
 mod doctor;
 mod engine;
 mod faults;
+mod fuzz;
 mod golden;
 mod golden_log;
 mod header;
