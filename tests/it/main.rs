@@ -28,6 +28,7 @@ mod engine;
 mod failures;
 mod families;
 mod faults;
+mod fuzz;
 mod golden;
 mod golden_log;
 mod header;
