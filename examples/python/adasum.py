@@ -25,11 +25,11 @@ from dataclasses import dataclass
 from typing import Any, Optional, Sequence
 
 import adasum_abi as abi
-from adasum_device import BF16, F16, F32, Stage, TensorSpec, View, specs, view
+from adasum_device import BF16, F16, F32, Stage, Stream, TensorSpec, View, specs, view
 
 __all__ = [
-    "BF16", "F16", "F32", "PATIENCE", "DeltaReducer", "Error", "MeanReducer", "Options", "Reducer", "Statistics", "TensorSpec",
-    "View", "World", "backend", "library", "root_info", "specs", "version", "view",
+    "BF16", "F16", "F32", "PATIENCE", "DeltaReducer", "Error", "MeanReducer", "Options", "Reducer", "Statistics", "Stream",
+    "TensorSpec", "View", "World", "backend", "library", "root_info", "specs", "version", "view",
 ]
 
 #: How long waits last that were given no limit, in seconds.

@@ -126,6 +126,35 @@ class _Acl:
             self.call("aclrtSetDevice", device)
 
 
+class Stream:
+    """An aclrtStream of a device, for programs whose framework does not give theirs. Ended by `close` or `with`, when no work is
+    left on it and reducers that used it are closed or have forgotten it."""
+
+    def __init__(self, device: int):
+        self._acl = _Acl()
+        self._device = device
+        self._stream = c_void_p()
+        self._acl.use(device)
+        self._acl.call("aclrtCreateStream", byref(self._stream))
+
+    @property
+    def handle(self) -> int:
+        """The address that calls take."""
+        return self._stream.value or 0
+
+    def close(self) -> None:
+        if self._stream.value:
+            self._acl.use(self._device)
+            self._acl.call("aclrtDestroyStream", self._stream)
+            self._stream = c_void_p()
+
+    def __enter__(self) -> "Stream":
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        self.close()
+
+
 class Stage:
     """One block of memory on a device that holds copies of host arrays, and a stream. Freed by `close`."""
 
@@ -134,14 +163,14 @@ class Stage:
         self._acl = _Acl()
         self._device = device
         self._sizes = list(sizes)
-        self._block, self._stream = c_void_p(), c_void_p()
+        self._block = c_void_p()
         offsets, total = [], 0
         for size in sizes:
             offsets.append(total)
             total += (size + _ALIGNMENT - 1) // _ALIGNMENT * _ALIGNMENT
         self._acl.use(device)
         self._acl.call("aclrtMalloc", byref(self._block), max(total, _ALIGNMENT), _HUGE_FIRST)
-        self._acl.call("aclrtCreateStream", byref(self._stream))
+        self._stream = Stream(device)
         base = self._block.value or 0
         #: Addresses of the copies.
         self.addresses = [base + offset for offset in offsets]
@@ -149,7 +178,7 @@ class Stage:
     @property
     def stream(self) -> int:
         """An aclrtStream for work on the copies."""
-        return self._stream.value or 0
+        return self._stream.handle
 
     def upload(self, addresses: Sequence[int]) -> None:
         """Copies arrays of the host at `addresses` to the device; they are there when it returns."""
@@ -167,8 +196,8 @@ class Stage:
 
     def close(self) -> None:
         """Frees memory and stream, on which no work may be left."""
-        if self._stream.value:
+        self._stream.close()
+        if self._block.value:
             self._acl.use(self._device)
-            self._acl.call("aclrtDestroyStream", self._stream)
             self._acl.call("aclrtFree", self._block)
-            self._stream, self._block = c_void_p(), c_void_p()
+            self._block = c_void_p()
