@@ -17,6 +17,7 @@ mod bindings;
 #[cfg(feature = "cli")]
 mod build_kernels;
 mod c_programs;
+mod capi;
 mod choices;
 #[cfg(feature = "cli")]
 mod config;

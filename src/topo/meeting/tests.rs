@@ -42,6 +42,14 @@ fn meet(meeting: &Meeting, ranks: &[u32], size: u32, limit: Duration) -> Vec<Res
     })
 }
 
+fn seat(rank: u32, size: u32) -> Seat {
+    Seat {
+        rank,
+        size,
+        limit: LONG,
+    }
+}
+
 const LONG: Duration = Duration::from_secs(60);
 const SHORT: Duration = Duration::from_millis(300);
 
@@ -87,14 +95,9 @@ fn an_error_of_rank_0_is_that_of_all() {
     let (folder, file) = file("error");
     for meeting in [address(), file] {
         std::thread::scope(|scope| {
-            let seat = |rank| Seat {
-                rank,
-                size: 2,
-                limit: LONG,
-            };
-            let other = scope.spawn(|| meeting.meet(seat(1), &[], |_| Ok(Vec::new())));
+            let other = scope.spawn(|| meeting.meet(seat(1, 2), &[], |_| Ok(Vec::new())));
             let fails = |_: &[Vec<u8>]| Err(Error::unsupported("no such thing"));
-            let first = meeting.meet(seat(0), &[], fails).unwrap_err();
+            let first = meeting.meet(seat(0, 2), &[], fails).unwrap_err();
             assert_eq!(first.to_string(), "no such thing");
             let error = other.join().unwrap().unwrap_err();
             assert_eq!(error.kind(), ErrorKind::Unsupported);
@@ -111,19 +114,14 @@ fn who_does_not_belong_there_is_sent_away() {
     let Meeting::Address { port, .. } = meeting else {
         unreachable!()
     };
+    let run = |rank, size| meeting.meet(seat(rank, size), &[1], |_| Ok(vec![7]));
     std::thread::scope(|scope| {
-        let seat = |rank, size| Seat {
-            rank,
-            size,
-            limit: LONG,
-        };
-        let run = |rank, size| meeting.meet(seat(rank, size), &[1], |_| Ok(vec![7]));
-        let leader = scope.spawn(move || run(0, 3));
+        let leader = scope.spawn(|| run(0, 3));
         let stranger = std::iter::repeat_with(|| TcpStream::connect(("localhost", port)))
-            .find_map(Result::ok)
+            .find_map(|connected| connected.ok())
             .unwrap();
         drop(stranger);
-        let first = scope.spawn(move || run(1, 3));
+        let first = scope.spawn(|| run(1, 3));
         let error = run(2, 4).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Mismatch);
         assert!(
@@ -133,7 +131,7 @@ fn who_does_not_belong_there_is_sent_away() {
             "{error}"
         );
         // Of the two rank 1 the later one is told; which that is, is not known here.
-        let second = scope.spawn(move || run(1, 3));
+        let second = scope.spawn(|| run(1, 3));
         while !first.is_finished() && !second.is_finished() {
             std::thread::sleep(Duration::from_millis(1));
         }
@@ -167,15 +165,12 @@ fn what_others_left_in_the_file_is_no_answer() {
     // Rank 1 comes first and sees the answer of the former job for a while.
     for _ in 0..2 {
         std::thread::scope(|scope| {
-            let seat = |rank| Seat {
-                rank,
-                size: 2,
-                limit: LONG,
-            };
             let meeting = &meeting;
-            let early = scope.spawn(move || meeting.meet(seat(1), &[5], |_| Ok(Vec::new())));
+            let early = scope.spawn(move || meeting.meet(seat(1, 2), &[5], |_| Ok(Vec::new())));
             std::thread::sleep(Duration::from_millis(50));
-            let answer = meeting.meet(seat(0), &[4], |all| Ok(all.concat())).unwrap();
+            let answer = meeting
+                .meet(seat(0, 2), &[4], |all| Ok(all.concat()))
+                .unwrap();
             assert_eq!(answer, [4, 5]);
             assert_eq!(early.join().unwrap().unwrap(), [4, 5]);
         });
