@@ -25,6 +25,7 @@ mod demo;
 #[cfg(feature = "cli")]
 mod doctor;
 mod engine;
+mod families;
 mod faults;
 mod golden;
 mod golden_log;
@@ -33,9 +34,12 @@ mod kernels;
 mod launch;
 mod layers;
 mod leaks;
+mod matrix;
 mod mean;
 mod oracle;
 mod plan;
+#[cfg(feature = "cli")]
+mod plan_command;
 mod processes;
 mod properties;
 mod rank_table;
@@ -50,5 +54,6 @@ mod support;
 mod table;
 mod table_mutations;
 mod training;
+mod variables;
 #[cfg(feature = "bindgen")]
 mod vendor;
