@@ -12,7 +12,7 @@ from typing import Any, Iterable, Mapping, Sequence, Union
 
 from adasum_abi import CONSTANTS
 
-F32, F16, BF16 = (CONSTANTS[f"ADASUM_{name}"] for name in ("F32", "F16", "BF16"))
+F32, F16, BF16 = (CONSTANTS[name] for name in ("F32", "F16", "BF16"))
 _BYTES = {F32: 4, F16: 2, BF16: 2}
 _TYPE_NAMES = {"float32": F32, "float16": F16, "bfloat16": BF16}
 _BUFFER_FORMATS = {"f": F32, "e": F16}
