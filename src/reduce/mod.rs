@@ -46,6 +46,8 @@ pub use journal::{Figure, Journal, Record, STATISTICS_VARIABLE, TensorRecord};
 pub use mean::{MeanOptions, MeanReducer, MeanTensor};
 pub use options::{InServer, Options, Reduction, ScalarExchange, Wire};
 pub use overflow::OverflowVote;
+#[cfg(feature = "cli")]
+pub(crate) use pipeline::wavefront;
 pub use report::{Failure, Progress, REPORT_MARK, REPORT_VARIABLE, Report, Waiting};
 pub use sparse::{IndexType, Rows, SparseReducer, SparseRows, SparseSpec};
 pub use statistics::TensorStatistics;
