@@ -3,22 +3,20 @@
 //! Starts processes, passes their lines on, notices the first that fails, and stops the rest. Must not know what
 //! the processes are or what their lines mean, but for reports of failures: an [`Observer`] does.
 
-use std::io::{BufRead, BufReader, Read};
-use std::os::unix::process::ExitStatusExt;
-use std::process::{Child, Command, ExitStatus, Stdio};
+mod children;
+mod signals;
+mod telling;
+
+use std::process::{Child, Command, ExitStatus};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::failure::{self, Tail};
 use super::guard::Guard;
-use super::verdict::{self, Witness};
 use crate::error::{Error, ErrorKind, Result};
-use crate::reduce::{Failure, Progress, REPORT_VARIABLE, Report};
+use crate::reduce::{Failure, Progress, Report};
 use crate::sys::process;
 
-/// A line longer than this is passed on in pieces.
-const LINE: u64 = 64 << 10;
 /// Events that may wait for the main thread before the ranks' pipes have to.
 const QUEUE: usize = 1024;
 /// How long to wait for last lines while a process that left its group keeps the pipe open.
@@ -102,7 +100,7 @@ impl End {
 pub(crate) fn run(ranks: Vec<Rank>, limits: &Limits, observer: &mut dyn Observer) -> Result<End> {
     let (sender, events) = sync_channel(QUEUE);
     process::keep_ended_children();
-    watch_signals(&sender)?;
+    signals::watch(&sender)?;
     let deadline = limits
         .timeout
         .and_then(|limit| Instant::now().checked_add(limit));
@@ -159,16 +157,6 @@ struct Running {
 }
 
 impl Running {
-    fn witness(&self) -> Witness<'_> {
-        let failed = self.status.filter(|status| !status.success());
-        Witness {
-            rank: self.rank,
-            end: failed.map(failure::describe),
-            killed: failed.is_some_and(|status| status.signal().is_some()),
-            failure: self.failure.as_ref(),
-        }
-    }
-
     /// Takes in a report; progress is handed back.
     fn take(&mut self, report: Report) -> Option<Progress> {
         match report {
@@ -196,7 +184,7 @@ impl Job<'_> {
     fn start(&mut self, ranks: Vec<Rank>, sender: &SyncSender<Event>) {
         for mut rank in ranks {
             let index = self.running.len();
-            match spawn(&mut rank.command, index, sender) {
+            match children::spawn(&mut rank.command, index, sender) {
                 Ok(child) => {
                     // A guard that has died guards no more; the job does not depend on it.
                     self.guard = self.guard.take().and_then(|mut guard| {
@@ -342,58 +330,6 @@ impl Job<'_> {
         self.verdict = verdict;
     }
 
-    /// Who is to blame, by all reports together.
-    fn report_graph(&mut self) {
-        let witnesses: Vec<Witness<'_>> = self.running.iter().map(Running::witness).collect();
-        for line in verdict::judge(&witnesses) {
-            self.observer.notice(&line);
-        }
-    }
-
-    fn report_first(&mut self, index: usize, status: ExitStatus) {
-        let first = &self.running[index];
-        let how = failure::describe(status);
-        let mut lines = vec![format!(
-            "rank {} failed first: {how} ({})",
-            first.rank, first.place
-        )];
-        if first.tail.is_empty() {
-            lines.push("it printed nothing".to_owned());
-        } else {
-            lines.push("its last lines:".to_owned());
-            lines.extend(
-                first
-                    .tail
-                    .lines()
-                    .map(|line| format!("  [r{}] {line}", first.rank)),
-            );
-        }
-        let others = self
-            .running
-            .iter()
-            .enumerate()
-            .filter(|(other, _)| *other != index);
-        let failed: Vec<String> = others
-            .filter_map(|(_, running)| {
-                let status = running.status.filter(|status| !status.success())?;
-                let how = failure::describe(status);
-                Some(format!("then rank {} failed: {how}", running.rank))
-            })
-            .collect();
-        lines.extend(failed);
-        if self.running.iter().any(|running| running.status.is_none()) {
-            lines.push(format!("stopping the others: {}", self.alive()));
-        }
-        for line in lines {
-            self.observer.notice(&line);
-        }
-    }
-
-    fn alive(&self) -> String {
-        let alive = self.running.iter().filter(|r| r.status.is_none());
-        failure::ranks(alive.map(|running| running.rank))
-    }
-
     /// Ends what still runs: the signal that ended the job (else SIGTERM), grace, SIGKILL.
     fn stop(&mut self, end: End, grace: Duration) {
         let signal = match end {
@@ -464,129 +400,4 @@ impl Job<'_> {
             }
         }
     }
-}
-
-/// Starts a process and the threads that follow it.
-fn spawn(
-    command: &mut Command,
-    index: usize,
-    sender: &SyncSender<Event>,
-) -> std::io::Result<Child> {
-    command
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped());
-    command.env(REPORT_VARIABLE, "stderr");
-    process::own_group_and_die_with_parent(command);
-    let mut child = command.spawn()?;
-    let pid = child.id();
-    let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
-    let started = follow(stdout, Stream::Out, index, sender)
-        .and_then(|()| follow(stderr, Stream::Err, index, sender))
-        .and_then(|()| {
-            let sender = sender.clone();
-            thread(move || {
-                // An end that cannot be seen is not a success.
-                let unknown = |_| ExitStatus::from_raw(1 << 8);
-                let status = process::wait_for_end(pid).unwrap_or_else(unknown);
-                let _ = sender.send(Event::Ended(index, status));
-            })
-        });
-    if let Err(error) = started {
-        let _ = process::signal_group(pid, libc::SIGKILL);
-        let _ = child.wait();
-        return Err(error);
-    }
-    Ok(child)
-}
-
-/// Sends the lines of a pipe as events.
-fn follow(
-    pipe: Option<impl Read + Send + 'static>,
-    stream: Stream,
-    index: usize,
-    sender: &SyncSender<Event>,
-) -> std::io::Result<()> {
-    let sender = sender.clone();
-    thread(move || {
-        let mut reader = pipe.map(BufReader::new);
-        while let Some(line) = reader.as_mut().and_then(next_line) {
-            if sender.send(Event::Line(index, stream, line)).is_err() {
-                return;
-            }
-        }
-        let _ = sender.send(Event::Closed(index));
-    })
-}
-
-/// The next line without its line break, or the part of it that fits the limit.
-fn next_line(reader: &mut impl BufRead) -> Option<Vec<u8>> {
-    let mut line = Vec::new();
-    match reader.take(LINE).read_until(b'\n', &mut line) {
-        Ok(0) | Err(_) => None,
-        Ok(_) => {
-            if line.last() == Some(&b'\n') {
-                line.pop();
-            }
-            Some(line)
-        }
-    }
-}
-
-/// Who hears of signals: the job that runs now, or the next one.
-struct Listener {
-    /// Whether the thread that waits for signals runs.
-    watching: bool,
-    job: Option<SyncSender<Event>>,
-    missed: Option<i32>,
-}
-
-static LISTENER: Mutex<Listener> = Mutex::new(Listener {
-    watching: false,
-    job: None,
-    missed: None,
-});
-
-fn listener() -> MutexGuard<'static, Listener> {
-    LISTENER.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-impl Listener {
-    fn hear(&mut self, signal: i32) {
-        let told = self.job.as_ref().map(|job| job.send(Event::Signal(signal)));
-        if !matches!(told, Some(Ok(()))) {
-            self.missed = Some(signal);
-        }
-    }
-}
-
-/// Turns the signals that end a program into events of this job, from now on. One thread waits for them, for all jobs of this
-/// process one after the other.
-fn watch_signals(sender: &SyncSender<Event>) -> Result<()> {
-    let mut listener = listener();
-    listener.job = Some(sender.clone());
-    if let Some(signal) = listener.missed.take() {
-        listener.hear(signal);
-    }
-    if listener.watching {
-        return Ok(());
-    }
-    let mut wanted = vec![libc::SIGINT, libc::SIGTERM];
-    if !process::is_ignored(libc::SIGHUP) {
-        wanted.push(libc::SIGHUP);
-    }
-    let failed = |error| Error::new(ErrorKind::Io, format!("cannot watch signals: {error}"));
-    let signals = process::Signals::block(&wanted).map_err(failed)?;
-    thread(move || {
-        while let Ok(signal) = signals.wait() {
-            self::listener().hear(signal);
-        }
-    })
-    .map_err(failed)?;
-    listener.watching = true;
-    Ok(())
-}
-
-fn thread(body: impl FnOnce() + Send + 'static) -> std::io::Result<()> {
-    std::thread::Builder::new().spawn(body).map(|_| ())
 }

@@ -17,6 +17,7 @@ mod bindings;
 #[cfg(feature = "cli")]
 mod build_kernels;
 mod c_programs;
+mod capi;
 mod choices;
 #[cfg(feature = "cli")]
 mod config;
@@ -24,6 +25,7 @@ mod demo;
 #[cfg(feature = "cli")]
 mod doctor;
 mod engine;
+mod families;
 mod faults;
 mod golden;
 mod golden_log;
@@ -32,6 +34,7 @@ mod kernels;
 mod launch;
 mod layers;
 mod leaks;
+mod matrix;
 mod mean;
 mod oracle;
 mod plan;
@@ -47,10 +50,12 @@ mod reduction;
 #[cfg(feature = "cli")]
 mod simulate;
 mod statistics;
+mod subsets;
 mod support;
 #[cfg(feature = "cli")]
 mod table;
 mod table_mutations;
 mod training;
+mod variables;
 #[cfg(feature = "bindgen")]
 mod vendor;

@@ -156,7 +156,7 @@ impl<'a> DeviceSide<'a> {
             span.write(values)?;
         }
         self.reducer.reduce(&self.gradients, &self.stream)?;
-        self.stream.synchronize_timeout(PATIENCE)?;
+        self.reducer.synchronize(&self.stream, PATIENCE)?;
         for (span, values) in self.gradients.iter().zip(gradients) {
             span.read(values)?;
         }
@@ -174,7 +174,7 @@ impl<'a> DeviceSide<'a> {
         }
         self.report.write(&report)?;
         self.world.all_reduce_sum(&self.report, &self.stream)?;
-        self.stream.synchronize_timeout(PATIENCE)?;
+        self.reducer.synchronize(&self.stream, PATIENCE)?;
         self.report.read(&mut report)?;
         match odd_ranks(&report[1..]).as_slice() {
             [] => Ok(report[0]),
