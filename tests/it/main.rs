@@ -49,6 +49,8 @@ mod rank_table_forms;
 #[cfg(feature = "cli")]
 mod reduce_command;
 mod reduction;
+#[cfg(feature = "cli")]
+mod simulate;
 mod statistics;
 mod subsets;
 mod support;
