@@ -23,6 +23,7 @@ mod config;
 mod demo;
 #[cfg(feature = "cli")]
 mod doctor;
+mod documents;
 mod engine;
 mod faults;
 mod golden;
