@@ -1,7 +1,5 @@
 // Communicators of HCCL as programs see them: creation, configuration, sub-communicators, life and end.
 
-#include <set>
-
 #include "conform.h"
 
 using namespace harness;

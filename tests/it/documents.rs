@@ -106,6 +106,12 @@ fn check(page: &str) -> usize {
     fresh_copy(&clone);
     let bin = programs(folder.path());
     let examples = Path::new(env!("CARGO_BIN_EXE_adasum-run")).with_file_name("examples");
+    for name in ["tutorial", "reducers"] {
+        assert!(
+            examples.join(name).exists(),
+            "cargo test --test it builds no examples: cargo build --examples"
+        );
+    }
     let release = clone.join("target/release");
     fs::create_dir_all(&release).unwrap();
     std::os::unix::fs::symlink(&examples, release.join("examples")).unwrap();
