@@ -13,6 +13,12 @@ fn main() {
     let out = PathBuf::from(env("OUT_DIR"));
     println!("cargo::rerun-if-changed=csrc");
     println!("cargo::rerun-if-env-changed=ADASUM_SANITIZE");
+    // Before 1.0 a minor version may break the C interface: programs ask for theirs.
+    println!(
+        "cargo::rustc-cdylib-link-arg=-Wl,-soname,libadasum.so.{}.{}",
+        env("CARGO_PKG_VERSION_MAJOR"),
+        env("CARGO_PKG_VERSION_MINOR")
+    );
 
     let acl = library("csrc/mock/acl", &["csrc/cann", "csrc/mock"], &[]);
     link(&acl, &out.join("libascendcl.so"), "libascendcl.so", &[]);

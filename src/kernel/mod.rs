@@ -220,6 +220,11 @@ impl Kernels {
         })
     }
 
+    /// The chip that they run on.
+    pub fn chip(&self) -> &Chip {
+        &self.chip
+    }
+
     /// The same kernels on at most `blocks` blocks (at least one). Results do not depend on it.
     #[must_use]
     pub fn with_blocks(mut self, blocks: u32) -> Self {

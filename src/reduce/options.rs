@@ -127,6 +127,10 @@ pub struct Options {
     /// the last results between all ranks, which reads them to the host. Finds data that was damaged after it was
     /// combined; what was damaged before is the same on all ranks.
     pub checksum: bool,
+    /// Plans of subsets that are kept, at least 1: see
+    /// [`GradientReducer::reduce_some`](super::GradientReducer::reduce_some). One more takes the place of the one that was
+    /// used longest ago.
+    pub subset_plans: usize,
     /// Limit on the collective warm-up at creation, and on waits for collective figures.
     pub create_timeout: Duration,
     /// A reduction in which nothing moves for so long has failed: a thread watches, and the error says what this rank
@@ -154,6 +158,7 @@ impl Default for Options {
             scattered: false,
             barrier: false,
             checksum: false,
+            subset_plans: 256,
             create_timeout: Duration::from_secs(300),
             stall_timeout: Duration::from_secs(1800),
         }
@@ -197,6 +202,9 @@ impl Options {
     pub(super) fn check(&self) -> Result<()> {
         if self.pipeline_depth == 0 {
             return Err(Error::invalid("pipeline_depth is 0: it must be at least 1"));
+        }
+        if self.subset_plans == 0 {
+            return Err(Error::invalid("subset_plans is 0: it must be at least 1"));
         }
         for (name, factor) in [("scale", self.scale), ("result_scale", self.result_scale)] {
             if !factor.is_finite() {
@@ -252,7 +260,7 @@ impl Options {
         format!(
             "reduction {:?}, in_server {:?}, scattered {}, zero_tol {}, result_scale {}, radix {}, placement {:?}, \
              order {:?}, scalars of more than {} bytes owned, wire {:?}, bucket_bytes {}, pipeline_depth {}, barrier {}, \
-             checksum {}",
+             checksum {}, subset_plans {}",
             self.reduction,
             self.in_server,
             self.scattered,
@@ -266,7 +274,8 @@ impl Options {
             self.bucket_bytes,
             self.pipeline_depth,
             self.barrier,
-            self.checksum
+            self.checksum,
+            self.subset_plans
         )
     }
 }

@@ -17,6 +17,7 @@ mod bindings;
 #[cfg(feature = "cli")]
 mod build_kernels;
 mod c_programs;
+mod capi;
 mod choices;
 #[cfg(feature = "cli")]
 mod config;
@@ -46,6 +47,7 @@ mod rank_table_forms;
 mod reduce_command;
 mod reduction;
 mod statistics;
+mod subsets;
 mod support;
 #[cfg(feature = "cli")]
 mod table;
