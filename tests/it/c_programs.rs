@@ -130,6 +130,11 @@ fn acl_memory_conforms() {
 }
 
 #[test]
+fn acl_operators_conform() {
+    conforms("conform_operators.cpp");
+}
+
+#[test]
 fn hccl_conforms() {
     conforms("conform_hccl.cpp");
 }
