@@ -24,6 +24,7 @@ mod config;
 mod demo;
 #[cfg(feature = "cli")]
 mod doctor;
+mod documents;
 mod engine;
 mod failures;
 mod families;
