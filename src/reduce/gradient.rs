@@ -6,7 +6,9 @@ use std::time::Duration;
 use super::book::Book;
 use super::bucket::{Bucket, Pass, Progress, data_type};
 use super::checksum;
+use super::device_memory::{Budget, DeviceMemory};
 use super::memory::Memory;
+use super::phases::Clock;
 use super::pipeline::wavefront;
 use super::stage;
 use super::watch::Mark;
@@ -23,21 +25,22 @@ pub struct GradientReducer {
     /// Bucket `i` uses slot `i` modulo their number.
     slots: Vec<Memory>,
     book: Book,
-    reduction: Program,
+    pub(super) reduction: Program,
     collection: Program,
     scattered: bool,
     barrier: Option<Arc<Mark>>,
     pub(super) create_timeout: Duration,
     stall_timeout: Duration,
+    pub(super) device_memory: DeviceMemory,
     /// The results of the last reduction, where checksums of them are to be compared.
     unchecked: Mutex<Option<Vec<Span>>>,
     checksum: bool,
 }
 
 /// The stages of a pass over all buckets.
-struct Program {
+pub(super) struct Program {
     /// Bucket and stage, in the order in which they are issued.
-    stages: Vec<(usize, usize)>,
+    pub(super) stages: Vec<(usize, usize)>,
     /// The steps in that order, for those who watch.
     marks: Arc<[Arc<Mark>]>,
 }
@@ -72,8 +75,7 @@ impl GradientReducer {
     ///
     /// Collective: all ranks must call it with the same tensors and options. Tensors of one element type
     /// share fused buffers. Arithmetic is fp32 whatever the type; each round (and, with more than 8 ranks a
-    /// server, each 8 of them) rounds to the type of the wire once. Device memory: for each of `pipeline_depth`
-    /// buckets a fused buffer and a receive buffer for all but one vector of the largest step; small tables.
+    /// server, each 8 of them) rounds to the type of the wire once. Device memory: that of [`DeviceMemory`].
     ///
     /// # Errors
     /// `Mismatch` on all ranks if they do not agree on tensors and options; `InvalidArgument` for an option out
@@ -97,7 +99,7 @@ impl GradientReducer {
             fingerprint(shape, tensors, &options.agreed(choices)),
             options.create_timeout,
         )?;
-        let buckets = make_buckets(world, tensors, options, choices)?;
+        let (buckets, device_memory) = make_buckets(world, tensors, options, choices)?;
         let entries = buckets.iter().map(|bucket| bucket.entries.len()).sum();
         let barrier = match options.barrier {
             true => Some(world.mark("barrier", 0)?),
@@ -116,6 +118,7 @@ impl GradientReducer {
             barrier,
             create_timeout: options.create_timeout,
             stall_timeout: options.stall_timeout,
+            device_memory,
             unchecked: Mutex::new(None),
             checksum: options.checksum,
         };
@@ -140,7 +143,7 @@ impl GradientReducer {
     pub fn reduce(&mut self, gradients: &[Span], stream: &Stream) -> Result<()> {
         self.world.check()?;
         self.check(gradients)?;
-        let enqueued = self.enqueue(Pass::Reduction, Some(gradients), stream);
+        let enqueued = self.enqueue(Pass::Reduction, Some(gradients), stream, None);
         // Work of the world's own streams uses them, too, and `stream` waits for that.
         stream.keep(gradients);
         if self.checksum {
@@ -184,7 +187,7 @@ impl GradientReducer {
         }
         self.world.check()?;
         self.check(tensors)?;
-        let enqueued = self.enqueue(Pass::Collection, Some(tensors), stream);
+        let enqueued = self.enqueue(Pass::Collection, Some(tensors), stream, None);
         stream.keep(tensors);
         enqueued.context(|| format!("rank {}", self.world.rank()))
     }
@@ -229,7 +232,7 @@ impl GradientReducer {
     /// Waits for the reduction. A tensor with a NaN or an infinity on one rank is non-finite as a whole on
     /// all ranks afterwards; the other tensors are not touched by it.
     pub fn nonfinite(&self) -> Result<Vec<bool>> {
-        self.world.drain(self.create_timeout)?;
+        self.solve_all()?;
         let mut flags = vec![false; self.specs.len()];
         for bucket in &self.buckets {
             for (&member, flag) in bucket.members.iter().zip(bucket.nonfinite()?) {
@@ -239,8 +242,26 @@ impl GradientReducer {
         Ok(flags)
     }
 
-    /// Enqueues all stages of all buckets; without gradients on whatever the fused buffers hold.
-    fn enqueue(&mut self, pass: Pass, gradients: Option<&[Span]>, stream: &Stream) -> Result<()> {
+    /// Waits for the reduction and computes the weights of all tensors: in its course each rank solves only for those that
+    /// it combines.
+    pub(super) fn solve_all(&self) -> Result<()> {
+        let stream = Stream::new(self.world.device())?;
+        self.world.enqueue(&stream, |stream| {
+            let mut solves = self.buckets.iter().flat_map(Bucket::solves);
+            solves.try_for_each(|solve| solve.issue_all(self.world.kernels(), stream))
+        })?;
+        self.world.synchronize(&stream, self.create_timeout)
+    }
+
+    /// Enqueues all stages of all buckets; without gradients on whatever the fused buffers hold. With a clock one after the
+    /// other on `stream`.
+    pub(super) fn enqueue(
+        &mut self,
+        pass: Pass,
+        gradients: Option<&[Span]>,
+        stream: &Stream,
+        clock: Option<&Clock>,
+    ) -> Result<()> {
         let mut flat = Vec::with_capacity(self.buckets.len());
         let mut memories = Vec::with_capacity(self.buckets.len());
         for (index, bucket) in self.buckets.iter().enumerate() {
@@ -276,7 +297,9 @@ impl GradientReducer {
             Pass::Reduction => &self.reduction,
             Pass::Collection => &self.collection,
         };
-        world.enqueue_lanes(stream, |lanes| {
+        // A bucket's own stages follow each other: without others there is nothing to overlap.
+        let overlap = self.slots.len() > 1 && clock.is_none();
+        world.enqueue_lanes(stream, overlap, |lanes| {
             world.watch().begin(&program.marks, timeout);
             self.book.update(addresses, lanes.kernels)?;
             let mut progress: Vec<Progress<'_>> = (0..)
@@ -294,8 +317,10 @@ impl GradientReducer {
                     Progress::new(bucket, pass, context, copies)
                 })
                 .collect();
-            for &(bucket, stage) in &program.stages {
+            clock.map_or(Ok(()), |clock| clock.start(lanes.payload))?;
+            for (position, &(bucket, stage)) in program.stages.iter().enumerate() {
                 progress[bucket].issue(stage, lanes)?;
+                clock.map_or(Ok(()), |clock| clock.end(position, lanes.payload))?;
             }
             if let Some(barrier) = &self.barrier {
                 let _call = world.watch().call(barrier, program.stages.len());
@@ -306,7 +331,7 @@ impl GradientReducer {
         })
     }
 
-    fn check(&self, gradients: &[Span]) -> Result<()> {
+    pub(super) fn check(&self, gradients: &[Span]) -> Result<()> {
         if gradients.len() != self.specs.len() {
             return Err(Error::invalid(format!(
                 "{} gradients were given for {} tensors",
@@ -340,22 +365,23 @@ impl GradientReducer {
     /// One reduction of zeros: builds every link and buffer while failing is still cheap.
     fn warm_up(&mut self) -> Result<()> {
         let stream = Stream::new(self.world.device())?;
-        self.enqueue(Pass::Reduction, None, &stream)?;
+        self.enqueue(Pass::Reduction, None, &stream, None)?;
         if self.scattered {
-            self.enqueue(Pass::Collection, None, &stream)?;
+            self.enqueue(Pass::Collection, None, &stream, None)?;
         }
         self.synchronize(&stream, self.create_timeout)
     }
 }
 
-/// Tensors of one type share buckets, in the order of the list.
+/// Tensors of one type share buckets, in the order of the list. With the device memory that all takes.
 fn make_buckets(
     world: &World,
     tensors: &[TensorSpec],
     options: &Options,
     choices: Choices,
-) -> Result<Vec<Bucket>> {
+) -> Result<(Vec<Bucket>, DeviceMemory)> {
     let mut made = Vec::new();
+    let mut planners = Vec::new();
     let mut entries = 0;
     let shape = options.shape(world);
     for dtype in [DType::F32, DType::F16, DType::BF16] {
@@ -376,9 +402,16 @@ fn make_buckets(
             let bucket = Bucket::new(world, &planner, dtype, members, place, options)?;
             entries += bucket.entries.len();
             made.push(bucket);
+            planners.push(planner);
         }
     }
-    Ok(made)
+    let shards = options.shards(world);
+    let budget = Budget {
+        options,
+        shards: u64::from(shards),
+    };
+    let memory = budget.of(&planners, world.rank() / shards)?;
+    Ok((made, memory))
 }
 
 /// The buffers of the buckets that are under way at a time.

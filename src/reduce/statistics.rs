@@ -66,7 +66,7 @@ impl GradientReducer {
     /// timeout.
     pub fn statistics(&self) -> Result<Vec<TensorStatistics>> {
         let world = &self.world;
-        world.drain(self.create_timeout)?;
+        self.solve_all()?;
         let merging = self.buckets.iter().filter(|bucket| !bucket.is_empty());
         if merging
             .clone()

@@ -20,6 +20,7 @@ mod c_programs;
 mod choices;
 #[cfg(feature = "cli")]
 mod config;
+mod costs;
 mod demo;
 #[cfg(feature = "cli")]
 mod doctor;
