@@ -47,6 +47,30 @@ private:
     sigset_t before_;
 };
 
+// ASCEND_MOCK_CORE: the threads of streams stay on this core, counted among those that the process may use.
+void choose_core() {
+    const char *wanted = environment("ASCEND_MOCK_CORE");
+    long long left = 0;
+    cpu_set_t allowed;
+    if (wanted == nullptr || sched_getaffinity(0, sizeof(allowed), &allowed) != 0) {
+        return;
+    }
+    if (!parse_number(wanted, 0, CPU_COUNT(&allowed) - 1, &left)) {
+        warn_once(format("ASCEND_MOCK_CORE [%s] is not a number from 0 to %d; threads run on any core", wanted,
+                         CPU_COUNT(&allowed) - 1));
+        return;
+    }
+    for (int core = 0; core < CPU_SETSIZE; core++) {
+        if (CPU_ISSET(core, &allowed) && left-- == 0) {
+            cpu_set_t one;
+            CPU_ZERO(&one);
+            CPU_SET(core, &one);
+            pthread_setaffinity_np(pthread_self(), sizeof(one), &one);
+            return;
+        }
+    }
+}
+
 std::shared_ptr<Stream> default_stream(int device) {
     Streams &all = streams();
     std::lock_guard<std::mutex> lock(all.mutex);
@@ -164,6 +188,7 @@ void Stream::start_worker() {
 void Stream::work() {
     own_stream = this;
     pthread_setname_np(pthread_self(), format("mock-stream-%d", number_ % 1000).c_str());
+    choose_core();
     std::unique_lock<std::mutex> lock(mutex_);
     for (;;) {
         await_task(lock);
