@@ -13,6 +13,12 @@ fn main() {
     let out = PathBuf::from(env("OUT_DIR"));
     println!("cargo::rerun-if-changed=csrc");
     println!("cargo::rerun-if-env-changed=ADASUM_SANITIZE");
+    // Before 1.0 a minor version may break the C interface: programs ask for theirs.
+    println!(
+        "cargo::rustc-cdylib-link-arg=-Wl,-soname,libadasum.so.{}.{}",
+        env("CARGO_PKG_VERSION_MAJOR"),
+        env("CARGO_PKG_VERSION_MINOR")
+    );
 
     let acl = library("csrc/mock/acl", &["csrc/cann", "csrc/mock"], &[]);
     link(&acl, &out.join("libascendcl.so"), "libascendcl.so", &[]);
@@ -70,11 +76,12 @@ fn twin(file: &str, level: Option<&str>) {
 }
 
 /// Libraries of the vendor that are empty here and lead to `libascendcl.so`.
-const COMPANIONS: [&str; 4] = [
+const COMPANIONS: [&str; 5] = [
     "libacl_op_compiler.so",
     "libacl_tdt_channel.so",
     "libge_runner.so",
     "libgraph.so",
+    "libopapi.so",
 ];
 
 /// `ADASUM_BUILD_KERNELS=2201,3510` compiles the kernels for these architectures with the CANN toolkit that the

@@ -22,6 +22,11 @@
 #define ADASUM_ABI_VERSION 1
 
 /**
+ * The tensor is another one on each rank (MindSpore's layerwise_parallel): a mean reducer leaves its gradient as it is.
+ */
+#define ADASUM_TENSOR_LAYERWISE 1
+
+/**
  * IEEE 754 single precision (the number that aclDataType gives it).
  */
 #define ADASUM_F32 0
@@ -35,6 +40,16 @@
  * bfloat16 (the number that aclDataType gives it).
  */
 #define ADASUM_BF16 27
+
+/**
+ * The paper's algorithm in the fastest arrangement. The default.
+ */
+#define ADASUM_PROFILE_PAPER 0
+
+/**
+ * As MindSpore's cells: servers of 8, columns, pairwise exchange, a barrier at the end.
+ */
+#define ADASUM_PROFILE_MINDSPORE 1
 
 /**
  * AdaSum between servers, the mean in each server. The default.
@@ -52,19 +67,154 @@
 #define ADASUM_REDUCTION_SUM 2
 
 /**
- * Element type between ranks: that of the tensor. The default.
+ * Their mean; their sum with ADASUM_REDUCTION_SUM. The default.
+ */
+#define ADASUM_IN_SERVER_MEAN 0
+
+/**
+ * Their sum, which makes the result of AdaSum as many times as large as a server has ranks.
+ */
+#define ADASUM_IN_SERVER_SUM 1
+
+/**
+ * Nothing: all ranks of a server hold the same gradients already, bit for bit.
+ */
+#define ADASUM_IN_SERVER_REDUCED 2
+
+/**
+ * Nothing: they hold different parts of the same tensors, all of one size, as in tensor-parallel models.
+ */
+#define ADASUM_IN_SERVER_SHARDS 3
+
+/**
+ * As radix: the fastest one by the cost model.
+ */
+#define ADASUM_RADIX_AUTO 0
+
+/**
+ * Each rank of a server owns one chunk of its mean: the least traffic between servers. The default.
+ */
+#define ADASUM_PLACEMENT_HIERARCHICAL 0
+
+/**
+ * Each rank has its server's whole mean and merges it with the ranks of its number: MindSpore's arrangement.
+ */
+#define ADASUM_PLACEMENT_COLUMNS 1
+
+/**
+ * The library decides. The default.
+ */
+#define ADASUM_EXCHANGE_AUTO 0
+
+/**
+ * All transfers of a step at once, in both directions (HcclBatchSendRecv).
+ */
+#define ADASUM_EXCHANGE_BATCH 1
+
+/**
+ * One after the other (HcclSend, HcclRecv).
+ */
+#define ADASUM_EXCHANGE_PAIRWISE 2
+
+/**
+ * The faster way by the cost model. The default.
+ */
+#define ADASUM_SCALARS_AUTO 0
+
+/**
+ * Every rank gathers all of them.
+ */
+#define ADASUM_SCALARS_GATHERED 1
+
+/**
+ * Each tensor has an owner who sums and hands out its coefficients.
+ */
+#define ADASUM_SCALARS_OWNED 2
+
+/**
+ * That of the tensor. The default.
  */
 #define ADASUM_WIRE_NATIVE 0
 
 /**
- * Element type between ranks: fp32, rounded to the tensor's type once at the end.
+ * fp32, rounded to the tensor's type once at the end.
  */
 #define ADASUM_WIRE_F32 1
+
+/**
+ * Tensors that have one are non-finite on all ranks afterwards; adasum_reducer_nonfinite tells. The default.
+ */
+#define ADASUM_OVERFLOW_REPORT 0
+
+/**
+ * Beside that, adasum_reducer_overflow lets the ranks decide together before they reduce.
+ */
+#define ADASUM_OVERFLOW_VOTE 1
+
+/**
+ * The mean of the gradients of the server. The default.
+ */
+#define ADASUM_DELTA_SERVER_MEAN 0
+
+/**
+ * The rank's own gradients, as in Horovod.
+ */
+#define ADASUM_DELTA_LOCAL 1
+
+/**
+ * All gradients of a mean reducer travel together. The default.
+ */
+#define ADASUM_FUSION_ALL 0
+
+/**
+ * Each one travels alone.
+ */
+#define ADASUM_FUSION_NONE 1
 
 /**
  * Size of the root info that one rank hands to the others.
  */
 #define ADASUM_ROOT_INFO_BYTES 4108
+
+/**
+ * Numbers that adasum_reducer_statistics gives for each tensor.
+ */
+#define ADASUM_STATISTICS 5
+
+/**
+ * Position of |result|.
+ */
+#define ADASUM_STATISTIC_NORM 0
+
+/**
+ * Position of the mean cosine of all pairs of servers' vectors; NaN if there is no pair.
+ */
+#define ADASUM_STATISTIC_COSINE 1
+
+/**
+ * Position of |result| / |mean of the servers' vectors|.
+ */
+#define ADASUM_STATISTIC_GAIN 2
+
+/**
+ * Position of kappa, how much cancelled: at least 1.
+ */
+#define ADASUM_STATISTIC_KAPPA 3
+
+/**
+ * Position of 1 for a tensor that was non-finite on any rank (the other numbers are NaN then), else 0.
+ */
+#define ADASUM_STATISTIC_NONFINITE 4
+
+/**
+ * Row numbers of 32 bits.
+ */
+#define ADASUM_INDEX_I32 0
+
+/**
+ * Row numbers of 64 bits.
+ */
+#define ADASUM_INDEX_I64 1
 
 /**
  * What a call came to. New values may be added at the end; a retired number is never used again.
@@ -136,13 +286,15 @@ typedef int32_t adasum_status;
 #endif // __cplusplus
 
 /**
- * Choices of a reducer; made by adasum_options_create with the defaults, the same on all ranks.
+ * Choices of worlds and reducers; made by adasum_options_create with the defaults. They must be the same on all ranks,
+ * except for scale, create_timeout and stall_timeout. May be used from any thread, by several at once.
  */
 typedef struct adasum_options adasum_options;
 
 /**
- * Reduces the gradients of a fixed list of tensors. One thread at a time: a call while another is inside is
- * ADASUM_INVALID_STATE.
+ * Reduces what it was created for: the gradients of a fixed list of tensors (adasum_reducer_create), the change of weights
+ * (adasum_reducer_create_delta), the mean over a group (adasum_reducer_create_mean), or rows (adasum_reducer_create_sparse).
+ * One thread at a time: a call while another is inside is ADASUM_INVALID_STATE; only adasum_reducer_abort may come then.
  */
 typedef struct adasum_reducer adasum_reducer;
 
@@ -174,7 +326,7 @@ typedef struct adasum_tensor {
      */
     int32_t dtype;
     /**
-     * 0; the other values are kept for later versions.
+     * 0, or ADASUM_TENSOR_LAYERWISE for mean reducers; the other bits are kept for later versions and are 0.
      */
     uint32_t flags;
 } adasum_tensor;
@@ -233,7 +385,7 @@ adasum_status adasum_backend(const char **out_name);
 adasum_status adasum_set_log_callback(adasum_log_callback callback, void *user_data, int32_t level);
 
 /**
- * Gives options with the defaults; end them with adasum_options_destroy.
+ * Gives options with the defaults, whatever the environment says; end them with adasum_options_destroy.
  *
  * # Safety
  * `out` points to a pointer that may be written to.
@@ -241,12 +393,82 @@ adasum_status adasum_set_log_callback(adasum_log_callback callback, void *user_d
 adasum_status adasum_options_create(struct adasum_options **out);
 
 /**
- * Ends options. Reducers that were made with them keep what they need. NULL does nothing.
+ * Ends options. Worlds and reducers that were made with them keep what they need. NULL does nothing.
  *
  * # Safety
  * `options` is NULL or came from adasum_options_create, was not destroyed, and no other call uses it.
  */
 void adasum_options_destroy(struct adasum_options *options);
+
+/**
+ * Takes over what the environment says; what is set later with a setter wins. A variable that is not set or empty
+ * changes nothing.
+ *
+ *   ADASUM_PROFILE             paper, mindspore
+ *   ADASUM_REDUCTION           adasum, mean, sum
+ *   ADASUM_IN_SERVER           mean, sum, reduced, shards
+ *   ADASUM_DEVICES_PER_SERVER  ranks of a server
+ *   ADASUM_RADIX               auto, 2 to 8
+ *   ADASUM_PLACEMENT           hierarchical, columns
+ *   ADASUM_EXCHANGE            auto, batch, pairwise
+ *   ADASUM_SCALARS             auto, gathered, owned
+ *   ADASUM_MACHINE             910A, 910B, A3, mock
+ *   ADASUM_WIRE                native, f32
+ *   ADASUM_BUCKET_BYTES        bytes
+ *   ADASUM_PIPELINE_DEPTH      1 to 64
+ *   ADASUM_ZERO_TOL            at least 0, below 1
+ *   ADASUM_OVERFLOW            report, vote
+ *   ADASUM_BARRIER             0, 1
+ *   ADASUM_CHECKSUM            0, 1
+ *   ADASUM_ALLOW_PLAIN_MEAN    0, 1
+ *   ADASUM_CREATE_TIMEOUT_MS   milliseconds
+ *   ADASUM_STALL_TIMEOUT_MS    milliseconds
+ *   ADASUM_BOOST_CONFIG        a file as for adasum_options_load_boost at level O2; read last
+ *
+ * Errors: ADASUM_INVALID_ARGUMENT names the variable and what it may be; the options are as before then.
+ *
+ * # Safety
+ * `options` is NULL or live; no other thread changes the environment meanwhile.
+ */
+adasum_status adasum_options_load_environment(struct adasum_options *options);
+
+/**
+ * Takes over a boost configuration: the JSON file `path` with MindSpore's boost_config_dict, at `level` ("O0", "O1" or
+ * "O2"; another name counts as "O0", as there). AdaSum on or off becomes the reduction (off: the mean),
+ * common.device_number the ranks of a server, common.gradient_split_groups the fusion of mean reducers. What is
+ * set later wins. Reducers then check the world as boost does.
+ *
+ * Errors: ADASUM_IO if the file cannot be read, ADASUM_INVALID_ARGUMENT for what is wrong in it, ADASUM_UNSUPPORTED if
+ * another algorithm of boost is on; the options are as before then.
+ *
+ * # Safety
+ * `options` is NULL or live; `path` and `level` are NULL or C strings.
+ */
+adasum_status adasum_options_load_boost(struct adasum_options *options, const char *path, const char *level);
+
+/**
+ * Options that go together: ADASUM_PROFILE_PAPER or ADASUM_PROFILE_MINDSPORE. The second checks the world as MindSpore's
+ * cells do, with their words, and overrides radix, placement, exchange and barrier when a reducer is created.
+ *
+ * # Safety
+ * `options` is NULL or live.
+ */
+adasum_status adasum_options_set_profile(struct adasum_options *options,
+                                         int32_t profile);
+
+/**
+ * What MindSpore's checks are to see: `mode` is "stand_alone", "data_parallel", "hybrid_parallel", "semi_auto_parallel" or
+ * "auto_parallel"; `device_num` counts the devices of all stages. Without this call they see what follows from the world.
+ * Used with ADASUM_PROFILE_MINDSPORE and after adasum_options_load_boost.
+ *
+ * # Safety
+ * `options` is NULL or live; `mode` is NULL or a C string.
+ */
+adasum_status adasum_options_set_mindspore_context(struct adasum_options *options,
+                                                   const char *mode,
+                                                   int32_t enable_parallel_optimizer,
+                                                   uint32_t pipeline_stages,
+                                                   uint32_t device_num);
 
 /**
  * How servers are combined: ADASUM_REDUCTION_ADASUM, ADASUM_REDUCTION_MEAN or ADASUM_REDUCTION_SUM.
@@ -257,7 +479,26 @@ void adasum_options_destroy(struct adasum_options *options);
 adasum_status adasum_options_set_reduction(struct adasum_options *options, int32_t reduction);
 
 /**
- * The most subtrees of servers that a round merges, 2 to 8. Default 2.
+ * How the ranks of a server are combined before servers are: ADASUM_IN_SERVER_MEAN, _SUM, _REDUCED or _SHARDS.
+ * Delta reducers decide this themselves: it must be ADASUM_IN_SERVER_MEAN for them.
+ *
+ * # Safety
+ * `options` is NULL or live.
+ */
+adasum_status adasum_options_set_in_server(struct adasum_options *options, int32_t in_server);
+
+/**
+ * Ranks of a server, for worlds made with these options; all ranks must be a whole number of such servers. 0, the
+ * default: what the rank table or the hosts of the ranks say. 1 makes each rank a server of its own.
+ *
+ * # Safety
+ * `options` is NULL or live.
+ */
+adasum_status adasum_options_set_devices_per_server(struct adasum_options *options, uint32_t devices);
+
+/**
+ * The most subtrees of servers that a round merges, 2 to 8, or ADASUM_RADIX_AUTO. Default 2. Part of the result's last
+ * bits.
  *
  * # Safety
  * `options` is NULL or live.
@@ -265,22 +506,41 @@ adasum_status adasum_options_set_reduction(struct adasum_options *options, int32
 adasum_status adasum_options_set_radix(struct adasum_options *options, uint32_t radix);
 
 /**
- * Whether a single server of several ranks, where AdaSum has nothing to combine, may give a plain mean: 1 or 0 (default),
- * which refuses such a world.
+ * Where vectors lie while servers are merged: ADASUM_PLACEMENT_HIERARCHICAL or ADASUM_PLACEMENT_COLUMNS.
  *
  * # Safety
  * `options` is NULL or live.
  */
-adasum_status adasum_options_set_allow_plain_mean(struct adasum_options *options,
-                                                  int32_t allow);
+adasum_status adasum_options_set_placement(struct adasum_options *options, int32_t placement);
 
 /**
- * Limit of the collective warm-up at creation, in milliseconds. Default 300,000.
+ * How exchanges are issued: ADASUM_EXCHANGE_AUTO, ADASUM_EXCHANGE_BATCH or ADASUM_EXCHANGE_PAIRWISE. Results do not depend on
+ * it.
  *
  * # Safety
  * `options` is NULL or live.
  */
-adasum_status adasum_options_set_create_timeout(struct adasum_options *options, uint64_t milliseconds);
+adasum_status adasum_options_set_exchange(struct adasum_options *options,
+                                          int32_t exchange);
+
+/**
+ * How the scalars of a round are summed: ADASUM_SCALARS_AUTO, ADASUM_SCALARS_GATHERED or ADASUM_SCALARS_OWNED. Results do not
+ * depend on it.
+ *
+ * # Safety
+ * `options` is NULL or live.
+ */
+adasum_status adasum_options_set_scalars(struct adasum_options *options,
+                                         int32_t scalars);
+
+/**
+ * What the cost model assumes of the machine: "910A", "910B", "A3" or "mock". NULL, the default: by the name of the chip.
+ *
+ * # Safety
+ * `options` is NULL or live; `name` is NULL or a C string.
+ */
+adasum_status adasum_options_set_machine(struct adasum_options *options,
+                                         const char *name);
 
 /**
  * Element type of what ranks send each other: ADASUM_WIRE_NATIVE or ADASUM_WIRE_F32.
@@ -291,8 +551,7 @@ adasum_status adasum_options_set_create_timeout(struct adasum_options *options, 
 adasum_status adasum_options_set_wire(struct adasum_options *options, int32_t wire);
 
 /**
- * What this rank's gradients are multiplied by, in fp32, before anything else; the one option that may differ between
- * ranks. Default 1.
+ * What this rank's gradients are multiplied by, in fp32, before anything else. May differ between ranks. Default 1.
  *
  * # Safety
  * `options` is NULL or live.
@@ -300,21 +559,68 @@ adasum_status adasum_options_set_wire(struct adasum_options *options, int32_t wi
 adasum_status adasum_options_set_scale(struct adasum_options *options, float scale);
 
 /**
- * Bytes of tensors that share a fused buffer, at least 1; a larger tensor has one of its own. Results differ between
- * values by at most a rounding.
+ * What results are multiplied by, in fp32, on their way back to the tensors. Default 1.
  *
  * # Safety
  * `options` is NULL or live.
  */
-adasum_status adasum_options_set_bucket_bytes(struct adasum_options *options, uint64_t bytes);
+adasum_status adasum_options_set_result_scale(struct adasum_options *options, float scale);
 
 /**
- * Fused buffers that are under way at a time, 1 to 64. Device memory grows with it, results do not depend on it.
+ * AdaSum of two vectors is one of them if the squared norm of the other is at most so many times its own. At least 0 and
+ * below 1; 0, the default, lets only exact zeros count as zero.
  *
  * # Safety
  * `options` is NULL or live.
  */
-adasum_status adasum_options_set_pipeline_depth(struct adasum_options *options, uint32_t depth);
+adasum_status adasum_options_set_zero_tol(struct adasum_options *options,
+                                          float tolerance);
+
+/**
+ * What becomes of NaN and infinity: ADASUM_OVERFLOW_REPORT or ADASUM_OVERFLOW_VOTE.
+ *
+ * # Safety
+ * `options` is NULL or live.
+ */
+adasum_status adasum_options_set_overflow(struct adasum_options *options, int32_t overflow);
+
+/**
+ * Bytes of tensors that share a fused buffer, at least 1; a larger tensor has one of its own. Default 26,214,400. Results
+ * differ between values by at most a rounding.
+ *
+ * # Safety
+ * `options` is NULL or live.
+ */
+adasum_status adasum_options_set_bucket_bytes(struct adasum_options *options,
+                                              uint64_t bytes);
+
+/**
+ * Fused buffers that are under way at a time, 1 to 64. Default 4. Device memory grows with it, results do not depend on it.
+ *
+ * # Safety
+ * `options` is NULL or live.
+ */
+adasum_status adasum_options_set_pipeline_depth(struct adasum_options *options,
+                                                uint32_t depth);
+
+/**
+ * Plans of subsets of tensors (adasum_reducer_reduce_some) that a reducer keeps, at least 1. Default 256. One more takes the
+ * place of the one that was used longest ago.
+ *
+ * # Safety
+ * `options` is NULL or live.
+ */
+adasum_status adasum_options_set_subset_plans(struct adasum_options *options,
+                                              uint32_t plans);
+
+/**
+ * Whether each rank gets only the parts of results that it owns, for sharded optimizers (adasum_reducer_owned and
+ * adasum_reducer_collect): 1 or 0 (default). Saves half of the traffic.
+ *
+ * # Safety
+ * `options` is NULL or live.
+ */
+adasum_status adasum_options_set_scattered(struct adasum_options *options, int32_t value);
 
 /**
  * Whether each reduction ends with a barrier of all ranks: 1 or 0 (default).
@@ -322,28 +628,126 @@ adasum_status adasum_options_set_pipeline_depth(struct adasum_options *options, 
  * # Safety
  * `options` is NULL or live.
  */
-adasum_status adasum_options_set_barrier(struct adasum_options *options, int32_t barrier);
+adasum_status adasum_options_set_barrier(struct adasum_options *options, int32_t value);
+
+/**
+ * Whether adasum_reducer_synchronize compares a checksum of the last results between all ranks: 1 or 0 (default). It is
+ * collective then and reads all results to the host.
+ *
+ * # Safety
+ * `options` is NULL or live.
+ */
+adasum_status adasum_options_set_checksum(struct adasum_options *options, int32_t value);
+
+/**
+ * Whether a single server of several ranks, where AdaSum has nothing to combine, may give a plain mean: 1 or 0 (default),
+ * which refuses such a world.
+ *
+ * # Safety
+ * `options` is NULL or live.
+ */
+adasum_status adasum_options_set_allow_plain_mean(struct adasum_options *options,
+                                                  int32_t value);
+
+/**
+ * Limit of joining a world without a rank table, of the collective warm-up of a reducer, and of waits for collective
+ * figures. Default 300,000. May differ between ranks.
+ *
+ * # Safety
+ * `options` is NULL or live.
+ */
+adasum_status adasum_options_set_create_timeout(struct adasum_options *options, uint64_t milliseconds);
+
+/**
+ * A reduction in which nothing moves for so long has failed; the error says what this rank waits for. Default 1,800,000. May
+ * differ between ranks.
+ *
+ * # Safety
+ * `options` is NULL or live.
+ */
+adasum_status adasum_options_set_stall_timeout(struct adasum_options *options,
+                                               uint64_t milliseconds);
+
+/**
+ * What the optimizer steps on in a delta reducer: ADASUM_DELTA_SERVER_MEAN or ADASUM_DELTA_LOCAL.
+ *
+ * # Safety
+ * `options` is NULL or live.
+ */
+adasum_status adasum_options_set_delta_form(struct adasum_options *options, int32_t form);
+
+/**
+ * What a mean reducer divides sums by, at least 1; 0, the default, for the number of ranks. Negative values are kept and
+ * refused by the reducer, with MindSpore's words.
+ *
+ * # Safety
+ * `options` is NULL or live.
+ */
+adasum_status adasum_options_set_degree(struct adasum_options *options,
+                                        int64_t degree);
+
+/**
+ * Which gradients of a mean reducer travel together: ADASUM_FUSION_ALL or ADASUM_FUSION_NONE. Results do not depend on it.
+ *
+ * # Safety
+ * `options` is NULL or live.
+ */
+adasum_status adasum_options_set_fusion(struct adasum_options *options,
+                                        int32_t fusion);
+
+/**
+ * Cuts the list of a mean reducer's gradients behind `count` positions, in ascending order; copied.
+ *
+ * # Safety
+ * `options` is NULL or live; `positions` points to `count` numbers.
+ */
+adasum_status adasum_options_set_fusion_split(struct adasum_options *options, const size_t *positions, size_t count);
+
+/**
+ * The ranks that a mean or sparse reducer goes over, ascending, the caller's among them; copied. (NULL, 0), the default: all
+ * ranks. Only ranks of the group may create and use such a reducer.
+ *
+ * # Safety
+ * `options` is NULL or live; `ranks` points to `count` numbers.
+ */
+adasum_status adasum_options_set_group(struct adasum_options *options,
+                                       const uint32_t *ranks,
+                                       size_t count);
 
 /**
  * Joins the world of the rank table in the file `path` as rank `rank`; opens the device that the table gives that rank.
+ * `options` may say devices_per_server; NULL for the defaults.
  *
  * Collective: every rank of the table must call it. Waits for the others (HCCL_CONNECT_TIMEOUT).
  *
  * # Safety
- * `path` is a C string; `out` points to a pointer that may be written to.
+ * `path` is a C string; `options` is NULL or live; `out` points to a pointer that may be written to.
  */
-adasum_status adasum_world_from_rank_table(const char *path, uint32_t rank, struct adasum_world **out);
+adasum_status adasum_world_from_rank_table(const char *path,
+                                           uint32_t rank,
+                                           const struct adasum_options *options,
+                                           struct adasum_world **out);
 
 /**
- * Joins the world that the environment describes: RANK_TABLE_FILE (or MINDSPORE_HCCL_CONFIG_PATH) and RANK_ID.
+ * Joins the world that the environment describes.
  *
- * Collective: every rank of the table must call it. Waits for the others (HCCL_CONNECT_TIMEOUT).
- * Errors: ADASUM_INVALID_ARGUMENT names the variable that is missing or wrong.
+ * With a rank table: RANK_TABLE_FILE (or MINDSPORE_HCCL_CONFIG_PATH) and RANK_ID. Without: RANK, WORLD_SIZE, LOCAL_RANK
+ * (the device, unless DEVICE_ID says another) and LOCAL_WORLD_SIZE, as torchrun sets them. Those ranks meet at the
+ * file ADASUM_ROOTINFO_FILE, in a folder that all see, or else at rank 0, which listens at ADASUM_MASTER_ADDR and
+ * ADASUM_MASTER_PORT; where these are not set, at MASTER_ADDR and the port behind MASTER_PORT. Servers are those of
+ * devices_per_server in `options` (NULL: the defaults), else of the table, else of LOCAL_WORLD_SIZE, else of the hosts.
+ *
+ * Collective: every rank of the job must call it. Waits for the others: with a table HCCL_CONNECT_TIMEOUT, without at most
+ * the creation timeout of `options` for the meeting, and then HCCL_CONNECT_TIMEOUT.
+ * Errors: ADASUM_INVALID_ARGUMENT names the variable that is missing or wrong; ADASUM_TIMEOUT names the ranks that did
+ * not come to the meeting.
  *
  * # Safety
- * `out` points to a pointer that may be written to; no other thread changes the environment meanwhile.
+ * `options` is NULL or live; `out` points to a pointer that may be written to; no other thread changes the environment
+ * meanwhile.
  */
-adasum_status adasum_world_from_environment(struct adasum_world **out);
+adasum_status adasum_world_from_environment(const struct adasum_options *options,
+                                            struct adasum_world **out);
 
 /**
  * Makes root info on device `device`: one rank does, hands the ADASUM_ROOT_INFO_BYTES bytes to all others by whatever
@@ -356,22 +760,40 @@ adasum_status adasum_world_from_environment(struct adasum_world **out);
 adasum_status adasum_root_info_create(int32_t device, uint8_t *out_bytes, size_t len);
 
 /**
- * Joins the world of `size` ranks that share root info, as `rank`, on device `device`, with `devices_per_server` ranks on
- * each server (ranks of a server are consecutive).
+ * Joins the world of `size` ranks that share root info, as `rank`, on device `device`. Servers are those of
+ * devices_per_server in `options` (NULL: the defaults), else of the hosts of the ranks; the ranks of a server are
+ * consecutive.
  *
- * Collective: all ranks call it with the same root info, size and devices_per_server. Waits for the others
- * (HCCL_CONNECT_TIMEOUT).
+ * Collective: all ranks call it with the same root info, size and options. Waits for the others (HCCL_CONNECT_TIMEOUT).
  *
  * # Safety
- * `root_info` points to `len` bytes; `out` points to a pointer that may be written to.
+ * `root_info` points to `len` bytes; `options` is NULL or live; `out` points to a pointer that may be written to.
  */
 adasum_status adasum_world_from_root_info(int32_t device,
                                           const uint8_t *root_info,
                                           size_t len,
                                           uint32_t size,
                                           uint32_t rank,
-                                          uint32_t devices_per_server,
+                                          const struct adasum_options *options,
                                           struct adasum_world **out);
+
+/**
+ * Joins a new world of the ranks of `comm`, an HcclComm that another library has made, like that of torch_npu's world group
+ * or a new_group, or a sub-communicator. `comm` is borrowed for this call: an all-gather and a broadcast of a few KB
+ * go over it to make the world's own communicators. It is never split, aborted or destroyed, and not used after the
+ * call. The device is the one that is current on the calling thread. Servers are those of devices_per_server in
+ * `options` (NULL: the defaults), else of the hosts of the ranks.
+ *
+ * Collective: all ranks of `comm` call it, with no other work on `comm` under way. Waits for the others, at most the
+ * creation timeout of `options`, and then HCCL_CONNECT_TIMEOUT.
+ *
+ * # Safety
+ * `comm` is NULL or a live HcclComm of the current device; `options` is NULL or live; `out` points to a pointer that may be
+ * written to.
+ */
+adasum_status adasum_world_from_comm(void *comm,
+                                     const struct adasum_options *options,
+                                     struct adasum_world **out);
 
 /**
  * This process's rank.
@@ -425,6 +847,27 @@ adasum_status adasum_world_device(const struct adasum_world *world, int32_t *out
 adasum_status adasum_world_barrier(const struct adasum_world *world, void *stream);
 
 /**
+ * Gives the world up, as when this rank cannot go on: every later call of its reducers is ADASUM_POISONED, calls of other
+ * threads that wait in them return, queued work is dropped where the library can do that. Other ranks wait for this
+ * one until their timeouts. Local; waits for no other rank.
+ *
+ * Threads: made to be called while other threads are in calls of the world's reducers.
+ *
+ * # Safety
+ * `world` is NULL or live.
+ */
+adasum_status adasum_world_abort(const struct adasum_world *world);
+
+/**
+ * The aclError or HcclResult of the failure that made the world unusable; 0 if there was none, or if it was no call of
+ * the vendor's that failed. Unlike adasum_last_vendor_code the same for all threads.
+ *
+ * # Safety
+ * `world` is NULL or live; `out` is NULL or may be written to.
+ */
+adasum_status adasum_world_last_vendor_code(const struct adasum_world *world, int32_t *out);
+
+/**
  * Leaves the world in good order: waits for the work that went through it, at most `timeout_ms`, and ends its
  * communicators. All ranks should call it, after their reducers were destroyed. The handle still has to be destroyed; any
  * other use of it is ADASUM_INVALID_STATE from now on.
@@ -447,7 +890,59 @@ adasum_status adasum_world_finish(struct adasum_world *world,
 void adasum_world_destroy(struct adasum_world *world);
 
 /**
- * Plans the reduction of `count` tensors, allocates its buffers and warms up every link.
+ * Waits until what `stream` holds is done, at most `timeout_ms`, and looks at the world's own streams as well: the call to
+ * make before results are used on the host. Any kind of reducer.
+ *
+ * Local, but with the option checksum collective.
+ * Errors: the first failure of that work, or ADASUM_TIMEOUT. Either poisons the world of the reducer.
+ *
+ * # Safety
+ * `reducer` is NULL or live; `stream` is NULL or live.
+ */
+adasum_status adasum_reducer_synchronize(struct adasum_reducer *reducer,
+                                         void *stream,
+                                         uint64_t timeout_ms);
+
+/**
+ * Lets go of `stream`, which has no work of this reducer left in it, so that its owner may destroy it. Unknown streams
+ * are fine. Local. Any kind of reducer.
+ *
+ * # Safety
+ * `reducer` is NULL or live.
+ */
+adasum_status adasum_reducer_forget_stream(struct adasum_reducer *reducer, void *stream);
+
+/**
+ * Whether each tensor (in a delta reducer: its delta) was non-finite on any rank in the last reduction: 1 or 0, in the
+ * order of creation; the same on all ranks. Waits for the reduction. Gradient and delta reducers that combined several
+ * servers by AdaSum. Local.
+ *
+ * # Safety
+ * `reducer` is NULL or live; `out_flags` points to `count` bytes that may be written to.
+ */
+adasum_status adasum_reducer_nonfinite(struct adasum_reducer *reducer, uint8_t *out_flags, size_t count);
+
+/**
+ * Gives up the world of the reducer, as adasum_world_abort. Any kind of reducer; local, waits for no other rank.
+ *
+ * Threads: made to be called while another thread is in a call of the reducer.
+ *
+ * # Safety
+ * `reducer` is NULL or live.
+ */
+adasum_status adasum_reducer_abort(const struct adasum_reducer *reducer);
+
+/**
+ * Ends a reducer of any kind and frees its buffers; its work must be done (synchronise the stream first). Local. It may
+ * outlive the handle of its world. NULL does nothing.
+ *
+ * # Safety
+ * `reducer` is NULL or came from adasum_reducer_create or one of its kind, was not destroyed, and no other call uses it.
+ */
+void adasum_reducer_destroy(struct adasum_reducer *reducer);
+
+/**
+ * Plans the reduction of the gradients of `count` tensors, allocates its buffers and warms up every link.
  *
  * Collective: all ranks call it with the same tensors and options (NULL: the defaults) and in the same order if they make
  * several. Waits for the others, at most the creation timeout. The reducer holds a share of the world. End it with
@@ -466,14 +961,15 @@ adasum_status adasum_reducer_create(const struct adasum_world *world,
 
 /**
  * Replaces every tensor by its reduction over all ranks. `inout_gradients` has the device address of each tensor, in the
- * order of creation.
+ * order of creation; it may be another one in each call, and NULL for a tensor without elements. Gradient and mean
+ * reducers.
  *
- * Collective and stream-ordered: enqueues behind what `stream` holds and returns; what `stream` is given next sees the results. Results are good once a synchronisation of the stream has succeeded.
+ * Collective (of a mean reducer: in its group) and stream-ordered: enqueues behind what `stream` holds and returns; what
+ * `stream` is given next sees the results. On the host they are good once adasum_reducer_synchronize has succeeded.
  *
- * Ownership: the memory belongs to the caller, must be memory of the world's device, and must not be freed or used on other
- * streams before the work is done.
- * Errors: wrong arguments are refused before anything is enqueued. A later failure of this call poisons the
- * world.
+ * Ownership: the memory belongs to the caller, must be memory of the world's device, aligned to its elements, and must
+ * not be freed or used on other streams before the work is done.
+ * Errors: wrong arguments are refused before anything is enqueued. A later failure of this call poisons the world.
  *
  * # Safety
  * `reducer` is NULL or live; `inout_gradients` points to `count` addresses as described; `stream` is live and outlives the
@@ -485,45 +981,272 @@ adasum_status adasum_reducer_reduce(struct adasum_reducer *reducer,
                                     void *stream);
 
 /**
- * Waits until what `stream` holds is done, at most `timeout_ms`, and looks at the reducer's own streams as well: the call to
- * make before results are used.
- *
- * Errors: the first failure of that work, or ADASUM_TIMEOUT. Either poisons the world of the reducer.
+ * As adasum_reducer_reduce, for all tensors one right behind the other, in the order of creation and without gaps, in the
+ * `bytes` bytes from `inout_buffer` on. Gradient reducers.
  *
  * # Safety
- * `reducer` is NULL or live; `stream` is NULL or live.
+ * As for adasum_reducer_reduce, the buffer instead of the addresses.
  */
-adasum_status adasum_reducer_synchronize(struct adasum_reducer *reducer,
-                                         void *stream,
-                                         uint64_t timeout_ms);
+adasum_status adasum_reducer_reduce_flat(struct adasum_reducer *reducer,
+                                         void *inout_buffer,
+                                         uint64_t bytes,
+                                         void *stream);
 
 /**
- * Lets go of `stream`, which has no work of this reducer left in it, so that its owner may destroy it. Unknown streams
- * are fine.
+ * As adasum_reducer_reduce, for `count` of the tensors: `tensors` has their indices in the list of creation, in any order,
+ * each at most once, and `inout_gradients` the address of each. For frameworks that hand over gradients in buckets. Gradient
+ * reducers.
+ *
+ * Collective: all ranks call it with the same indices in the same order. The first call for a subset plans it and waits
+ * for all ranks (adasum_reducer_prepare_some does so in advance); later ones are stream-ordered.
+ *
+ * # Safety
+ * As for adasum_reducer_reduce; `tensors` points to `count` numbers.
+ */
+adasum_status adasum_reducer_reduce_some(struct adasum_reducer *reducer,
+                                         const size_t *tensors,
+                                         void *const *inout_gradients,
+                                         size_t count,
+                                         void *stream);
+
+/**
+ * As adasum_reducer_reduce_some, for gradients that lie one right behind the other, in the order of `tensors` and without
+ * gaps, in the `bytes` bytes from `inout_buffer` on, as in the buckets of PyTorch's DDP. Gradient reducers.
+ *
+ * # Safety
+ * As for adasum_reducer_reduce_some, the buffer instead of the addresses.
+ */
+adasum_status adasum_reducer_reduce_some_flat(struct adasum_reducer *reducer,
+                                              const size_t *tensors,
+                                              size_t count,
+                                              void *inout_buffer,
+                                              uint64_t bytes,
+                                              void *stream);
+
+/**
+ * Plans the reduction of the tensors at these indices, so that the first adasum_reducer_reduce_some of them does not wait.
+ * Does nothing for a subset that is planned already. Gradient reducers.
+ *
+ * Collective: all ranks call it with the same indices. Waits for them, at most the creation timeout.
+ * Errors: ADASUM_MISMATCH on all ranks if they do not agree.
+ *
+ * # Safety
+ * `reducer` is NULL or live; `tensors` points to `count` numbers.
+ */
+adasum_status adasum_reducer_prepare_some(struct adasum_reducer *reducer,
+                                          const size_t *tensors,
+                                          size_t count);
+
+/**
+ * Lets all ranks decide whether any of them has a NaN or an infinity in `gradients`, which are not changed: 1 or 0 in
+ * `out_overflowed`, the same on all ranks. For loss scaling: skip reduction and optimizer if so. Gradient and delta
+ * reducers that were created with ADASUM_OVERFLOW_VOTE.
+ *
+ * Collective. Waits for the vote, and so for what `stream` holds, at most `timeout_ms`.
+ *
+ * # Safety
+ * As for adasum_reducer_reduce; `out_overflowed` may be written to.
+ */
+adasum_status adasum_reducer_overflow(struct adasum_reducer *reducer,
+                                      void *const *gradients,
+                                      size_t count,
+                                      void *stream,
+                                      uint64_t timeout_ms,
+                                      int32_t *out_overflowed);
+
+/**
+ * How many parts of tensors this rank owns after a scattered reduction. Gradient reducers. Local.
+ *
+ * # Safety
+ * `reducer` is NULL or live; `out` is NULL or may be written to.
+ */
+adasum_status adasum_reducer_owned_count(struct adasum_reducer *reducer, size_t *out);
+
+/**
+ * The parts of tensors that this rank owns, adasum_reducer_owned_count of them: index of the tensor, first element, number of
+ * elements. With the option scattered these are the results of a reduction on this rank, and what its sharded optimizer
+ * steps; the parts of all ranks tile all tensors. Gradient reducers. Local.
+ *
+ * # Safety
+ * `reducer` is NULL or live; the others point to `count` numbers that may be written to.
+ */
+adasum_status adasum_reducer_owned(struct adasum_reducer *reducer,
+                                   size_t *out_tensors,
+                                   uint64_t *out_starts,
+                                   uint64_t *out_lengths,
+                                   size_t count);
+
+/**
+ * Brings the owned parts of tensors to all ranks: of weights, say, that a sharded optimizer has stepped. Sizes and types are
+ * those of the gradients. Gradient reducers with the option scattered.
+ *
+ * Collective and stream-ordered. Ownership and errors as adasum_reducer_reduce.
+ *
+ * # Safety
+ * As for adasum_reducer_reduce.
+ */
+adasum_status adasum_reducer_collect(struct adasum_reducer *reducer,
+                                     void *const *inout_tensors,
+                                     size_t count,
+                                     void *stream);
+
+/**
+ * Figures of the last reduction, the same on all ranks: ADASUM_STATISTICS numbers for each tensor, in the order of creation,
+ * and in `out_norms`, which may be NULL, the norm of each server's vector, servers within tensors. `figures` and
+ * `norms` are the lengths of the arrays: tensors times ADASUM_STATISTICS, and tensors times servers. Gradient reducers.
+ *
+ * Collective: all ranks call it, after the same reductions. Waits for them; allocates, so it is not for every step.
+ * Errors: ADASUM_UNSUPPORTED where nothing was combined by AdaSum.
+ *
+ * # Safety
+ * `reducer` is NULL or live; `out_figures` points to `figures` numbers and `out_norms`, if not NULL, to `norms` numbers that
+ * may be written to.
+ */
+adasum_status adasum_reducer_statistics(struct adasum_reducer *reducer,
+                                        double *out_figures,
+                                        size_t figures,
+                                        double *out_norms,
+                                        size_t norms);
+
+/**
+ * What this rank does in a reduction, as text for people: one line a step, in the order in which they are issued. Puts as
+ * much of it as fits and a zero into the `capacity` bytes from `out_text` on, which may be (NULL, 0), and the length of
+ * all of it, without the zero, into `out_length`. Gradient reducers. Local.
+ *
+ * # Safety
+ * `reducer` is NULL or live; `out_text` points to `capacity` bytes that may be written to; `out_length` may be written to.
+ */
+adasum_status adasum_reducer_plan(struct adasum_reducer *reducer,
+                                  char *out_text,
+                                  size_t capacity,
+                                  size_t *out_length);
+
+/**
+ * Plans the reduction of what an optimizer does to the weights `tensors`; their gradients have the same sizes and types. A
+ * step is adasum_reducer_delta_begin, the caller's optimizer, adasum_reducer_delta_end. The option delta_form says
+ * what the optimizer steps on.
+ *
+ * Collective: all ranks call it with the same tensors and options (NULL: the defaults). Waits for the others, at most the
+ * creation timeout. End it with adasum_reducer_destroy.
+ * Errors: ADASUM_MISMATCH on all ranks if they do not agree; ADASUM_INVALID_ARGUMENT if in_server is not
+ * ADASUM_IN_SERVER_MEAN.
+ *
+ * # Safety
+ * `world` and `options` are live or NULL; `tensors` points to `count` tensors with valid names; `out` may be written to.
+ */
+adasum_status adasum_reducer_create_delta(const struct adasum_world *world,
+                                          const struct adasum_tensor *tensors,
+                                          size_t count,
+                                          const struct adasum_options *options,
+                                          struct adasum_reducer **out);
+
+/**
+ * Starts a step: saves `weights` and, with ADASUM_DELTA_SERVER_MEAN and several ranks a server, replaces `inout_gradients` by
+ * their mean over the server. Otherwise `inout_gradients` may be NULL and is left alone. Both have `count` device
+ * addresses in the order of creation. Delta reducers.
+ *
+ * Collective and stream-ordered: the optimizer, enqueued next on `stream`, sees the means and may change the weights.
+ * Ownership: as adasum_reducer_reduce.
+ * Errors: ADASUM_INVALID_STATE if a step is open already. Wrong arguments are refused before anything is enqueued; any
+ * other failure makes the reducer unusable.
+ *
+ * # Safety
+ * As for adasum_reducer_reduce, for both arrays; `inout_gradients` may be NULL.
+ */
+adasum_status adasum_reducer_delta_begin(struct adasum_reducer *reducer,
+                                         void *const *inout_gradients,
+                                         void *const *weights,
+                                         size_t count,
+                                         void *stream);
+
+/**
+ * Ends a step: replaces `inout_weights`, which the optimizer has changed, by old - AdaSum of (old - new) over the servers.
+ * Weights that were equal on all ranks are equal again. Delta reducers.
+ *
+ * Collective and stream-ordered, behind the optimizer's work on `stream`. Ownership: as adasum_reducer_reduce.
+ * Errors: ADASUM_INVALID_STATE if no step is open. Wrong arguments are refused before anything is enqueued; any other
+ * failure makes the reducer unusable, and weights may be those of the optimizer or of the step.
+ *
+ * # Safety
+ * As for adasum_reducer_reduce.
+ */
+adasum_status adasum_reducer_delta_end(struct adasum_reducer *reducer,
+                                       void *const *inout_weights,
+                                       size_t count,
+                                       void *stream);
+
+/**
+ * Gives up an open step, as after weights were loaded from a checkpoint. Between steps it does nothing. Delta reducers.
+ *
+ * Local, but all ranks must do the same.
  *
  * # Safety
  * `reducer` is NULL or live.
  */
-adasum_status adasum_reducer_forget_stream(struct adasum_reducer *reducer, void *stream);
+adasum_status adasum_reducer_delta_reset(struct adasum_reducer *reducer);
 
 /**
- * Whether each tensor was non-finite on any rank in the last reduction (1 or 0, in the order of creation); the same on all
- * ranks. Waits for the reduction.
+ * Plans the mean (with ADASUM_REDUCTION_SUM: the sum) of the gradients of `count` tensors over the ranks of the option group:
+ * MindSpore's DistributedGradReducer. fp32 between ranks, multiplied by 1 / degree, rounded once. Tensors with
+ * ADASUM_TENSOR_LAYERWISE are left as they are. Reduce with adasum_reducer_reduce.
+ *
+ * Collective among the ranks of the group, which call it with the same tensors and options (NULL: the defaults); others must
+ * not call. Waits for them, at most the creation timeout. End it with adasum_reducer_destroy.
+ * Errors: ADASUM_MISMATCH on all ranks of the group if they do not agree; ADASUM_INVALID_ARGUMENT for a group that this
+ * rank is not in and a degree below 1.
  *
  * # Safety
- * `reducer` is NULL or live; `out_flags` points to `count` bytes that may be written to.
+ * `world` and `options` are live or NULL; `tensors` points to `count` tensors with valid names; `out` may be written to.
  */
-adasum_status adasum_reducer_nonfinite(struct adasum_reducer *reducer,
-                                       uint8_t *out_flags,
-                                       size_t count);
+adasum_status adasum_reducer_create_mean(const struct adasum_world *world,
+                                         const struct adasum_tensor *tensors,
+                                         size_t count,
+                                         const struct adasum_options *options,
+                                         struct adasum_reducer **out);
 
 /**
- * Ends a reducer and frees its buffers; its work must be done (synchronise the stream first). NULL does nothing.
+ * Prepares the gathering of a sparse gradient over the ranks of the option group: rows of `width` elements of type `dtype`
+ * with numbers of type `index` (ADASUM_INDEX_I32 or ADASUM_INDEX_I64). With `exact` 1 every rank brings `rows` rows in
+ * every call; with 0 any number up to that. Values are multiplied by 1 / degree unless ADASUM_REDUCTION_SUM is set.
+ *
+ * Collective among the ranks of the group, as adasum_reducer_create_mean. Device memory: room for the rows of all ranks.
  *
  * # Safety
- * `reducer` is NULL or came from adasum_reducer_create, was not destroyed, and no other call uses it.
+ * `world` and `options` are live or NULL; `name` is a C string; `out` may be written to.
  */
-void adasum_reducer_destroy(struct adasum_reducer *reducer);
+adasum_status adasum_reducer_create_sparse(const struct adasum_world *world,
+                                           const char *name,
+                                           uint64_t width,
+                                           int32_t dtype,
+                                           int32_t index,
+                                           uint64_t rows,
+                                           int32_t exact,
+                                           const struct adasum_options *options,
+                                           struct adasum_reducer **out);
+
+/**
+ * Gathers the rows of all ranks of the group, in the order of the ranks: `rows` numbers from `indices` on, and as many rows
+ * of elements from `values` on (either may be NULL for no rows). The results lie in memory of the reducer until its
+ * next call: `out_rows` rows, their numbers at `out_indices`, their elements at `out_values`. A number that several
+ * ranks have occurs several times. Sparse reducers.
+ *
+ * Collective among the group. With `exact` stream-ordered: what `stream` is given next sees the rows. Without, it waits once
+ * until all ranks have told how many rows they bring.
+ * Ownership: what is given must not be freed or changed before the work is done.
+ * Errors: wrong arguments are refused before anything is enqueued.
+ *
+ * # Safety
+ * `reducer` is NULL or live; `indices` and `values` are device memory as described; `stream` as for adasum_reducer_reduce; the
+ * rest may be written to.
+ */
+adasum_status adasum_reducer_gather(struct adasum_reducer *reducer,
+                                    void *indices,
+                                    void *values,
+                                    uint64_t rows,
+                                    void *stream,
+                                    uint64_t *out_rows,
+                                    void **out_indices,
+                                    void **out_values);
 
 #ifdef __cplusplus
 }  // extern "C"

@@ -83,16 +83,48 @@ public:
         handle_.reset(handle);
     }
 
+    Options &profile(std::int32_t value) { return set(adasum_options_set_profile(get(), value)); }
     Options &reduction(std::int32_t value) { return set(adasum_options_set_reduction(get(), value)); }
+    Options &in_server(std::int32_t value) { return set(adasum_options_set_in_server(get(), value)); }
+    Options &devices_per_server(std::uint32_t value) { return set(adasum_options_set_devices_per_server(get(), value)); }
     Options &radix(std::uint32_t value) { return set(adasum_options_set_radix(get(), value)); }
-    Options &allow_plain_mean(bool value) { return set(adasum_options_set_allow_plain_mean(get(), value ? 1 : 0)); }
+    Options &placement(std::int32_t value) { return set(adasum_options_set_placement(get(), value)); }
+    Options &exchange(std::int32_t value) { return set(adasum_options_set_exchange(get(), value)); }
+    Options &scalars(std::int32_t value) { return set(adasum_options_set_scalars(get(), value)); }
+    Options &machine(const std::string &value) { return set(adasum_options_set_machine(get(), value.c_str())); }
     Options &wire(std::int32_t value) { return set(adasum_options_set_wire(get(), value)); }
     Options &scale(float value) { return set(adasum_options_set_scale(get(), value)); }
+    Options &result_scale(float value) { return set(adasum_options_set_result_scale(get(), value)); }
+    Options &zero_tol(float value) { return set(adasum_options_set_zero_tol(get(), value)); }
+    Options &overflow(std::int32_t value) { return set(adasum_options_set_overflow(get(), value)); }
     Options &bucket_bytes(std::uint64_t value) { return set(adasum_options_set_bucket_bytes(get(), value)); }
     Options &pipeline_depth(std::uint32_t value) { return set(adasum_options_set_pipeline_depth(get(), value)); }
+    Options &subset_plans(std::uint32_t value) { return set(adasum_options_set_subset_plans(get(), value)); }
+    Options &scattered(bool value) { return set(adasum_options_set_scattered(get(), value ? 1 : 0)); }
     Options &barrier(bool value) { return set(adasum_options_set_barrier(get(), value ? 1 : 0)); }
-    Options &create_timeout(std::chrono::milliseconds value) {
-        return set(adasum_options_set_create_timeout(get(), detail::milliseconds(value)));
+    Options &checksum(bool value) { return set(adasum_options_set_checksum(get(), value ? 1 : 0)); }
+    Options &allow_plain_mean(bool value) { return set(adasum_options_set_allow_plain_mean(get(), value ? 1 : 0)); }
+    Options &create_timeout(std::chrono::milliseconds value) { return set(adasum_options_set_create_timeout(get(), detail::milliseconds(value))); }
+    Options &stall_timeout(std::chrono::milliseconds value) { return set(adasum_options_set_stall_timeout(get(), detail::milliseconds(value))); }
+    Options &delta_form(std::int32_t value) { return set(adasum_options_set_delta_form(get(), value)); }
+    Options &degree(std::int64_t value) { return set(adasum_options_set_degree(get(), value)); }
+    Options &fusion(std::int32_t value) { return set(adasum_options_set_fusion(get(), value)); }
+    Options &fusion_split(const std::vector<std::size_t> &positions) {
+        return set(adasum_options_set_fusion_split(get(), positions.data(), positions.size()));
+    }
+    Options &group(const std::vector<std::uint32_t> &ranks) {
+        return set(adasum_options_set_group(get(), ranks.data(), ranks.size()));
+    }
+    Options &mindspore_context(const std::string &mode, bool enable_parallel_optimizer, std::uint32_t pipeline_stages,
+                               std::uint32_t device_num) {
+        return set(adasum_options_set_mindspore_context(get(), mode.c_str(), enable_parallel_optimizer ? 1 : 0,
+                                                        pipeline_stages, device_num));
+    }
+
+    // What the ADASUM_* variables say; setters that follow win.
+    Options &load_environment() { return set(adasum_options_load_environment(get())); }
+    Options &load_boost(const std::string &path, const std::string &level) {
+        return set(adasum_options_load_boost(get(), path.c_str(), level.c_str()));
     }
 
     adasum_options *get() const noexcept { return handle_.get(); }
@@ -119,19 +151,26 @@ inline RootInfo make_root_info(std::int32_t device) {
 // This process's membership of a job.
 class World {
 public:
-    static World from_rank_table(const std::string &path, std::uint32_t rank) {
-        return make([&](adasum_world **out) { return adasum_world_from_rank_table(path.c_str(), rank, out); });
+    static World from_rank_table(const std::string &path, std::uint32_t rank, const Options &options = Options()) {
+        return make([&](adasum_world **out) {
+            return adasum_world_from_rank_table(path.c_str(), rank, options.get(), out);
+        });
     }
 
-    static World from_environment() {
-        return make([](adasum_world **out) { return adasum_world_from_environment(out); });
+    static World from_environment(const Options &options = Options()) {
+        return make([&](adasum_world **out) { return adasum_world_from_environment(options.get(), out); });
     }
 
     static World from_root_info(std::int32_t device, const RootInfo &root, std::uint32_t size, std::uint32_t rank,
-                                std::uint32_t devices_per_server) {
+                                const Options &options = Options()) {
         return make([&](adasum_world **out) {
-            return adasum_world_from_root_info(device, root.data(), root.size(), size, rank, devices_per_server, out);
+            return adasum_world_from_root_info(device, root.data(), root.size(), size, rank, options.get(), out);
         });
+    }
+
+    // `comm` is an HcclComm, borrowed for this call.
+    static World from_comm(void *comm, const Options &options = Options()) {
+        return make([&](adasum_world **out) { return adasum_world_from_comm(comm, options.get(), out); });
     }
 
     std::uint32_t rank() const { return ask(adasum_world_rank); }
@@ -144,6 +183,16 @@ public:
         check(adasum_world_device(get(), &number));
         return number;
     }
+
+    // The vendor's code of the failure that ended the world; 0 if there was none.
+    std::int32_t last_vendor_code() const {
+        std::int32_t code = 0;
+        check(adasum_world_last_vendor_code(get(), &code));
+        return code;
+    }
+
+    // Gives the world up; may be called while other threads are in calls of its reducers.
+    void abort() const { check(adasum_world_abort(get())); }
 
     void barrier(void *stream) const { check(adasum_world_barrier(get(), stream)); }
 
@@ -178,46 +227,227 @@ struct Tensor {
     std::string name;
     std::uint64_t count;
     std::int32_t dtype;
+    std::uint32_t flags = 0;
 };
 
-// Reduces the gradients of a fixed list of tensors.
-class Reducer {
+// Figures of a tensor in the last reduction; `norms` has one for each server.
+struct Statistics {
+    double norm;
+    double cosine;
+    double gain;
+    double kappa;
+    bool nonfinite;
+    std::vector<double> norms;
+};
+
+// A part of a tensor.
+struct Part {
+    std::size_t tensor;
+    std::uint64_t start;
+    std::uint64_t length;
+};
+
+// What all kinds of reducers can do.
+class AnyReducer {
 public:
-    Reducer(const World &world, const std::vector<Tensor> &tensors, const Options &options = Options()) {
+    void synchronize(void *stream, std::chrono::milliseconds limit) {
+        check(adasum_reducer_synchronize(get(), stream, detail::milliseconds(limit)));
+    }
+
+    void forget_stream(void *stream) { check(adasum_reducer_forget_stream(get(), stream)); }
+
+    // Gives up the world; may be called while another thread is in a call of this reducer.
+    void abort() const { check(adasum_reducer_abort(get())); }
+
+    adasum_reducer *get() const noexcept { return handle_.get(); }
+
+protected:
+    using Create = adasum_status (*)(const adasum_world *, const adasum_tensor *, std::size_t, const adasum_options *,
+                                     adasum_reducer **);
+
+    AnyReducer() = default;
+
+    AnyReducer(Create create, const World &world, const std::vector<Tensor> &tensors, const Options &options)
+        : count_(tensors.size()) {
         std::vector<adasum_tensor> list;
         list.reserve(tensors.size());
         for (const Tensor &tensor : tensors) {
-            list.push_back({tensor.name.c_str(), tensor.count, tensor.dtype, 0});
+            list.push_back({tensor.name.c_str(), tensor.count, tensor.dtype, tensor.flags});
         }
         adasum_reducer *handle = nullptr;
-        check(adasum_reducer_create(world.get(), list.data(), list.size(), options.get(), &handle));
+        check(create(world.get(), list.data(), list.size(), options.get(), &handle));
         handle_.reset(handle);
-        count_ = tensors.size();
     }
+
+    std::vector<bool> flags() {
+        std::vector<std::uint8_t> flags(count_);
+        check(adasum_reducer_nonfinite(get(), flags.data(), flags.size()));
+        return {flags.begin(), flags.end()};
+    }
+
+    bool vote(const std::vector<void *> &gradients, void *stream, std::chrono::milliseconds limit) {
+        std::int32_t overflowed = 0;
+        check(adasum_reducer_overflow(get(), gradients.data(), gradients.size(), stream, detail::milliseconds(limit),
+                                      &overflowed));
+        return overflowed != 0;
+    }
+
+    detail::Handle<adasum_reducer, adasum_reducer_destroy> handle_;
+    std::size_t count_ = 0;
+};
+
+// Reduces the gradients of a fixed list of tensors.
+class Reducer : public AnyReducer {
+public:
+    Reducer(const World &world, const std::vector<Tensor> &tensors, const Options &options = Options())
+        : AnyReducer(adasum_reducer_create, world, tensors, options), servers_(world.servers()) {}
 
     // Enqueues; `gradients` are device addresses in the order of the tensors.
     void reduce(const std::vector<void *> &gradients, void *stream) {
         check(adasum_reducer_reduce(get(), gradients.data(), gradients.size(), stream));
     }
 
-    void synchronize(void *stream, std::chrono::milliseconds limit) {
-        check(adasum_reducer_synchronize(get(), stream, detail::milliseconds(limit)));
+    // All tensors one right behind the other.
+    void reduce_flat(void *buffer, std::uint64_t bytes, void *stream) {
+        check(adasum_reducer_reduce_flat(get(), buffer, bytes, stream));
+    }
+
+    // Some of the tensors, by their indices; both lists have the same length.
+    void reduce_some(const std::vector<std::size_t> &tensors, const std::vector<void *> &gradients, void *stream) {
+        if (tensors.size() != gradients.size()) {
+            throw Error(ADASUM_INVALID_ARGUMENT, "reduce_some: as many gradients as tensors are needed", 0);
+        }
+        check(adasum_reducer_reduce_some(get(), tensors.data(), gradients.data(), tensors.size(), stream));
+    }
+
+    void reduce_some_flat(const std::vector<std::size_t> &tensors, void *buffer, std::uint64_t bytes, void *stream) {
+        check(adasum_reducer_reduce_some_flat(get(), tensors.data(), tensors.size(), buffer, bytes, stream));
+    }
+
+    void prepare_some(const std::vector<std::size_t> &tensors) {
+        check(adasum_reducer_prepare_some(get(), tensors.data(), tensors.size()));
+    }
+
+    // Whether any rank has a NaN or an infinity; with ADASUM_OVERFLOW_VOTE.
+    bool overflow(const std::vector<void *> &gradients, void *stream, std::chrono::milliseconds limit) {
+        return vote(gradients, stream, limit);
     }
 
     // Which tensors were non-finite on any rank in the last reduction.
-    std::vector<bool> nonfinite() {
-        std::vector<std::uint8_t> flags(count_);
-        check(adasum_reducer_nonfinite(get(), flags.data(), flags.size()));
-        return {flags.begin(), flags.end()};
+    std::vector<bool> nonfinite() { return flags(); }
+
+    // The parts of results that this rank owns.
+    std::vector<Part> owned() {
+        std::size_t count = 0;
+        check(adasum_reducer_owned_count(get(), &count));
+        std::vector<std::size_t> tensors(count);
+        std::vector<std::uint64_t> starts(count), lengths(count);
+        check(adasum_reducer_owned(get(), tensors.data(), starts.data(), lengths.data(), count));
+        std::vector<Part> parts;
+        for (std::size_t i = 0; i < count; ++i) {
+            parts.push_back({tensors[i], starts[i], lengths[i]});
+        }
+        return parts;
     }
 
-    void forget_stream(void *stream) { check(adasum_reducer_forget_stream(get(), stream)); }
+    // Brings the owned parts to all ranks.
+    void collect(const std::vector<void *> &tensors, void *stream) {
+        check(adasum_reducer_collect(get(), tensors.data(), tensors.size(), stream));
+    }
 
-    adasum_reducer *get() const noexcept { return handle_.get(); }
+    // Collective.
+    std::vector<Statistics> statistics() {
+        std::vector<double> figures(count_ * ADASUM_STATISTICS), norms(count_ * servers_);
+        check(adasum_reducer_statistics(get(), figures.data(), figures.size(), norms.data(), norms.size()));
+        std::vector<Statistics> all;
+        for (std::size_t i = 0; i < count_; ++i) {
+            const double *own = &figures[i * ADASUM_STATISTICS];
+            const auto first = norms.begin() + static_cast<std::ptrdiff_t>(i * servers_);
+            all.push_back({own[ADASUM_STATISTIC_NORM], own[ADASUM_STATISTIC_COSINE], own[ADASUM_STATISTIC_GAIN],
+                           own[ADASUM_STATISTIC_KAPPA], own[ADASUM_STATISTIC_NONFINITE] != 0.0,
+                           std::vector<double>(first, first + static_cast<std::ptrdiff_t>(servers_))});
+        }
+        return all;
+    }
+
+    // What this rank does in a reduction, as text.
+    std::string plan() {
+        std::size_t length = 0;
+        check(adasum_reducer_plan(get(), nullptr, 0, &length));
+        std::string text(length + 1, '\0');
+        check(adasum_reducer_plan(get(), &text[0], text.size(), &length));
+        text.resize(length);
+        return text;
+    }
 
 private:
-    detail::Handle<adasum_reducer, adasum_reducer_destroy> handle_;
-    std::size_t count_ = 0;
+    std::size_t servers_;
+};
+
+// Reduces what an optimizer does to weights, between begin and end.
+class DeltaReducer : public AnyReducer {
+public:
+    DeltaReducer(const World &world, const std::vector<Tensor> &tensors, const Options &options = Options())
+        : AnyReducer(adasum_reducer_create_delta, world, tensors, options) {}
+
+    // `gradients` may be empty where each rank steps on its own.
+    void begin(const std::vector<void *> &gradients, const std::vector<void *> &weights, void *stream) {
+        if (!gradients.empty() && gradients.size() != weights.size()) {
+            throw Error(ADASUM_INVALID_ARGUMENT, "begin: as many gradients as weights, or none, are needed", 0);
+        }
+        check(adasum_reducer_delta_begin(get(), gradients.empty() ? nullptr : gradients.data(), weights.data(),
+                                         weights.size(), stream));
+    }
+
+    void end(const std::vector<void *> &weights, void *stream) {
+        check(adasum_reducer_delta_end(get(), weights.data(), weights.size(), stream));
+    }
+
+    void reset() { check(adasum_reducer_delta_reset(get())); }
+
+    // Whether any rank has a NaN or an infinity; with ADASUM_OVERFLOW_VOTE.
+    bool overflow(const std::vector<void *> &gradients, void *stream, std::chrono::milliseconds limit) {
+        return vote(gradients, stream, limit);
+    }
+
+    // Which deltas were non-finite on any rank in the last step.
+    std::vector<bool> nonfinite() { return flags(); }
+};
+
+// The mean or sum of gradients over a group of ranks.
+class MeanReducer : public AnyReducer {
+public:
+    MeanReducer(const World &world, const std::vector<Tensor> &tensors, const Options &options = Options())
+        : AnyReducer(adasum_reducer_create_mean, world, tensors, options) {}
+
+    void reduce(const std::vector<void *> &gradients, void *stream) {
+        check(adasum_reducer_reduce(get(), gradients.data(), gradients.size(), stream));
+    }
+};
+
+// Rows in memory of their reducer, until its next call.
+struct Rows {
+    std::uint64_t rows;
+    void *indices;
+    void *values;
+};
+
+// Gathers rows of all ranks of a group.
+class SparseReducer : public AnyReducer {
+public:
+    SparseReducer(const World &world, const std::string &name, std::uint64_t width, std::int32_t dtype,
+                  std::int32_t index, std::uint64_t rows, bool exact, const Options &options = Options()) {
+        adasum_reducer *handle = nullptr;
+        check(adasum_reducer_create_sparse(world.get(), name.c_str(), width, dtype, index, rows, exact ? 1 : 0,
+                                           options.get(), &handle));
+        handle_.reset(handle);
+    }
+
+    Rows gather(void *indices, void *values, std::uint64_t rows, void *stream) {
+        Rows all{0, nullptr, nullptr};
+        check(adasum_reducer_gather(get(), indices, values, rows, stream, &all.rows, &all.indices, &all.values));
+        return all;
+    }
 };
 
 } // namespace adasum

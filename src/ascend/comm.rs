@@ -1,6 +1,6 @@
 //! Communicators: the ranks of a job or a part of them, and what they send each other.
 
-use std::ffi::{CString, c_char};
+use std::ffi::{CString, c_char, c_void};
 use std::fmt;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
@@ -92,6 +92,8 @@ pub struct Comm {
 struct Inner {
     device: Device,
     comm: Handle<HcclComm>,
+    /// Somebody else's: never split and never destroyed here.
+    borrowed: bool,
     /// Set once destroyed: the handle is no good any more.
     gone: AtomicBool,
     /// Held while a call uses the communicator: HCCL wants them one at a time.
@@ -204,7 +206,42 @@ impl Comm {
         Comm::new(comm, index, size)
     }
 
+    /// A communicator that somebody else made and ends: here it is only used, never split and never destroyed. Wraps
+    /// `HcclGetRankId` and `HcclGetRankSize`.
+    ///
+    /// # Errors
+    /// If the handle is null or HCCL does not know it.
+    ///
+    /// # Safety
+    /// `comm` is null or a live `HcclComm` of `device`, which outlives the result, and nobody else uses it while calls on
+    /// the result or work that they queued are under way.
+    pub unsafe fn borrow(device: &Device, comm: *mut c_void) -> Result<Comm> {
+        if comm.is_null() {
+            return Err(Error::invalid("the communicator to borrow is null"));
+        }
+        let backend = device.ready()?;
+        let comm = HcclComm(comm);
+        let (mut rank, mut size) = (0, 0);
+        // SAFETY: a live communicator, as promised by the caller, and a live local to write one number to.
+        unsafe { check!(backend.hccl.HcclGetRankId(comm, &mut rank)) }?;
+        // SAFETY: as above.
+        unsafe { check!(backend.hccl.HcclGetRankSize(comm, &mut size)) }?;
+        let inner = Inner {
+            device: device.clone(),
+            comm: Handle(comm),
+            borrowed: true,
+            gone: AtomicBool::new(false),
+            turn: Mutex::default(),
+            parent: None,
+        };
+        Comm::new(inner, rank, size)
+    }
+
     fn check_members(&self, members: &[u32], index: u32) -> Result<()> {
+        if self.inner.borrowed {
+            let message = format!("{} is borrowed: its owner alone may split it", self.name);
+            return Err(Error::new(ErrorKind::InvalidState, message));
+        }
         if self.inner.parent.is_some() {
             let message = format!(
                 "{} is a sub-communicator: HCCL does not split it again",
@@ -275,6 +312,7 @@ fn create(
     Ok(Inner {
         device: device.clone(),
         comm: Handle(comm),
+        borrowed: false,
         gone: AtomicBool::new(false),
         turn: Mutex::default(),
         parent,
@@ -301,7 +339,7 @@ impl Inner {
 
     /// Without its turn: an end must not wait for peers.
     fn destroy(&self) -> Result<()> {
-        if self.gone.swap(true, Ordering::AcqRel) {
+        if self.gone.swap(true, Ordering::AcqRel) || self.borrowed {
             return Ok(());
         }
         let backend = self.device.ready()?;

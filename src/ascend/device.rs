@@ -8,7 +8,7 @@ use std::sync::{Arc, OnceLock};
 
 use super::check::{self, check};
 use super::handle::Handle;
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Context as _, Error, ErrorKind, Result};
 use crate::sys::acl::{
     ACL_ERROR_REPEAT_INITIALIZE, aclDeviceInfo, aclError, aclrtContext, aclrtMemAttr,
 };
@@ -50,6 +50,19 @@ impl Device {
         found?;
         CURRENT.set(context.0);
         Ok(device)
+    }
+
+    /// The device that is current on the calling thread, as another library may have set it. Wraps `aclrtGetDevice`.
+    ///
+    /// # Errors
+    /// If the thread has none.
+    pub fn current() -> Result<Device> {
+        let backend = initialised()?;
+        let mut id = 0;
+        // SAFETY: writes one number to a live local.
+        unsafe { check!(backend.acl.aclrtGetDevice(&mut id)) }
+            .context(|| "this thread has no current device (aclrtSetDevice)")?;
+        Device::open(id)
     }
 
     /// Number of devices that this process sees. Wraps `aclrtGetDeviceCount`.

@@ -40,6 +40,13 @@ pub(crate) fn judge(witnesses: &[Witness<'_>]) -> Vec<String> {
             (None, None) => lines.push(format!("  rank {rank}: no report")),
         }
     }
+    let elsewhere = roots.iter().copied().filter(|&rank| of(rank).is_none());
+    if elsewhere.clone().next().is_some() {
+        let ranks = failure::ranks(elsewhere);
+        lines.push(format!(
+            "  {ranks}: started by another launcher, which knows more"
+        ));
+    }
     let waiting = witnesses.iter().filter(|w| !roots.contains(&w.rank));
     let waiting = waiting.filter_map(|witness| Some((witness.rank, targets(witness.failure?))));
     for (rank, targets) in waiting.take(LISTED) {

@@ -6,6 +6,7 @@ use std::time::Duration;
 use super::status::{Fault, adasum_status};
 use crate::ascend::{Device, Span};
 use crate::plan::{DType, TensorSpec};
+use crate::reduce::MeanTensor;
 
 /// A tensor to reduce. Frozen: its layout never changes.
 #[repr(C)]
@@ -18,9 +19,12 @@ pub struct adasum_tensor {
     pub count: u64,
     /// ADASUM_F32, ADASUM_F16 or ADASUM_BF16.
     pub dtype: i32,
-    /// 0; the other values are kept for later versions.
+    /// 0, or ADASUM_TENSOR_LAYERWISE for mean reducers; the other bits are kept for later versions and are 0.
     pub flags: u32,
 }
+
+/// The tensor is another one on each rank (MindSpore's layerwise_parallel): a mean reducer leaves its gradient as it is.
+pub const ADASUM_TENSOR_LAYERWISE: u32 = 1;
 
 const _: () = assert!(size_of::<adasum_tensor>() == 24 && align_of::<adasum_tensor>() == 8);
 
@@ -114,8 +118,81 @@ pub(super) fn timeout(milliseconds: u64, name: &str) -> Result<Duration, Fault> 
     Ok(Duration::from_millis(milliseconds))
 }
 
+/// 0 or 1.
+pub(super) fn flag(value: i32, name: &str) -> Result<bool, Fault> {
+    match value {
+        0 => Ok(false),
+        1 => Ok(true),
+        other => Err(invalid(format!("{name} is {other}, must be 0 or 1"))),
+    }
+}
+
+/// What `value` stands for among named constants.
+pub(super) fn choice<T: Clone>(
+    value: i32,
+    name: &str,
+    known: &[(&str, i32, T)],
+) -> Result<T, Fault> {
+    match known.iter().find(|(_, code, _)| *code == value) {
+        Some((_, _, meant)) => Ok(meant.clone()),
+        None => {
+            let known: Vec<String> = known
+                .iter()
+                .map(|(name, code, _)| format!("{name} ({code})"))
+                .collect();
+            Err(invalid(format!(
+                "{name} is {value}, must be one of {}",
+                known.join(", ")
+            )))
+        }
+    }
+}
+
 pub(super) fn invalid(message: String) -> Fault {
     Fault::new(adasum_status::ADASUM_INVALID_ARGUMENT, message)
+}
+
+/// Tensors as C describes them, each with its flags.
+#[derive(Debug)]
+pub(super) struct Tensors(Vec<(TensorSpec, u32)>);
+
+impl Tensors {
+    /// For reducers that have no flags.
+    pub(super) fn specs(self) -> Result<Vec<TensorSpec>, Fault> {
+        let specs = self
+            .0
+            .into_iter()
+            .enumerate()
+            .map(|(index, (spec, flags))| match flags {
+                0 => Ok(spec),
+                _ => Err(wrong_flags(
+                    index,
+                    &spec,
+                    flags,
+                    "must be 0 for this reducer",
+                )),
+            });
+        specs.collect()
+    }
+
+    /// For a mean reducer, and their specifications alone.
+    pub(super) fn for_mean(self) -> (Vec<MeanTensor>, Vec<TensorSpec>) {
+        let tensors = self.0.into_iter().map(|(spec, flags)| {
+            let tensor = MeanTensor {
+                layerwise_parallel: flags & ADASUM_TENSOR_LAYERWISE != 0,
+                ..MeanTensor::from(spec.clone())
+            };
+            (tensor, spec)
+        });
+        tensors.unzip()
+    }
+}
+
+fn wrong_flags(index: usize, spec: &TensorSpec, flags: u32, rule: &str) -> Fault {
+    invalid(format!(
+        "tensors[{index}].flags ({}) is {flags:#x}, {rule}",
+        spec.name
+    ))
 }
 
 /// The tensors that `pointer` describes.
@@ -125,47 +202,45 @@ pub(super) fn invalid(message: String) -> Fault {
 pub(super) unsafe fn tensors(
     pointer: *const adasum_tensor,
     count: usize,
-) -> Result<Vec<TensorSpec>, Fault> {
+) -> Result<Tensors, Fault> {
     // SAFETY: as promised by the caller.
     let list = unsafe { slice(pointer, count, "tensors") }?;
-    let mut specs = Vec::with_capacity(list.len());
+    let mut tensors = Vec::with_capacity(list.len());
     for (index, tensor) in list.iter().enumerate() {
         // SAFETY: as promised by the caller.
         let name = unsafe { text(tensor.name, &format!("tensors[{index}].name")) }?;
-        if tensor.flags != 0 {
-            return Err(invalid(format!(
-                "tensors[{index}].flags ({name}) is {:#x}, must be 0",
-                tensor.flags
-            )));
+        let dtype = dtype(tensor.dtype, &format!("tensors[{index}].dtype ({name})"))?;
+        let spec = TensorSpec::new(name, tensor.count, dtype);
+        if tensor.flags & !ADASUM_TENSOR_LAYERWISE != 0 {
+            return Err(wrong_flags(
+                index,
+                &spec,
+                tensor.flags,
+                "which has bits that are not known",
+            ));
         }
-        let dtype = dtype(tensor.dtype).ok_or_else(|| {
-            invalid(format!(
-                "tensors[{index}].dtype ({name}) is {}: not ADASUM_F32 ({ADASUM_F32}), ADASUM_F16 ({ADASUM_F16}) or \
-                 ADASUM_BF16 ({ADASUM_BF16})",
-                tensor.dtype
-            ))
-        })?;
-        specs.push(TensorSpec::new(name, tensor.count, dtype));
+        tensors.push((spec, tensor.flags));
     }
-    Ok(specs)
+    Ok(Tensors(tensors))
 }
 
-fn dtype(code: i32) -> Option<DType> {
-    match code {
-        ADASUM_F32 => Some(DType::F32),
-        ADASUM_F16 => Some(DType::F16),
-        ADASUM_BF16 => Some(DType::BF16),
-        _ => None,
-    }
+/// An element type.
+pub(super) fn dtype(code: i32, name: &str) -> Result<DType, Fault> {
+    let known = [
+        ("ADASUM_F32", ADASUM_F32, DType::F32),
+        ("ADASUM_F16", ADASUM_F16, DType::F16),
+        ("ADASUM_BF16", ADASUM_BF16, DType::BF16),
+    ];
+    choice(code, name, &known)
 }
 
 /// Device memory of the tensors `specs` at `addresses`; NULL is fine for a tensor without elements.
 ///
 /// # Safety
 /// Each address is device memory of the whole tensor until the queued work is done.
-pub(super) unsafe fn spans(
+pub(super) unsafe fn spans<'a>(
     device: &Device,
-    specs: &[TensorSpec],
+    specs: impl ExactSizeIterator<Item = &'a TensorSpec>,
     addresses: &[*mut c_void],
     name: &str,
 ) -> Result<Vec<Span>, Fault> {
@@ -177,17 +252,42 @@ pub(super) unsafe fn spans(
         )));
     }
     let mut spans = Vec::with_capacity(specs.len());
-    for (index, (spec, &address)) in specs.iter().zip(addresses).enumerate() {
-        let bytes = spec
-            .count
-            .checked_mul(spec.dtype.size())
-            .and_then(|bytes| usize::try_from(bytes).ok())
-            .ok_or_else(|| invalid(format!("tensor {:?} is too large", spec.name)))?;
-        if address.is_null() && bytes > 0 {
-            return Err(Fault::null(&format!("{name}[{index}] ({})", spec.name)));
-        }
+    for (index, (spec, &address)) in specs.zip(addresses).enumerate() {
+        let bytes = spec.count.saturating_mul(spec.dtype.size());
         // SAFETY: as promised by the caller.
-        spans.push(unsafe { Span::borrow(device, address, bytes) });
+        spans.push(unsafe {
+            flat(
+                device,
+                address,
+                bytes,
+                &format!("{name}[{index}] ({})", spec.name),
+            )
+        }?);
     }
     Ok(spans)
+}
+
+/// Device memory of `bytes` bytes; NULL is fine for none.
+///
+/// # Safety
+/// `address` is device memory of that size until the queued work is done.
+pub(super) unsafe fn flat(
+    device: &Device,
+    address: *mut c_void,
+    bytes: u64,
+    name: &str,
+) -> Result<Span, Fault> {
+    if address.is_null() && bytes > 0 {
+        return Err(Fault::null(name));
+    }
+    let length = usize::try_from(bytes)
+        .ok()
+        .filter(|&bytes| address.addr().checked_add(bytes).is_some());
+    let length = length.ok_or_else(|| {
+        invalid(format!(
+            "{name}: {bytes} bytes are more than memory can hold"
+        ))
+    })?;
+    // SAFETY: as promised by the caller.
+    Ok(unsafe { Span::borrow(device, address, length) })
 }

@@ -7,21 +7,29 @@
 //! What a C reader needs is in the comments of the exports, because they become the header.
 
 mod arguments;
+mod delta;
+mod gradient;
 mod guard;
 mod library;
 mod log;
+mod mean;
 mod options;
 mod reducer;
+mod setters;
 mod status;
 mod world;
 
 #[cfg(not(panic = "unwind"))]
 compile_error!("the C interface turns panics into statuses: build with panic = \"unwind\"");
 
-pub use arguments::{ADASUM_BF16, ADASUM_F16, ADASUM_F32, adasum_tensor};
+pub use arguments::{ADASUM_BF16, ADASUM_F16, ADASUM_F32, ADASUM_TENSOR_LAYERWISE, adasum_tensor};
+pub use delta::*;
+pub use gradient::*;
 pub use library::*;
 pub use log::*;
+pub use mean::*;
 pub use options::*;
 pub use reducer::*;
+pub use setters::*;
 pub use status::*;
 pub use world::*;

@@ -1,35 +1,40 @@
-//! Choices of a reducer, set one by one so that new ones never change a struct.
+//! The object that choices are set in, one by one, so that new ones never change a struct.
 
+use std::ffi::c_char;
+use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use super::arguments::{invalid, not_null, required, timeout};
+use super::arguments::{not_null, required, text};
 use super::guard::{destroy, guard};
 use super::status::{Fault, adasum_status};
-use crate::reduce::{Options, Reduction, Wire};
+use crate::plan::mindspore::Level;
+use crate::reduce::Settings;
 
-/// Choices of a reducer; made by adasum_options_create with the defaults, the same on all ranks.
+/// Choices of worlds and reducers; made by adasum_options_create with the defaults. They must be the same on all ranks,
+/// except for scale, create_timeout and stall_timeout. May be used from any thread, by several at once.
 #[allow(non_camel_case_types, reason = "the name that C sees")]
-pub struct adasum_options(Mutex<Options>);
+pub struct adasum_options(Mutex<Settings>);
 
 impl adasum_options {
-    pub(super) fn get(&self) -> Options {
-        self.lock().clone()
+    /// What `options` says, the defaults for NULL.
+    ///
+    /// # Safety
+    /// `options` is NULL or live.
+    pub(super) unsafe fn get(options: *const adasum_options) -> Settings {
+        // SAFETY: as promised by the caller.
+        let options = unsafe { options.as_ref() };
+        options
+            .map(|options| options.lock().clone())
+            .unwrap_or_default()
     }
 
-    fn lock(&self) -> MutexGuard<'_, Options> {
-        // Each setter writes one field, so a panic leaves nothing half done.
+    fn lock(&self) -> MutexGuard<'_, Settings> {
+        // Each setter writes one field or replaces all, so a panic leaves nothing half done.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// AdaSum between servers, the mean in each server. The default.
-pub const ADASUM_REDUCTION_ADASUM: i32 = 0;
-/// The mean over all ranks.
-pub const ADASUM_REDUCTION_MEAN: i32 = 1;
-/// The sum over all ranks.
-pub const ADASUM_REDUCTION_SUM: i32 = 2;
-
-/// Gives options with the defaults; end them with adasum_options_destroy.
+/// Gives options with the defaults, whatever the environment says; end them with adasum_options_destroy.
 ///
 /// # Safety
 /// `out` points to a pointer that may be written to.
@@ -37,14 +42,14 @@ pub const ADASUM_REDUCTION_SUM: i32 = 2;
 pub unsafe extern "C" fn adasum_options_create(out: *mut *mut adasum_options) -> adasum_status {
     guard("adasum_options_create", || {
         let out = not_null(out, "out")?;
-        let options = Box::new(adasum_options(Mutex::new(Options::default())));
+        let options = Box::new(adasum_options(Mutex::new(Settings::default())));
         // SAFETY: not null, and the caller lets us write there.
         unsafe { out.write(Box::into_raw(options)) };
         Ok(())
     })
 }
 
-/// Ends options. Reducers that were made with them keep what they need. NULL does nothing.
+/// Ends options. Worlds and reducers that were made with them keep what they need. NULL does nothing.
 ///
 /// # Safety
 /// `options` is NULL or came from adasum_options_create, was not destroyed, and no other call uses it.
@@ -58,224 +63,78 @@ pub unsafe extern "C" fn adasum_options_destroy(options: *mut adasum_options) {
     });
 }
 
-/// How servers are combined: ADASUM_REDUCTION_ADASUM, ADASUM_REDUCTION_MEAN or ADASUM_REDUCTION_SUM.
+/// Takes over what the environment says; what is set later with a setter wins. A variable that is not set or empty
+/// changes nothing.
+///
+///   ADASUM_PROFILE             paper, mindspore
+///   ADASUM_REDUCTION           adasum, mean, sum
+///   ADASUM_IN_SERVER           mean, sum, reduced, shards
+///   ADASUM_DEVICES_PER_SERVER  ranks of a server
+///   ADASUM_RADIX               auto, 2 to 8
+///   ADASUM_PLACEMENT           hierarchical, columns
+///   ADASUM_EXCHANGE            auto, batch, pairwise
+///   ADASUM_SCALARS             auto, gathered, owned
+///   ADASUM_MACHINE             910A, 910B, A3, mock
+///   ADASUM_WIRE                native, f32
+///   ADASUM_BUCKET_BYTES        bytes
+///   ADASUM_PIPELINE_DEPTH      1 to 64
+///   ADASUM_ZERO_TOL            at least 0, below 1
+///   ADASUM_OVERFLOW            report, vote
+///   ADASUM_BARRIER             0, 1
+///   ADASUM_CHECKSUM            0, 1
+///   ADASUM_ALLOW_PLAIN_MEAN    0, 1
+///   ADASUM_CREATE_TIMEOUT_MS   milliseconds
+///   ADASUM_STALL_TIMEOUT_MS    milliseconds
+///   ADASUM_BOOST_CONFIG        a file as for adasum_options_load_boost at level O2; read last
+///
+/// Errors: ADASUM_INVALID_ARGUMENT names the variable and what it may be; the options are as before then.
 ///
 /// # Safety
-/// `options` is NULL or live.
+/// `options` is NULL or live; no other thread changes the environment meanwhile.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn adasum_options_set_reduction(
+pub unsafe extern "C" fn adasum_options_load_environment(
     options: *mut adasum_options,
-    reduction: i32,
 ) -> adasum_status {
+    let change = |settings: &mut Settings| Ok(settings.load_environment()?);
     // SAFETY: as promised by the caller.
-    unsafe {
-        set("adasum_options_set_reduction", options, |options| {
-            options.reduction = match reduction {
-                ADASUM_REDUCTION_ADASUM => Reduction::Adasum,
-                ADASUM_REDUCTION_MEAN => Reduction::Mean,
-                ADASUM_REDUCTION_SUM => Reduction::Sum,
-                other => {
-                    return Err(invalid(format!(
-                        "reduction is {other}: not ADASUM_REDUCTION_ADASUM (0), _MEAN (1) or _SUM (2)"
-                    )));
-                }
-            };
-            Ok(())
-        })
-    }
+    unsafe { set("adasum_options_load_environment", options, change) }
 }
 
-/// The most subtrees of servers that a round merges, 2 to 8. Default 2.
+/// Takes over a boost configuration: the JSON file `path` with MindSpore's boost_config_dict, at `level` ("O0", "O1" or
+/// "O2"; another name counts as "O0", as there). AdaSum on or off becomes the reduction (off: the mean),
+/// common.device_number the ranks of a server, common.gradient_split_groups the fusion of mean reducers. What is
+/// set later wins. Reducers then check the world as boost does.
+///
+/// Errors: ADASUM_IO if the file cannot be read, ADASUM_INVALID_ARGUMENT for what is wrong in it, ADASUM_UNSUPPORTED if
+/// another algorithm of boost is on; the options are as before then.
 ///
 /// # Safety
-/// `options` is NULL or live.
+/// `options` is NULL or live; `path` and `level` are NULL or C strings.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn adasum_options_set_radix(
+pub unsafe extern "C" fn adasum_options_load_boost(
     options: *mut adasum_options,
-    radix: u32,
+    path: *const c_char,
+    level: *const c_char,
 ) -> adasum_status {
+    let change = |settings: &mut Settings| {
+        // SAFETY: as promised by the caller.
+        let path = unsafe { text(path, "path") }?;
+        // SAFETY: as promised by the caller.
+        let level = unsafe { text(level, "level") }?;
+        Ok(settings.load_boost(Path::new(path), Level::named(level))?)
+    };
     // SAFETY: as promised by the caller.
-    unsafe {
-        set("adasum_options_set_radix", options, |options| {
-            if !(2..=crate::plan::MAX_RADIX).contains(&radix) {
-                return Err(invalid(format!(
-                    "radix is {radix}, must be 2 to {}",
-                    crate::plan::MAX_RADIX
-                )));
-            }
-            options.radix = radix;
-            Ok(())
-        })
-    }
-}
-
-/// Whether a single server of several ranks, where AdaSum has nothing to combine, may give a plain mean: 1 or 0 (default),
-/// which refuses such a world.
-///
-/// # Safety
-/// `options` is NULL or live.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn adasum_options_set_allow_plain_mean(
-    options: *mut adasum_options,
-    allow: i32,
-) -> adasum_status {
-    // SAFETY: as promised by the caller.
-    unsafe {
-        set("adasum_options_set_allow_plain_mean", options, |options| {
-            options.allow_plain_mean = flag(allow, "allow")?;
-            Ok(())
-        })
-    }
-}
-
-/// Limit of the collective warm-up at creation, in milliseconds. Default 300,000.
-///
-/// # Safety
-/// `options` is NULL or live.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn adasum_options_set_create_timeout(
-    options: *mut adasum_options,
-    milliseconds: u64,
-) -> adasum_status {
-    // SAFETY: as promised by the caller.
-    unsafe {
-        set("adasum_options_set_create_timeout", options, |options| {
-            options.create_timeout = timeout(milliseconds, "milliseconds")?;
-            Ok(())
-        })
-    }
-}
-
-/// Element type between ranks: that of the tensor. The default.
-pub const ADASUM_WIRE_NATIVE: i32 = 0;
-/// Element type between ranks: fp32, rounded to the tensor's type once at the end.
-pub const ADASUM_WIRE_F32: i32 = 1;
-
-/// Element type of what ranks send each other: ADASUM_WIRE_NATIVE or ADASUM_WIRE_F32.
-///
-/// # Safety
-/// `options` is NULL or live.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn adasum_options_set_wire(
-    options: *mut adasum_options,
-    wire: i32,
-) -> adasum_status {
-    // SAFETY: as promised by the caller.
-    unsafe {
-        set("adasum_options_set_wire", options, |options| {
-            options.wire = match wire {
-                ADASUM_WIRE_NATIVE => Wire::Native,
-                ADASUM_WIRE_F32 => Wire::F32,
-                other => {
-                    return Err(invalid(format!(
-                        "wire is {other}: not ADASUM_WIRE_NATIVE (0) or ADASUM_WIRE_F32 (1)"
-                    )));
-                }
-            };
-            Ok(())
-        })
-    }
-}
-
-/// What this rank's gradients are multiplied by, in fp32, before anything else; the one option that may differ between
-/// ranks. Default 1.
-///
-/// # Safety
-/// `options` is NULL or live.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn adasum_options_set_scale(
-    options: *mut adasum_options,
-    scale: f32,
-) -> adasum_status {
-    // SAFETY: as promised by the caller.
-    unsafe {
-        set("adasum_options_set_scale", options, |options| {
-            if !scale.is_finite() {
-                return Err(invalid(format!("scale is {scale}, not a finite number")));
-            }
-            options.scale = scale;
-            Ok(())
-        })
-    }
-}
-
-/// Bytes of tensors that share a fused buffer, at least 1; a larger tensor has one of its own. Results differ between
-/// values by at most a rounding.
-///
-/// # Safety
-/// `options` is NULL or live.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn adasum_options_set_bucket_bytes(
-    options: *mut adasum_options,
-    bytes: u64,
-) -> adasum_status {
-    // SAFETY: as promised by the caller.
-    unsafe {
-        set("adasum_options_set_bucket_bytes", options, |options| {
-            if bytes == 0 {
-                return Err(invalid("bytes is 0, must be at least 1".to_owned()));
-            }
-            options.bucket_bytes = bytes;
-            Ok(())
-        })
-    }
-}
-
-/// Fused buffers that are under way at a time, 1 to 64. Device memory grows with it, results do not depend on it.
-///
-/// # Safety
-/// `options` is NULL or live.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn adasum_options_set_pipeline_depth(
-    options: *mut adasum_options,
-    depth: u32,
-) -> adasum_status {
-    // SAFETY: as promised by the caller.
-    unsafe {
-        set("adasum_options_set_pipeline_depth", options, |options| {
-            if !(1..=64).contains(&depth) {
-                return Err(invalid(format!("depth is {depth}, must be 1 to 64")));
-            }
-            options.pipeline_depth = depth as usize;
-            Ok(())
-        })
-    }
-}
-
-/// Whether each reduction ends with a barrier of all ranks: 1 or 0 (default).
-///
-/// # Safety
-/// `options` is NULL or live.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn adasum_options_set_barrier(
-    options: *mut adasum_options,
-    barrier: i32,
-) -> adasum_status {
-    // SAFETY: as promised by the caller.
-    unsafe {
-        set("adasum_options_set_barrier", options, |options| {
-            options.barrier = flag(barrier, "barrier")?;
-            Ok(())
-        })
-    }
-}
-
-fn flag(value: i32, name: &str) -> Result<bool, Fault> {
-    match value {
-        0 => Ok(false),
-        1 => Ok(true),
-        other => Err(invalid(format!("{name} is {other}, must be 0 or 1"))),
-    }
+    unsafe { set("adasum_options_load_boost", options, change) }
 }
 
 /// Runs a setter.
 ///
 /// # Safety
 /// `options` is NULL or live.
-unsafe fn set(
+pub(super) unsafe fn set(
     function: &'static str,
     options: *mut adasum_options,
-    change: impl FnOnce(&mut Options) -> Result<(), Fault>,
+    change: impl FnOnce(&mut Settings) -> Result<(), Fault>,
 ) -> adasum_status {
     guard(function, || {
         // SAFETY: as promised by the caller.

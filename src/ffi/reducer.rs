@@ -1,39 +1,129 @@
-//! Reducers.
+//! Reducers: one handle for all kinds, and what all kinds can do.
 
 use std::collections::HashMap;
 use std::ffi::c_void;
+use std::ops::{Deref, DerefMut};
 use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
 
-use super::arguments::{
-    adasum_tensor, invalid, not_null, required, slice, slice_mut, spans, tensors, timeout,
-};
+use super::arguments::{invalid, not_null, required, slice_mut, timeout};
 use super::guard::{destroy, guard};
-use super::options::adasum_options;
+use super::mean::SparseKind;
 use super::status::{Fault, adasum_status};
 use super::world::adasum_world;
 use crate::ascend::{Device, Stream};
 use crate::plan::TensorSpec;
-use crate::reduce::GradientReducer;
+use crate::reduce::{
+    DeltaWeightReducer, GradientReducer, MeanReducer, Overflow, OverflowVote, Settings, World,
+};
 
-/// Reduces the gradients of a fixed list of tensors. One thread at a time: a call while another is inside is
-/// ADASUM_INVALID_STATE.
+/// Reduces what it was created for: the gradients of a fixed list of tensors (adasum_reducer_create), the change of weights
+/// (adasum_reducer_create_delta), the mean over a group (adasum_reducer_create_mean), or rows (adasum_reducer_create_sparse).
+/// One thread at a time: a call while another is inside is ADASUM_INVALID_STATE; only adasum_reducer_abort may come then.
 #[allow(non_camel_case_types, reason = "the name that C sees")]
-pub struct adasum_reducer(Mutex<Inner>);
+pub struct adasum_reducer {
+    inner: Mutex<Inner>,
+    /// Beside the lock, so that a thread that waits in a call can be freed.
+    world: World,
+}
 
-struct Inner {
-    reducer: GradientReducer,
-    device: Device,
-    specs: Vec<TensorSpec>,
-    /// The caller's streams by address: they keep what queued work uses until it is known to be done.
-    streams: HashMap<usize, Stream>,
+pub(super) struct Inner {
+    pub(super) kind: Kind,
+    pub(super) streams: Streams,
+    pub(super) specs: Vec<TensorSpec>,
+    pub(super) vote: Option<OverflowVote>,
     /// Tells the world's handle that there is a reducer.
     _share: Arc<()>,
 }
 
+/// What a reducer was created for.
+pub(super) enum Kind {
+    Gradient(GradientReducer),
+    Delta(DeltaWeightReducer),
+    Mean(MeanReducer),
+    Sparse(SparseKind),
+}
+
+impl Kind {
+    /// The error for a call that this kind does not have.
+    pub(super) fn wrong(&self) -> Fault {
+        let made = match self {
+            Kind::Gradient(_) => "adasum_reducer_create",
+            Kind::Delta(_) => "adasum_reducer_create_delta",
+            Kind::Mean(_) => "adasum_reducer_create_mean",
+            Kind::Sparse(_) => "adasum_reducer_create_sparse",
+        };
+        Fault::new(
+            adasum_status::ADASUM_INVALID_STATE,
+            format!("a reducer of {made} has no such call"),
+        )
+    }
+}
+
+/// The caller's streams by address: they keep what queued work uses until it is known to be done.
+pub(super) struct Streams {
+    pub(super) device: Device,
+    known: HashMap<usize, Stream>,
+}
+
+impl Streams {
+    /// The caller's stream.
+    ///
+    /// # Safety
+    /// `stream` is NULL or a live stream of the device, until it is forgotten or the reducer is destroyed.
+    pub(super) unsafe fn get(&mut self, stream: *mut c_void) -> Result<&Stream, Fault> {
+        let stream = not_null(stream, "stream")?;
+        let device = &self.device;
+        let known = self.known.entry(stream.addr());
+        // SAFETY: as promised by the caller.
+        Ok(known.or_insert_with(|| unsafe { Stream::borrow(device, stream) }))
+    }
+}
+
+/// A reducer that this thread is in. A panic in there gives up the world, because peers may be waiting.
+pub(super) struct Entered<'a> {
+    inner: MutexGuard<'a, Inner>,
+    world: &'a World,
+}
+
+impl Entered<'_> {
+    pub(super) fn world(&self) -> &World {
+        self.world
+    }
+}
+
+impl Deref for Entered<'_> {
+    type Target = Inner;
+
+    fn deref(&self) -> &Inner {
+        &self.inner
+    }
+}
+
+impl DerefMut for Entered<'_> {
+    fn deref_mut(&mut self) -> &mut Inner {
+        &mut self.inner
+    }
+}
+
+impl Drop for Entered<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.world.abort();
+        }
+    }
+}
+
 impl adasum_reducer {
-    fn enter(&self) -> Result<MutexGuard<'_, Inner>, Fault> {
-        match self.0.try_lock() {
-            Ok(inner) => Ok(inner),
+    /// The handle at `reducer`, for this thread alone.
+    ///
+    /// # Safety
+    /// `reducer` is NULL or live.
+    pub(super) unsafe fn enter<'a>(reducer: *mut adasum_reducer) -> Result<Entered<'a>, Fault> {
+        // SAFETY: as promised by the caller.
+        let reducer = unsafe { required(reducer, "reducer") }?;
+        let world = &reducer.world;
+        match reducer.inner.try_lock() {
+            Ok(inner) => Ok(Entered { inner, world }),
             Err(TryLockError::WouldBlock) => Err(Fault::new(
                 adasum_status::ADASUM_INVALID_STATE,
                 "another thread is using this reducer",
@@ -46,112 +136,57 @@ impl adasum_reducer {
     }
 }
 
-impl Inner {
-    /// The caller's stream.
+/// What a reducer is created from, in `make`, which is given the world.
+pub(super) struct Creation<'a> {
+    pub(super) world: *const adasum_world,
+    pub(super) settings: &'a Settings,
+    pub(super) specs: Vec<TensorSpec>,
+    pub(super) out: *mut *mut adasum_reducer,
+}
+
+impl Creation<'_> {
+    /// Creates the reducer and gives it away.
     ///
     /// # Safety
-    /// `stream` is a live stream of the device.
-    unsafe fn stream(&mut self, stream: *mut c_void) -> &Stream {
-        let device = &self.device;
-        self.streams
-            .entry(stream.addr())
-            // SAFETY: as promised by the caller.
-            .or_insert_with(|| unsafe { Stream::borrow(device, stream) })
+    /// `world` is NULL or live; `out` is NULL or may be written to.
+    pub(super) unsafe fn run(
+        self,
+        make: impl FnOnce(&World, &[TensorSpec]) -> Result<Kind, Fault>,
+    ) -> Result<(), Fault> {
+        // SAFETY: as promised by the caller.
+        let handle = unsafe { required(self.world, "world") }?;
+        let out = not_null(self.out, "out")?;
+        let world = handle.get()?;
+        let share = handle.share();
+        let kind = make(&world, &self.specs)?;
+        let votes = matches!(kind, Kind::Gradient(_) | Kind::Delta(_))
+            && self.settings.overflow == Overflow::Vote;
+        let vote = votes
+            .then(|| OverflowVote::new(&world, &self.specs, self.settings.options.create_timeout));
+        let inner = Inner {
+            kind,
+            streams: Streams {
+                device: world.device().clone(),
+                known: HashMap::new(),
+            },
+            specs: self.specs,
+            vote: vote.transpose()?,
+            _share: share,
+        };
+        let reducer = Box::new(adasum_reducer {
+            inner: Mutex::new(inner),
+            world,
+        });
+        // SAFETY: not null, and the caller lets us write there.
+        unsafe { out.write(Box::into_raw(reducer)) };
+        Ok(())
     }
 }
 
-fn lost() -> Fault {
-    Fault::new(adasum_status::ADASUM_PANIC, "the stream was lost")
-}
-
-/// Plans the reduction of `count` tensors, allocates its buffers and warms up every link.
+/// Waits until what `stream` holds is done, at most `timeout_ms`, and looks at the world's own streams as well: the call to
+/// make before results are used on the host. Any kind of reducer.
 ///
-/// Collective: all ranks call it with the same tensors and options (NULL: the defaults) and in the same order if they make
-/// several. Waits for the others, at most the creation timeout. The reducer holds a share of the world. End it with
-/// adasum_reducer_destroy.
-///
-/// Errors: ADASUM_MISMATCH on all ranks if they do not agree.
-///
-/// # Safety
-/// `world` and `options` are live or NULL; `tensors` points to `count` tensors with valid names; `out` may be written to.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn adasum_reducer_create(
-    world: *const adasum_world,
-    tensors: *const adasum_tensor,
-    count: usize,
-    options: *const adasum_options,
-    out: *mut *mut adasum_reducer,
-) -> adasum_status {
-    guard("adasum_reducer_create", || {
-        // SAFETY: as promised by the caller.
-        let handle = unsafe { required(world, "world") }?;
-        let world = handle.get()?;
-        // SAFETY: as promised by the caller.
-        let specs = unsafe { self::tensors(tensors, count) }?;
-        // SAFETY: as promised by the caller.
-        let options = unsafe { options.as_ref() }
-            .map(adasum_options::get)
-            .unwrap_or_default();
-        let out = not_null(out, "out")?;
-        let reducer = GradientReducer::new(&world, &specs, &options)?;
-        let inner = Inner {
-            reducer,
-            device: world.device().clone(),
-            specs,
-            streams: HashMap::new(),
-            _share: handle.share(),
-        };
-        let handle = Box::into_raw(Box::new(adasum_reducer(Mutex::new(inner))));
-        // SAFETY: not null, and the caller lets us write there.
-        unsafe { out.write(handle) };
-        Ok(())
-    })
-}
-
-/// Replaces every tensor by its reduction over all ranks. `inout_gradients` has the device address of each tensor, in the
-/// order of creation.
-///
-/// Collective and stream-ordered: enqueues behind what `stream` holds and returns; what `stream` is given next sees the results. Results are good once a synchronisation of the stream has succeeded.
-///
-/// Ownership: the memory belongs to the caller, must be memory of the world's device, and must not be freed or used on other
-/// streams before the work is done.
-/// Errors: wrong arguments are refused before anything is enqueued. A later failure of this call poisons the
-/// world.
-///
-/// # Safety
-/// `reducer` is NULL or live; `inout_gradients` points to `count` addresses as described; `stream` is live and outlives the
-/// reducer, or adasum_reducer_forget_stream is called before it is destroyed.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn adasum_reducer_reduce(
-    reducer: *mut adasum_reducer,
-    inout_gradients: *const *mut c_void,
-    count: usize,
-    stream: *mut c_void,
-) -> adasum_status {
-    guard("adasum_reducer_reduce", || {
-        // SAFETY: as promised by the caller.
-        let mut inner = unsafe { required(reducer, "reducer") }?.enter()?;
-        // SAFETY: as promised by the caller.
-        let addresses = unsafe { slice(inout_gradients, count, "inout_gradients") }?;
-        let stream = not_null(stream, "stream")?;
-        // SAFETY: as promised by the caller.
-        let gradients =
-            unsafe { spans(&inner.device, &inner.specs, addresses, "inout_gradients") }?;
-        // SAFETY: as promised by the caller.
-        unsafe { inner.stream(stream) };
-        let Inner {
-            reducer, streams, ..
-        } = &mut *inner;
-        let Some(stream) = streams.get(&stream.addr()) else {
-            return Err(lost());
-        };
-        Ok(reducer.reduce(&gradients, stream)?)
-    })
-}
-
-/// Waits until what `stream` holds is done, at most `timeout_ms`, and looks at the reducer's own streams as well: the call to
-/// make before results are used.
-///
+/// Local, but with the option checksum collective.
 /// Errors: the first failure of that work, or ADASUM_TIMEOUT. Either poisons the world of the reducer.
 ///
 /// # Safety
@@ -164,23 +199,24 @@ pub unsafe extern "C" fn adasum_reducer_synchronize(
 ) -> adasum_status {
     guard("adasum_reducer_synchronize", || {
         // SAFETY: as promised by the caller.
-        let mut inner = unsafe { required(reducer, "reducer") }?.enter()?;
-        let stream = not_null(stream, "stream")?;
-        let limit = timeout(timeout_ms, "timeout_ms")?;
+        let mut inner = unsafe { adasum_reducer::enter(reducer) }?;
+        let world = inner.world;
+        let Inner { kind, streams, .. } = &mut *inner;
         // SAFETY: as promised by the caller.
-        unsafe { inner.stream(stream) };
-        let Inner {
-            reducer, streams, ..
-        } = &*inner;
-        let Some(stream) = streams.get(&stream.addr()) else {
-            return Err(lost());
-        };
-        Ok(reducer.synchronize(stream, limit)?)
+        let stream = unsafe { streams.get(stream) }?;
+        let limit = timeout(timeout_ms, "timeout_ms")?;
+        match kind {
+            Kind::Gradient(reducer) => reducer.synchronize(stream, limit)?,
+            Kind::Delta(reducer) => reducer.synchronize(stream, limit)?,
+            Kind::Mean(reducer) => reducer.synchronize(stream, limit)?,
+            Kind::Sparse(_) => world.synchronize(stream, limit)?,
+        }
+        Ok(())
     })
 }
 
 /// Lets go of `stream`, which has no work of this reducer left in it, so that its owner may destroy it. Unknown streams
-/// are fine.
+/// are fine. Local. Any kind of reducer.
 ///
 /// # Safety
 /// `reducer` is NULL or live.
@@ -191,14 +227,16 @@ pub unsafe extern "C" fn adasum_reducer_forget_stream(
 ) -> adasum_status {
     guard("adasum_reducer_forget_stream", || {
         // SAFETY: as promised by the caller.
-        let mut inner = unsafe { required(reducer, "reducer") }?.enter()?;
-        inner.streams.remove(&stream.addr());
+        let mut inner = unsafe { adasum_reducer::enter(reducer) }?;
+        let stream = not_null(stream, "stream")?;
+        inner.streams.known.remove(&stream.addr());
         Ok(())
     })
 }
 
-/// Whether each tensor was non-finite on any rank in the last reduction (1 or 0, in the order of creation); the same on all
-/// ranks. Waits for the reduction.
+/// Whether each tensor (in a delta reducer: its delta) was non-finite on any rank in the last reduction: 1 or 0, in the
+/// order of creation; the same on all ranks. Waits for the reduction. Gradient and delta reducers that combined several
+/// servers by AdaSum. Local.
 ///
 /// # Safety
 /// `reducer` is NULL or live; `out_flags` points to `count` bytes that may be written to.
@@ -210,7 +248,7 @@ pub unsafe extern "C" fn adasum_reducer_nonfinite(
 ) -> adasum_status {
     guard("adasum_reducer_nonfinite", || {
         // SAFETY: as promised by the caller.
-        let inner = unsafe { required(reducer, "reducer") }?.enter()?;
+        let inner = unsafe { adasum_reducer::enter(reducer) }?;
         if count != inner.specs.len() {
             return Err(invalid(format!(
                 "count is {count}, the reducer has {} tensors",
@@ -219,22 +257,43 @@ pub unsafe extern "C" fn adasum_reducer_nonfinite(
         }
         // SAFETY: as promised by the caller.
         let out = unsafe { slice_mut(out_flags, count, "out_flags") }?;
-        for (place, flag) in out.iter_mut().zip(inner.reducer.nonfinite()?) {
+        let flags = match &inner.kind {
+            Kind::Gradient(reducer) => reducer.nonfinite()?,
+            Kind::Delta(reducer) => reducer.nonfinite()?,
+            other => return Err(other.wrong()),
+        };
+        for (place, flag) in out.iter_mut().zip(flags) {
             *place = u8::from(flag);
         }
         Ok(())
     })
 }
 
-/// Ends a reducer and frees its buffers; its work must be done (synchronise the stream first). NULL does nothing.
+/// Gives up the world of the reducer, as adasum_world_abort. Any kind of reducer; local, waits for no other rank.
+///
+/// Threads: made to be called while another thread is in a call of the reducer.
 ///
 /// # Safety
-/// `reducer` is NULL or came from adasum_reducer_create, was not destroyed, and no other call uses it.
+/// `reducer` is NULL or live.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn adasum_reducer_abort(reducer: *const adasum_reducer) -> adasum_status {
+    guard("adasum_reducer_abort", || {
+        // SAFETY: as promised by the caller.
+        unsafe { required(reducer, "reducer") }?.world.abort();
+        Ok(())
+    })
+}
+
+/// Ends a reducer of any kind and frees its buffers; its work must be done (synchronise the stream first). Local. It may
+/// outlive the handle of its world. NULL does nothing.
+///
+/// # Safety
+/// `reducer` is NULL or came from adasum_reducer_create or one of its kind, was not destroyed, and no other call uses it.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn adasum_reducer_destroy(reducer: *mut adasum_reducer) {
     destroy("adasum_reducer_destroy", || {
         if !reducer.is_null() {
-            // SAFETY: made by adasum_reducer_create and given back once, as promised.
+            // SAFETY: made by `Creation::run` and given back once, as promised.
             drop(unsafe { Box::from_raw(reducer) });
         }
     });

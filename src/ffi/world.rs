@@ -5,10 +5,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::arguments::{invalid, not_null, required, slice, slice_mut, text, timeout};
 use super::guard::{destroy, guard};
+use super::options::adasum_options;
 use super::status::{Fault, adasum_status};
-use crate::ascend::{Device, ROOT_INFO_BYTES, RootInfo, Stream};
+use crate::ascend::{Comm, Device, ROOT_INFO_BYTES, RootInfo, Stream};
 use crate::reduce::World;
-use crate::topo::{Cluster, RankTable};
+use crate::topo::{Cluster, RankTable, host_key};
 
 /// This process's membership of a job: its device, its communicators, its rank. May be used from any thread.
 #[allow(non_camel_case_types, reason = "the name that C sees")]
@@ -49,44 +50,64 @@ pub const ADASUM_ROOT_INFO_BYTES: usize = 4108;
 const _: () = assert!(ADASUM_ROOT_INFO_BYTES == ROOT_INFO_BYTES);
 
 /// Joins the world of the rank table in the file `path` as rank `rank`; opens the device that the table gives that rank.
+/// `options` may say devices_per_server; NULL for the defaults.
 ///
 /// Collective: every rank of the table must call it. Waits for the others (HCCL_CONNECT_TIMEOUT).
 ///
 /// # Safety
-/// `path` is a C string; `out` points to a pointer that may be written to.
+/// `path` is a C string; `options` is NULL or live; `out` points to a pointer that may be written to.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn adasum_world_from_rank_table(
     path: *const c_char,
     rank: u32,
+    options: *const adasum_options,
     out: *mut *mut adasum_world,
 ) -> adasum_status {
     guard("adasum_world_from_rank_table", || {
         // SAFETY: as promised by the caller.
         let path = unsafe { text(path, "path") }?;
+        // SAFETY: as promised by the caller.
+        let settings = unsafe { adasum_options::get(options) };
         let out = not_null(out, "out")?;
         let cluster = Cluster::new(RankTable::read(path)?, rank)?;
+        let locals = settings
+            .devices_per_server
+            .map_or_else(|| cluster.locals(), Ok);
+        let world = World::from_cluster_with(&cluster, locals?)?;
         // SAFETY: not null, and the caller lets us write there.
-        unsafe { give(World::from_cluster(&cluster)?, out) };
+        unsafe { give(world, out) };
         Ok(())
     })
 }
 
-/// Joins the world that the environment describes: RANK_TABLE_FILE (or MINDSPORE_HCCL_CONFIG_PATH) and RANK_ID.
+/// Joins the world that the environment describes.
 ///
-/// Collective: every rank of the table must call it. Waits for the others (HCCL_CONNECT_TIMEOUT).
-/// Errors: ADASUM_INVALID_ARGUMENT names the variable that is missing or wrong.
+/// With a rank table: RANK_TABLE_FILE (or MINDSPORE_HCCL_CONFIG_PATH) and RANK_ID. Without: RANK, WORLD_SIZE, LOCAL_RANK
+/// (the device, unless DEVICE_ID says another) and LOCAL_WORLD_SIZE, as torchrun sets them. Those ranks meet at the
+/// file ADASUM_ROOTINFO_FILE, in a folder that all see, or else at rank 0, which listens at ADASUM_MASTER_ADDR and
+/// ADASUM_MASTER_PORT; where these are not set, at MASTER_ADDR and the port behind MASTER_PORT. Servers are those of
+/// devices_per_server in `options` (NULL: the defaults), else of the table, else of LOCAL_WORLD_SIZE, else of the hosts.
+///
+/// Collective: every rank of the job must call it. Waits for the others: with a table HCCL_CONNECT_TIMEOUT, without at most
+/// the creation timeout of `options` for the meeting, and then HCCL_CONNECT_TIMEOUT.
+/// Errors: ADASUM_INVALID_ARGUMENT names the variable that is missing or wrong; ADASUM_TIMEOUT names the ranks that did
+/// not come to the meeting.
 ///
 /// # Safety
-/// `out` points to a pointer that may be written to; no other thread changes the environment meanwhile.
+/// `options` is NULL or live; `out` points to a pointer that may be written to; no other thread changes the environment
+/// meanwhile.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn adasum_world_from_environment(
+    options: *const adasum_options,
     out: *mut *mut adasum_world,
 ) -> adasum_status {
     guard("adasum_world_from_environment", || {
+        // SAFETY: as promised by the caller.
+        let settings = unsafe { adasum_options::get(options) };
         let out = not_null(out, "out")?;
-        let cluster = Cluster::from_env()?;
+        let world = World::from_environment(&settings)?;
         // SAFETY: not null, and the caller lets us write there.
-        unsafe { give(World::from_cluster(&cluster)?, out) };
+        unsafe { give(world, out) };
         Ok(())
     })
 }
@@ -113,14 +134,14 @@ pub unsafe extern "C" fn adasum_root_info_create(
     })
 }
 
-/// Joins the world of `size` ranks that share root info, as `rank`, on device `device`, with `devices_per_server` ranks on
-/// each server (ranks of a server are consecutive).
+/// Joins the world of `size` ranks that share root info, as `rank`, on device `device`. Servers are those of
+/// devices_per_server in `options` (NULL: the defaults), else of the hosts of the ranks; the ranks of a server are
+/// consecutive.
 ///
-/// Collective: all ranks call it with the same root info, size and devices_per_server. Waits for the others
-/// (HCCL_CONNECT_TIMEOUT).
+/// Collective: all ranks call it with the same root info, size and options. Waits for the others (HCCL_CONNECT_TIMEOUT).
 ///
 /// # Safety
-/// `root_info` points to `len` bytes; `out` points to a pointer that may be written to.
+/// `root_info` points to `len` bytes; `options` is NULL or live; `out` points to a pointer that may be written to.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn adasum_world_from_root_info(
     device: i32,
@@ -128,17 +149,58 @@ pub unsafe extern "C" fn adasum_world_from_root_info(
     len: usize,
     size: u32,
     rank: u32,
-    devices_per_server: u32,
+    options: *const adasum_options,
     out: *mut *mut adasum_world,
 ) -> adasum_status {
     guard("adasum_world_from_root_info", || {
         check_root_info(len)?;
         // SAFETY: as promised by the caller.
         let bytes = unsafe { slice(root_info, len, "root_info") }?;
+        // SAFETY: as promised by the caller.
+        let settings = unsafe { adasum_options::get(options) };
         let out = not_null(out, "out")?;
         let root = RootInfo::from_bytes(bytes)?;
         let device = Device::open(device)?;
-        let world = World::from_root_info(device, &root, size, rank, devices_per_server)?;
+        let world = match settings.devices_per_server {
+            Some(locals) => World::from_root_info(device, &root, size, rank, locals)?,
+            None => {
+                let limit = settings.options.create_timeout;
+                World::from_root_info_by_host(device, &root, size, rank, &host_key(), limit)?
+            }
+        };
+        // SAFETY: not null, and the caller lets us write there.
+        unsafe { give(world, out) };
+        Ok(())
+    })
+}
+
+/// Joins a new world of the ranks of `comm`, an HcclComm that another library has made, like that of torch_npu's world group
+/// or a new_group, or a sub-communicator. `comm` is borrowed for this call: an all-gather and a broadcast of a few KB
+/// go over it to make the world's own communicators. It is never split, aborted or destroyed, and not used after the
+/// call. The device is the one that is current on the calling thread. Servers are those of devices_per_server in
+/// `options` (NULL: the defaults), else of the hosts of the ranks.
+///
+/// Collective: all ranks of `comm` call it, with no other work on `comm` under way. Waits for the others, at most the
+/// creation timeout of `options`, and then HCCL_CONNECT_TIMEOUT.
+///
+/// # Safety
+/// `comm` is NULL or a live HcclComm of the current device; `options` is NULL or live; `out` points to a pointer that may be
+/// written to.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn adasum_world_from_comm(
+    comm: *mut c_void,
+    options: *const adasum_options,
+    out: *mut *mut adasum_world,
+) -> adasum_status {
+    guard("adasum_world_from_comm", || {
+        let comm = not_null(comm, "comm")?;
+        // SAFETY: as promised by the caller.
+        let settings = unsafe { adasum_options::get(options) };
+        let out = not_null(out, "out")?;
+        let device = Device::current()?;
+        // SAFETY: live and ours alone for this call, as promised by the caller.
+        let comm = unsafe { Comm::borrow(&device, comm) }?;
+        let world = World::from_comm(&comm, &settings)?;
         // SAFETY: not null, and the caller lets us write there.
         unsafe { give(world, out) };
         Ok(())
@@ -276,6 +338,44 @@ pub unsafe extern "C" fn adasum_world_barrier(
         let stream = unsafe { Stream::borrow(world.device(), stream) };
         Ok(world.barrier(&stream)?)
     })
+}
+
+/// Gives the world up, as when this rank cannot go on: every later call of its reducers is ADASUM_POISONED, calls of other
+/// threads that wait in them return, queued work is dropped where the library can do that. Other ranks wait for this
+/// one until their timeouts. Local; waits for no other rank.
+///
+/// Threads: made to be called while other threads are in calls of the world's reducers.
+///
+/// # Safety
+/// `world` is NULL or live.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn adasum_world_abort(world: *const adasum_world) -> adasum_status {
+    guard("adasum_world_abort", || {
+        // SAFETY: as promised by the caller.
+        let world = unsafe { required(world, "world") }?.get()?;
+        world.abort();
+        Ok(())
+    })
+}
+
+/// The aclError or HcclResult of the failure that made the world unusable; 0 if there was none, or if it was no call of
+/// the vendor's that failed. Unlike adasum_last_vendor_code the same for all threads.
+///
+/// # Safety
+/// `world` is NULL or live; `out` is NULL or may be written to.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn adasum_world_last_vendor_code(
+    world: *const adasum_world,
+    out: *mut i32,
+) -> adasum_status {
+    let code = |world: &World| {
+        let failure = world.failure();
+        failure
+            .and_then(|error| error.vendor_code())
+            .map_or(0, |vendor| vendor.code)
+    };
+    // SAFETY: as promised by the caller.
+    unsafe { ask("adasum_world_last_vendor_code", world, out, code) }
 }
 
 /// Leaves the world in good order: waits for the work that went through it, at most `timeout_ms`, and ends its

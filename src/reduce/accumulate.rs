@@ -1,7 +1,8 @@
 //! Sums of the gradients of several micro-steps.
 
 use super::World;
-use super::flat::{Flat, Store, check_tensors};
+use super::flat::{Flat, Store};
+use super::given::check_tensors;
 use super::tables::uniform_weights;
 use crate::ascend::{Span, Stream};
 use crate::error::{Context, Error, ErrorKind, Result};
@@ -53,7 +54,7 @@ impl GradientAccumulator {
     /// # Errors
     /// Wrong spans are refused before anything is enqueued; else what enqueueing says.
     pub fn add(&mut self, gradients: &[Span], stream: &Stream) -> Result<()> {
-        check_tensors(&self.specs, gradients, "gradient")?;
+        check_tensors(&self.world, self.specs.iter(), gradients, "gradient")?;
         let world = self.world.clone();
         world
             .enqueue(stream, |stream| {
@@ -85,7 +86,7 @@ impl GradientAccumulator {
                 "no gradients were added since the sum was last taken",
             ));
         }
-        check_tensors(&self.specs, gradients, "gradient")?;
+        check_tensors(&self.world, self.specs.iter(), gradients, "gradient")?;
         let (world, sum) = (&self.world, &mut self.sum);
         world
             .enqueue(stream, |s| {

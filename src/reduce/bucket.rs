@@ -13,7 +13,7 @@ use crate::plan::{DType, Layout, Plan, Planner, Range};
 /// Whose address stands in an entry of the book.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Entry {
-    /// A tensor of the caller's, by its index in the reducer's list, from a byte of it on.
+    /// A tensor of the caller's, by its index in the list that is prepared, from a byte of it on.
     Tensor(usize, u64),
     /// A part of a bucket's buffers.
     Place(Place),
@@ -29,7 +29,7 @@ pub(super) enum Pass {
 
 /// The prepared stages of one fused buffer.
 pub(super) struct Bucket {
-    /// Indices of the tensors in the reducer's list, in the order of the buffer.
+    /// Indices of the tensors in the list that is prepared, in the order of the buffer.
     pub(super) members: Vec<usize>,
     pub(super) layout: Layout,
     /// The stages of a reduction.
@@ -50,19 +50,19 @@ pub(super) struct Bucket {
 }
 
 impl Bucket {
-    /// Prepares the stages of the tensors `members`, of which all have type `dtype`, for bucket `number`. Its part of
-    /// the book begins with entry `first_entry`.
+    /// Prepares the stages of the tensors `members`, of which all have type `dtype`, for the bucket that messages call
+    /// `name`. Its part of the book begins with entry `first_entry`.
     pub(super) fn new(
         world: &World,
         planner: &Planner,
         dtype: DType,
         members: Vec<usize>,
-        (number, first_entry): (usize, usize),
+        (name, first_entry): (String, usize),
         options: &Options,
     ) -> Result<Self> {
         let shards = options.shards(world);
         let plan = planner.plan(world.rank() / shards)?;
-        let mut maker = Maker::new(world, planner, dtype, options, number, first_entry);
+        let mut maker = Maker::new(world, planner, dtype, options, name, first_entry);
         let stages = maker.stages(&plan, &members)?;
         let collection = match options.scattered {
             true => maker.collection(&plan, &members)?,

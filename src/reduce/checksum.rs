@@ -15,14 +15,16 @@ const DIGEST: usize = 20;
 /// Bytes that are read at a time.
 const PIECE: usize = 4 << 20;
 
-/// Compares `results`, the tensors of `specs`, between all ranks.
+/// Compares tensors between all ranks, each under its name.
 pub(super) fn compare(
     world: &World,
-    specs: &[TensorSpec],
-    results: &[Span],
+    results: &[(&TensorSpec, &Span)],
     timeout: Duration,
 ) -> Result<()> {
-    let own: Vec<[u8; DIGEST]> = results.iter().map(digest).collect::<Result<_>>()?;
+    let own: Vec<[u8; DIGEST]> = results
+        .iter()
+        .map(|(_, span)| digest(span))
+        .collect::<Result<_>>()?;
     if own.is_empty() {
         return Ok(());
     }
@@ -35,7 +37,7 @@ pub(super) fn compare(
             ErrorKind::Mismatch,
             format!(
                 "tensor \"{}\": the results of ranks {odd:?} differ from those of the others",
-                specs[tensor].name
+                results[tensor].0.name
             ),
         )),
     }

@@ -1,7 +1,8 @@
 //! Clipping by the global norm, on the device.
 
 use super::World;
-use super::flat::{Flat, Store, check_tensors};
+use super::flat::{Flat, Store};
+use super::given::check_tensors;
 use super::tables::{Segments, upload};
 use crate::ascend::{Buffer, Span, Stream};
 use crate::error::{Context, Error, Result};
@@ -101,7 +102,7 @@ impl NormClip {
     /// # Errors
     /// Wrong spans are refused before anything is enqueued; else what enqueueing says.
     pub fn clip(&mut self, tensors: &[Span], stream: &Stream) -> Result<()> {
-        check_tensors(&self.specs, tensors, "tensor")?;
+        check_tensors(&self.world, self.specs.iter(), tensors, "tensor")?;
         if self.count == 0 {
             return Ok(());
         }

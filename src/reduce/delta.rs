@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use super::flat::{Flat, Store, check_tensors};
+use super::flat::{Flat, Store};
+use super::given::check_tensors;
 use super::{GradientReducer, InServer, MeanOptions, MeanReducer, MeanTensor, Options, World};
 use crate::ascend::{Span, Stream};
 use crate::error::{Context, Error, ErrorKind, Result};
@@ -114,9 +115,9 @@ impl DeltaWeightReducer {
             }
             State::Failed => return Err(failed_before()),
         }
-        check_tensors(&self.specs, weights, "weight")?;
+        check_tensors(&self.world, self.specs.iter(), weights, "weight")?;
         if self.gradients.is_some() || !gradients.is_empty() {
-            check_tensors(&self.specs, gradients, "gradient")?;
+            check_tensors(&self.world, self.specs.iter(), gradients, "gradient")?;
         }
         self.state = State::Failed;
         if let Some(reducer) = &mut self.gradients {
@@ -151,7 +152,7 @@ impl DeltaWeightReducer {
             }
             State::Failed => return Err(failed_before()),
         }
-        check_tensors(&self.specs, weights, "weight")?;
+        check_tensors(&self.world, self.specs.iter(), weights, "weight")?;
         self.state = State::Failed;
         let rank = self.world.rank();
         self.take_deltas(weights, stream)

@@ -1,13 +1,14 @@
 //! How much device memory a reducer takes, from its plans.
 
-use std::iter::once;
+use std::ops::Add;
 
-use super::{GradientReducer, Options};
+use super::Options;
 use crate::error::Result;
 use crate::kernel::layout::{COEFFICIENT_WORDS, MAX_RADIX, record_words};
 use crate::plan::{self, Plan, Planner, Round};
 
-/// Device memory of a [`GradientReducer`] in bytes: all that it ever takes, from its creation on.
+/// Device memory of a [`GradientReducer`](super::GradientReducer) in bytes: all that it takes from its creation on. Plans of
+/// subsets of its tensors have tables of their own, and share its buffers, which grow if a subset has a larger bucket.
 ///
 /// With `depth` buckets under way, bucket i uses the buffers of slot i modulo `depth`:
 ///
@@ -46,10 +47,16 @@ impl DeviceMemory {
     }
 }
 
-impl GradientReducer {
-    /// The device memory that this reducer takes on this rank.
-    pub fn device_memory(&self) -> DeviceMemory {
-        self.device_memory
+impl Add for DeviceMemory {
+    type Output = DeviceMemory;
+
+    fn add(self, other: DeviceMemory) -> DeviceMemory {
+        DeviceMemory {
+            fused: self.fused + other.fused,
+            received: self.received + other.received,
+            tables: self.tables + other.tables,
+            allocations: self.allocations + other.allocations,
+        }
     }
 }
 
@@ -72,24 +79,12 @@ pub(super) struct Budget<'a> {
 }
 
 impl Budget<'_> {
-    /// The memory of buckets with these planners, on `rank` of their plans.
+    /// The tables of buckets with these planners, on `rank` of their plans.
     pub(super) fn of(&self, planners: &[Planner], rank: u32) -> Result<DeviceMemory> {
         let mut memory = DeviceMemory::default();
-        let depth = self.options.pipeline_depth.min(planners.len());
-        let mut slots = vec![(0, 0); depth];
         let mut addresses = 0;
-        for (index, planner) in planners.iter().enumerate() {
-            let plan = planner.plan(rank)?;
-            let (fused, received) = &mut slots[index % depth];
-            let size = planner.layout().dtype().size();
-            *fused = (plan.elements * size).max(*fused);
-            *received = (received_elements(&plan) * size).max(*received);
-            addresses += self.bucket(planner, &plan, &mut memory);
-        }
-        for (fused, received) in slots {
-            memory.fused += fused.max(SMALLEST);
-            memory.received += received.max(SMALLEST);
-            memory.allocations += 2;
+        for planner in planners {
+            addresses += self.bucket(planner, &planner.plan(rank)?, &mut memory);
         }
         memory.tables += ADDRESS * addresses;
         memory.allocations += 1;
@@ -177,17 +172,4 @@ fn constant(planner: &Planner, combine: &plan::Combine, memory: &mut DeviceMemor
         memory.table(WEIGHTS * layout.tensors().len() as u64);
     }
     u64::from(combine.operands) + launches - 1
-}
-
-/// The most that a step receives before it combines.
-fn received_elements(plan: &Plan) -> u64 {
-    let combines = plan
-        .mean
-        .iter()
-        .chain(plan.rounds.iter().map(|round| &round.combine));
-    combines
-        .map(|combine| u64::from(combine.operands - 1) * combine.slice.len())
-        .chain(once(0))
-        .max()
-        .unwrap_or(0)
 }

@@ -177,37 +177,6 @@ impl Store {
     }
 }
 
-/// Checks that there is a whole tensor for each of `specs`; `what` says in messages what the spans are.
-pub(super) fn check_tensors(specs: &[TensorSpec], spans: &[Span], what: &str) -> Result<()> {
-    if spans.len() != specs.len() {
-        return Err(Error::invalid(format!(
-            "{} {what}s were given for {} tensors",
-            spans.len(),
-            specs.len()
-        )));
-    }
-    for (span, spec) in spans.iter().zip(specs) {
-        let bytes = spec.count * spec.dtype.size();
-        if span.len() as u64 != bytes {
-            return Err(Error::invalid(format!(
-                "tensor \"{}\": the {what} has {} bytes, {} elements of {} are {bytes}",
-                spec.name,
-                span.len(),
-                spec.count,
-                spec.dtype.name()
-            )));
-        }
-        if bytes > 0 && !span.address().is_multiple_of(spec.dtype.size()) {
-            return Err(Error::invalid(format!(
-                "tensor \"{}\": the address {:#x} of the {what} is no multiple of an element",
-                spec.name,
-                span.address()
-            )));
-        }
-    }
-    Ok(())
-}
-
 fn span_bytes(layout: &Layout, elements: u64) -> Result<usize> {
     usize::try_from(elements * layout.dtype().size())
         .map_err(|_| Error::invalid(format!("{elements} elements are more than memory holds")))

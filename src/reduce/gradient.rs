@@ -1,74 +1,45 @@
 //! The gradient reducer: AdaSum (or the mean) of every tensor over all ranks, in place.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::ops::Add;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use super::book::Book;
-use super::bucket::{Bucket, Pass, Progress, data_type};
+use super::bucket::{Bucket, Pass};
 use super::checksum;
-use super::device_memory::{Budget, DeviceMemory};
-use super::memory::Memory;
+use super::device_memory::DeviceMemory;
+use super::given::{check_tensors, cut, flat_bytes};
 use super::phases::Clock;
-use super::pipeline::wavefront;
-use super::stage;
-use super::watch::Mark;
+use super::prepared::{Prepared, Run, Slots};
+use super::some::Subsets;
 use super::{Options, Reduction, World};
-use crate::ascend::{Buffer, Span, Stream};
+use crate::ascend::{Span, Stream};
 use crate::error::{Context, Error, ErrorKind, Result};
-use crate::plan::{Choices, DType, Layout, Planner, TensorSpec, buckets, fingerprint};
+use crate::plan::{Choices, TensorSpec, fingerprint};
 
-/// Reduces the gradients of a fixed list of tensors.
+/// Reduces the gradients of a fixed list of tensors: all of them in a call, or some of them in each of several.
 pub struct GradientReducer {
     pub(super) world: World,
     pub(super) specs: Vec<TensorSpec>,
-    pub(super) buckets: Vec<Bucket>,
-    /// Bucket `i` uses slot `i` modulo their number.
-    slots: Vec<Memory>,
-    book: Book,
-    pub(super) reduction: Program,
-    collection: Program,
-    scattered: bool,
-    barrier: Option<Arc<Mark>>,
-    pub(super) create_timeout: Duration,
-    stall_timeout: Duration,
-    pub(super) device_memory: DeviceMemory,
-    /// The results of the last reduction, where checksums of them are to be compared.
-    unchecked: Mutex<Option<Vec<Span>>>,
-    checksum: bool,
+    pub(super) options: Options,
+    /// What the options leave open, settled for all tensors.
+    pub(super) choices: Choices,
+    pub(super) whole: Prepared,
+    pub(super) subsets: Subsets,
+    pub(super) slots: Slots,
+    /// Which plan each tensor was last reduced by.
+    pub(super) latest: Vec<PlanNumber>,
+    /// The result of each tensor's last reduction, where checksums are to be compared.
+    unchecked: Mutex<Vec<Option<Span>>>,
 }
 
-/// The stages of a pass over all buckets.
-pub(super) struct Program {
-    /// Bucket and stage, in the order in which they are issued.
-    pub(super) stages: Vec<(usize, usize)>,
-    /// The steps in that order, for those who watch.
-    marks: Arc<[Arc<Mark>]>,
-}
+/// A bucket, with those of its tensors (as indices of the reducer's list) for which its reduction was the last.
+pub(super) type LastBucket<'a> = (&'a Bucket, Vec<Option<usize>>);
 
-impl Program {
-    fn new(buckets: &[Bucket], pass: Pass, depth: usize, barrier: Option<&Arc<Mark>>) -> Self {
-        let lengths: Vec<usize> = buckets.iter().map(|b| b.stages(pass).len()).collect();
-        let stages = wavefront(&lengths, depth);
-        let marks = stages
-            .iter()
-            .map(|&(bucket, stage)| Arc::clone(&buckets[bucket].stages(pass)[stage].mark));
-        Program {
-            marks: marks.chain(barrier.cloned()).collect(),
-            stages,
-        }
-    }
-}
+/// Tells the plans of a reducer apart.
+pub(super) type PlanNumber = u64;
 
-/// A part of a tensor that this rank holds after a scattered reduction.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Owned {
-    /// Index of the tensor in the list of the reducer.
-    pub tensor: usize,
-    /// First element of the part, counted in the tensor.
-    pub start: u64,
-    /// Number of elements.
-    pub len: u64,
-}
+/// That of all tensors.
+pub(super) const WHOLE: PlanNumber = 0;
 
 impl GradientReducer {
     /// Plans the reduction of `tensors`, allocates its buffers and warms up every link that it uses.
@@ -99,31 +70,20 @@ impl GradientReducer {
             fingerprint(shape, tensors, &options.agreed(choices)),
             options.create_timeout,
         )?;
-        let (buckets, device_memory) = make_buckets(world, tensors, options, choices)?;
-        let entries = buckets.iter().map(|bucket| bucket.entries.len()).sum();
-        let barrier = match options.barrier {
-            true => Some(world.mark("barrier", 0)?),
-            false => None,
-        };
-        let depth = options.pipeline_depth;
+        let all = (0..tensors.len()).collect();
         let mut reducer = GradientReducer {
-            reduction: Program::new(&buckets, Pass::Reduction, depth, barrier.as_ref()),
-            collection: Program::new(&buckets, Pass::Collection, depth, barrier.as_ref()),
+            whole: Prepared::new(world, tensors, all, options, choices, "")?,
+            subsets: Subsets::new(options.subset_plans),
+            slots: Slots::new(options.pipeline_depth),
+            latest: vec![WHOLE; tensors.len()],
+            unchecked: Mutex::new(vec![None; tensors.len()]),
             world: world.clone(),
             specs: tensors.to_vec(),
-            slots: make_slots(world, &buckets, options.pipeline_depth)?,
-            buckets,
-            book: Book::new(world.device(), entries)?,
-            scattered: options.scattered,
-            barrier,
-            create_timeout: options.create_timeout,
-            stall_timeout: options.stall_timeout,
-            device_memory,
-            unchecked: Mutex::new(None),
-            checksum: options.checksum,
+            options: options.clone(),
+            choices,
         };
         reducer
-            .warm_up()
+            .warm_up(WHOLE)
             .context(|| format!("rank {}: warm-up of the reducer", world.rank()))?;
         Ok(reducer)
     }
@@ -132,9 +92,10 @@ impl GradientReducer {
     ///
     /// Collective and stream-ordered: enqueues behind what `stream` holds and returns; what `stream` is
     /// given next sees the results. Each span is a whole tensor in device memory of the world's device,
-    /// aligned to its elements, and is kept alive until `stream` is synchronised. The tensors of a bucket that lie
+    /// aligned to its elements (on chips that [copy whole blocks](crate::kernel::Chip::copies_whole_blocks) to 64 bytes),
+    /// and is kept alive until `stream` is synchronised. The tensors of a bucket that lie
     /// one right behind the other in one allocation are reduced where they are, without a copy, if their sizes are
-    /// multiples of 64 bytes (the last one's may be any).
+    /// multiples of 64 bytes (the last one's may be any); with [`Options::padded`] sizes may be any.
     ///
     /// # Errors
     /// Wrong spans are refused before anything is enqueued. Any later failure of this call poisons the
@@ -143,53 +104,22 @@ impl GradientReducer {
     pub fn reduce(&mut self, gradients: &[Span], stream: &Stream) -> Result<()> {
         self.world.check()?;
         self.check(gradients)?;
-        let enqueued = self.enqueue(Pass::Reduction, Some(gradients), stream, None);
-        // Work of the world's own streams uses them, too, and `stream` waits for that.
-        stream.keep(gradients);
-        if self.checksum {
-            *self.unchecked() = Some(gradients.to_vec());
-        }
-        enqueued.context(|| format!("rank {}", self.world.rank()))
+        self.run(WHOLE, Pass::Reduction, gradients, stream)
     }
 
-    /// The parts of tensors that this rank is the owner of, in the order of the buckets.
-    ///
-    /// The parts of all ranks tile all tensors. With [`Options::scattered`] these, and no other elements, are results
-    /// after [`GradientReducer::reduce`]; what the other elements of the gradients are then is not said.
-    pub fn owned(&self) -> Vec<Owned> {
-        let parts = self.buckets.iter().flat_map(|bucket| {
-            let tensors = bucket.layout.tensors().iter().zip(&bucket.members);
-            tensors.map(|(range, &tensor)| {
-                let part = range.intersection(bucket.owned);
-                Owned {
-                    tensor,
-                    start: part.start().saturating_sub(range.start()),
-                    len: part.len(),
-                }
-            })
-        });
-        parts.filter(|part| part.len > 0).collect()
-    }
-
-    /// Brings the owned parts of `tensors` to all ranks: for weights that a sharded optimizer has stepped, each rank the
-    /// parts that it owns. Sizes and types are those of the gradients.
-    ///
-    /// Collective and stream-ordered, as [`GradientReducer::reduce`].
+    /// As [`GradientReducer::reduce`], for tensors that lie one right behind the other in `buffer`, in the order of
+    /// creation and without gaps. With several element types each tensor must still start at a multiple of its own.
     ///
     /// # Errors
-    /// `InvalidState` without [`Options::scattered`]; else as [`GradientReducer::reduce`].
-    pub fn collect(&mut self, tensors: &[Span], stream: &Stream) -> Result<()> {
-        if !self.scattered {
-            return Err(Error::new(
-                ErrorKind::InvalidState,
-                "results are not scattered: collect needs the option `scattered`",
-            ));
-        }
-        self.world.check()?;
-        self.check(tensors)?;
-        let enqueued = self.enqueue(Pass::Collection, Some(tensors), stream, None);
-        stream.keep(tensors);
-        enqueued.context(|| format!("rank {}", self.world.rank()))
+    /// `InvalidArgument` if the buffer is not [`GradientReducer::flat_bytes`] long; else as there.
+    pub fn reduce_flat(&mut self, buffer: &Span, stream: &Stream) -> Result<()> {
+        let gradients = cut(self.specs.iter(), buffer)?;
+        self.reduce(&gradients, stream)
+    }
+
+    /// Bytes of all tensors one right behind the other.
+    pub fn flat_bytes(&self) -> u64 {
+        flat_bytes(self.specs.iter())
     }
 
     /// Waits until what `stream` holds is done, at most `timeout`, and looks at all streams of the world.
@@ -203,8 +133,13 @@ impl GradientReducer {
     /// that, and the stream is good for other work.
     pub fn synchronize(&self, stream: &Stream, timeout: Duration) -> Result<()> {
         self.world.synchronize(stream, timeout)?;
-        let results = self.unchecked().take();
-        results.map_or(Ok(()), |results| self.compare(&results, timeout))
+        if !self.options.checksum {
+            return Ok(());
+        }
+        let results = std::mem::replace(&mut *self.unchecked(), vec![None; self.specs.len()]);
+        let reduced = self.specs.iter().zip(&results);
+        let reduced = reduced.filter_map(|(spec, span)| Some((spec, span.as_ref()?)));
+        self.compare_all(&reduced.collect::<Vec<_>>(), timeout)
     }
 
     /// Compares a checksum of each tensor of `results` between all ranks, on the host.
@@ -216,218 +151,181 @@ impl GradientReducer {
     /// poisons the world.
     pub fn compare(&self, results: &[Span], timeout: Duration) -> Result<()> {
         self.check(results)?;
-        let compared = checksum::compare(&self.world, &self.specs, results, timeout);
+        let results: Vec<_> = self.specs.iter().zip(results).collect();
+        self.compare_all(&results, timeout)
+    }
+
+    fn compare_all(&self, results: &[(&TensorSpec, &Span)], timeout: Duration) -> Result<()> {
+        let compared = checksum::compare(&self.world, results, timeout);
         compared.inspect_err(|error| self.world.fail(error))
     }
 
-    fn unchecked(&self) -> MutexGuard<'_, Option<Vec<Span>>> {
-        // Changed in one step only.
+    fn unchecked(&self) -> MutexGuard<'_, Vec<Option<Span>>> {
+        // Whatever it holds are results.
         self.unchecked
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether each tensor was non-finite on any rank in the last reduction; the same on all ranks.
+    /// Whether each tensor was non-finite on any rank in its last reduction; the same on all ranks.
     ///
-    /// Waits for the reduction. A tensor with a NaN or an infinity on one rank is non-finite as a whole on
+    /// Waits for the reductions. A tensor with a NaN or an infinity on one rank is non-finite as a whole on
     /// all ranks afterwards; the other tensors are not touched by it.
+    ///
+    /// # Errors
+    /// `InvalidState` if the plan of a tensor's last reduction is gone, see [`Options::subset_plans`].
     pub fn nonfinite(&self) -> Result<Vec<bool>> {
-        self.solve_all()?;
+        let buckets = self.last_buckets()?;
+        self.solve_all(&buckets)?;
         let mut flags = vec![false; self.specs.len()];
-        for bucket in &self.buckets {
-            for (&member, flag) in bucket.members.iter().zip(bucket.nonfinite()?) {
-                flags[member] = flag;
+        for (bucket, tensors) in buckets {
+            for (tensor, flag) in tensors.into_iter().zip(bucket.nonfinite()?) {
+                if let Some(tensor) = tensor {
+                    flags[tensor] = flag;
+                }
             }
         }
         Ok(flags)
     }
 
-    /// Waits for the reduction and computes the weights of all tensors: in its course each rank solves only for those that
-    /// it combines.
-    pub(super) fn solve_all(&self) -> Result<()> {
+    /// Waits for the reductions of `buckets` and computes the weights and statistics of all tensors: in the course of a
+    /// reduction each rank solves only for those that it combines.
+    pub(super) fn solve_all(&self, buckets: &[LastBucket<'_>]) -> Result<()> {
         let stream = Stream::new(self.world.device())?;
         self.world.enqueue(&stream, |stream| {
-            let mut solves = self.buckets.iter().flat_map(Bucket::solves);
+            let mut solves = buckets.iter().flat_map(|(bucket, _)| bucket.solves());
             solves.try_for_each(|solve| solve.issue_all(self.world.kernels(), stream))
         })?;
-        self.world.synchronize(&stream, self.create_timeout)
+        self.world.synchronize(&stream, self.options.create_timeout)
     }
 
-    /// Enqueues all stages of all buckets; without gradients on whatever the fused buffers hold. With a clock one after the
-    /// other on `stream`.
+    /// The device memory that this reducer takes on this rank now.
+    pub fn device_memory(&self) -> DeviceMemory {
+        let plans = self.subsets.plans().map(|plan| plan.tables);
+        plans.fold(
+            self.whole.tables + self.slots.device_memory(),
+            DeviceMemory::add,
+        )
+    }
+
+    /// The buckets of all last reductions.
+    pub(super) fn last_buckets(&self) -> Result<Vec<LastBucket<'_>>> {
+        let mut numbers = self.latest.clone();
+        numbers.sort_unstable();
+        numbers.dedup();
+        let mut found = Vec::new();
+        for number in numbers {
+            let plan = self.plan(number)?;
+            for bucket in &plan.buckets {
+                let tensors = bucket.members.iter().map(|&member| plan.tensors[member]);
+                let last = |tensor: usize| (self.latest[tensor] == number).then_some(tensor);
+                found.push((bucket, tensors.map(last).collect()));
+            }
+        }
+        Ok(found)
+    }
+
+    fn plan(&self, number: PlanNumber) -> Result<&Prepared> {
+        if number == WHOLE {
+            return Ok(&self.whole);
+        }
+        self.subsets.get(number).ok_or_else(|| {
+            let lost = self.latest.iter().position(|&latest| latest == number);
+            let name = lost.map_or("", |tensor| &self.specs[tensor].name);
+            Error::new(
+                ErrorKind::InvalidState,
+                format!(
+                    "tensor \"{name}\": the plan of its last reduction has made room for others; more than \
+                     subset_plans {} subsets are in use",
+                    self.options.subset_plans
+                ),
+            )
+        })
+    }
+
+    /// Enqueues a pass by plan `number` on checked tensors.
+    pub(super) fn run(
+        &mut self,
+        number: PlanNumber,
+        pass: Pass,
+        tensors: &[Span],
+        stream: &Stream,
+    ) -> Result<()> {
+        let enqueued = self.enqueue(number, pass, Some(tensors), stream, None);
+        // Work of the world's own streams uses them, too, and `stream` waits for that.
+        stream.keep(tensors);
+        if pass == Pass::Reduction
+            && let Some(plan) = plan_of(&mut self.whole, &mut self.subsets, number)
+        {
+            let checksum = self.options.checksum;
+            let mut unchecked = self
+                .unchecked
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner);
+            for (&tensor, span) in plan.tensors.iter().zip(tensors) {
+                self.latest[tensor] = number;
+                if checksum {
+                    unchecked[tensor] = Some(span.clone());
+                }
+            }
+        }
+        enqueued.context(|| format!("rank {}", self.world.rank()))
+    }
+
+    /// Enqueues a pass by plan `number`; without tensors on whatever the fused buffers hold. With a clock one step after
+    /// the other.
     pub(super) fn enqueue(
         &mut self,
+        number: PlanNumber,
         pass: Pass,
-        gradients: Option<&[Span]>,
+        tensors: Option<&[Span]>,
         stream: &Stream,
         clock: Option<&Clock>,
     ) -> Result<()> {
-        let mut flat = Vec::with_capacity(self.buckets.len());
-        let mut memories = Vec::with_capacity(self.buckets.len());
-        for (index, bucket) in self.buckets.iter().enumerate() {
-            let own = gradients
-                .map(|gradients| bucket.flat(gradients))
-                .transpose()?
-                .flatten();
-            let slot = &self.slots[index % self.slots.len()];
-            flat.push(own.is_some());
-            memories.push(Memory {
-                fused: match own {
-                    Some(own) => own,
-                    None => slot.fused.slice(0..bucket.fused_bytes()?)?,
-                },
-                scratch: slot.scratch.clone(),
-            });
+        let timeout = match tensors {
+            Some(_) => self.options.stall_timeout,
+            None => self.options.create_timeout,
+        };
+        match plan_of(&mut self.whole, &mut self.subsets, number) {
+            Some(plan) => {
+                let run = Run {
+                    pass,
+                    tensors,
+                    timeout,
+                    clock,
+                };
+                plan.enqueue(&self.world, &self.slots, &run, stream)
+            }
+            None => Ok(()),
         }
-        let entries = self
-            .buckets
-            .iter()
-            .zip(&memories)
-            .flat_map(|(bucket, memory)| {
-                let entries = bucket.entries.iter();
-                entries.map(move |entry| entry.address(gradients, memory))
-            });
-        let addresses = entries.collect();
-        let world = &self.world;
-        let timeout = match gradients {
-            Some(_) => self.stall_timeout,
-            None => self.create_timeout,
-        };
-        let program = match pass {
-            Pass::Reduction => &self.reduction,
-            Pass::Collection => &self.collection,
-        };
-        // A bucket's own stages follow each other: without others there is nothing to overlap.
-        let overlap = self.slots.len() > 1 && clock.is_none();
-        world.enqueue_lanes(stream, overlap, |lanes| {
-            world.watch().begin(&program.marks, timeout);
-            self.book.update(addresses, lanes.kernels)?;
-            let mut progress: Vec<Progress<'_>> = (0..)
-                .zip(self.buckets.iter().zip(&memories))
-                .map(|(index, (bucket, memory))| {
-                    let context = stage::Context {
-                        kernels: world.kernels(),
-                        comm: world.comm(),
-                        watch: world.watch(),
-                        book: &self.book,
-                        memory,
-                        dtype: data_type(bucket.layout.dtype()),
-                    };
-                    let copies = gradients.is_some() && !flat[index];
-                    Progress::new(bucket, pass, context, copies)
-                })
-                .collect();
-            clock.map_or(Ok(()), |clock| clock.start(lanes.payload))?;
-            for (position, &(bucket, stage)) in program.stages.iter().enumerate() {
-                progress[bucket].issue(stage, lanes)?;
-                clock.map_or(Ok(()), |clock| clock.end(position, lanes.payload))?;
-            }
-            if let Some(barrier) = &self.barrier {
-                let _call = world.watch().call(barrier, program.stages.len());
-                world.comm().barrier(lanes.payload)?;
-                lanes.payload.record(&barrier.done)?;
-            }
-            world.watch().end(lanes.payload)
-        })
     }
 
     pub(super) fn check(&self, gradients: &[Span]) -> Result<()> {
-        if gradients.len() != self.specs.len() {
-            return Err(Error::invalid(format!(
-                "{} gradients were given for {} tensors",
-                gradients.len(),
-                self.specs.len()
-            )));
-        }
-        for (gradient, spec) in gradients.iter().zip(&self.specs) {
-            let bytes = spec.count * spec.dtype.size();
-            if gradient.len() as u64 != bytes {
-                return Err(Error::invalid(format!(
-                    "tensor \"{}\": the gradient has {} bytes, {} elements of {} are {bytes}",
-                    spec.name,
-                    gradient.len(),
-                    spec.count,
-                    spec.dtype.name()
-                )));
-            }
-            if !gradient.address().is_multiple_of(spec.dtype.size()) {
-                return Err(Error::invalid(format!(
-                    "tensor \"{}\": its address {:#x} is not a multiple of {} bytes, the size of an element",
-                    spec.name,
-                    gradient.address(),
-                    spec.dtype.size()
-                )));
-            }
-        }
-        Ok(())
+        check_tensors(&self.world, self.specs.iter(), gradients, "gradient")
     }
 
-    /// One reduction of zeros: builds every link and buffer while failing is still cheap.
-    fn warm_up(&mut self) -> Result<()> {
+    /// One reduction of zeros by each pass: builds every link and buffer while failing is still cheap.
+    pub(super) fn warm_up(&mut self, number: PlanNumber) -> Result<()> {
+        if let Some(plan) = plan_of(&mut self.whole, &mut self.subsets, number) {
+            self.slots.fit(&self.world, &plan.buckets)?;
+        }
         let stream = Stream::new(self.world.device())?;
-        self.enqueue(Pass::Reduction, None, &stream, None)?;
-        if self.scattered {
-            self.enqueue(Pass::Collection, None, &stream, None)?;
+        self.enqueue(number, Pass::Reduction, None, &stream, None)?;
+        if self.options.scattered {
+            self.enqueue(number, Pass::Collection, None, &stream, None)?;
         }
-        self.synchronize(&stream, self.create_timeout)
+        self.world.synchronize(&stream, self.options.create_timeout)
     }
 }
 
-/// Tensors of one type share buckets, in the order of the list. With the device memory that all takes.
-fn make_buckets(
-    world: &World,
-    tensors: &[TensorSpec],
-    options: &Options,
-    choices: Choices,
-) -> Result<(Vec<Bucket>, DeviceMemory)> {
-    let mut made = Vec::new();
-    let mut planners = Vec::new();
-    let mut entries = 0;
-    let shape = options.shape(world);
-    for dtype in [DType::F32, DType::F16, DType::BF16] {
-        let members: Vec<usize> = (0..tensors.len())
-            .filter(|&index| tensors[index].dtype == dtype)
-            .collect();
-        let wire = options.wire.dtype(dtype);
-        let sizes: Vec<u64> = members
-            .iter()
-            .map(|&index| tensors[index].count.saturating_mul(wire.size()))
-            .collect();
-        for part in buckets(&sizes, options.bucket_bytes) {
-            let members = members[part].to_vec();
-            let counts: Vec<u64> = members.iter().map(|&index| tensors[index].count).collect();
-            let layout = Layout::new(wire, &counts)?;
-            let planner = Planner::with(shape, layout, choices)?;
-            let place = (made.len(), entries);
-            let bucket = Bucket::new(world, &planner, dtype, members, place, options)?;
-            entries += bucket.entries.len();
-            made.push(bucket);
-            planners.push(planner);
-        }
+/// The plan with this number, if it is still there.
+fn plan_of<'a>(
+    whole: &'a mut Prepared,
+    subsets: &'a mut Subsets,
+    number: PlanNumber,
+) -> Option<&'a mut Prepared> {
+    match number {
+        WHOLE => Some(whole),
+        number => subsets.get_mut(number),
     }
-    let shards = options.shards(world);
-    let budget = Budget {
-        options,
-        shards: u64::from(shards),
-    };
-    let memory = budget.of(&planners, world.rank() / shards)?;
-    Ok((made, memory))
-}
-
-/// The buffers of the buckets that are under way at a time.
-fn make_slots(world: &World, buckets: &[Bucket], depth: usize) -> Result<Vec<Memory>> {
-    let mut sizes = vec![(0, 0); depth.min(buckets.len())];
-    for (index, bucket) in buckets.iter().enumerate() {
-        let (fused, scratch) = &mut sizes[index % depth.min(buckets.len())];
-        *fused = bucket.fused_bytes()?.max(*fused);
-        *scratch = bucket.scratch_bytes.max(*scratch);
-    }
-    let span = |bytes: usize| Ok(Buffer::zeroed(world.device(), bytes.max(64))?.span());
-    let slots = sizes.into_iter().map(|(fused, scratch)| {
-        Ok(Memory {
-            fused: span(fused)?,
-            scratch: span(scratch)?,
-        })
-    });
-    slots.collect()
 }

@@ -26,8 +26,8 @@ pub(super) struct Maker<'a> {
     /// Type of the caller's tensors.
     dtype: DType,
     options: &'a Options,
-    /// Number of the bucket, for messages.
-    bucket: usize,
+    /// What messages call the bucket.
+    bucket: String,
     /// Bytes of an element of the fused buffer.
     size: u64,
     entries: Vec<Entry>,
@@ -40,7 +40,7 @@ impl<'a> Maker<'a> {
         planner: &'a Planner,
         dtype: DType,
         options: &'a Options,
-        bucket: usize,
+        bucket: String,
         first_entry: usize,
     ) -> Self {
         let layout = planner.layout();
@@ -154,7 +154,7 @@ impl<'a> Maker<'a> {
     fn push(&self, stages: &mut Vec<Stage>, name: &str, task: Task) -> Result<()> {
         let (peers, bytes) = task.traffic();
         let mark = Arc::new(Mark {
-            operation: format!("bucket {}, {name}", self.bucket),
+            operation: format!("{}, {name}", self.bucket),
             peers,
             bytes,
             done: Event::new(self.device())?,

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::flat::check_tensors;
+use super::given::check_tensors;
 use super::{Fusion, GradientReducer, Options, Reduction, Wire, World};
 use crate::ascend::{Span, Stream};
 use crate::error::{Error, Result};
@@ -126,7 +126,7 @@ impl MeanReducer {
     /// # Errors
     /// Wrong spans are refused before anything is enqueued; else as [`GradientReducer::reduce`].
     pub fn reduce(&mut self, gradients: &[Span], stream: &Stream) -> Result<()> {
-        check_tensors(&self.specs, gradients, "gradient")?;
+        check_tensors(&self.world, self.specs.iter(), gradients, "gradient")?;
         for group in &mut self.groups {
             let members: Vec<Span> = group
                 .members

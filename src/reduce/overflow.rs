@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::World;
 use super::bucket::data_type;
-use super::flat::check_tensors;
+use super::given::check_tensors;
 use super::tables::Segments;
 use crate::ascend::{Buffer, Span, Stream};
 use crate::error::{Context, Result};
@@ -60,7 +60,7 @@ impl OverflowVote {
     /// # Errors
     /// Wrong spans are refused before anything is enqueued; else what enqueueing says.
     pub fn cast(&mut self, tensors: &[Span], stream: &Stream) -> Result<()> {
-        check_tensors(&self.specs, tensors, "tensor")?;
+        check_tensors(&self.world, self.specs.iter(), tensors, "tensor")?;
         let rank = self.world.rank();
         self.world
             .enqueue(stream, |stream| {

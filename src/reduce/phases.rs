@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use super::GradientReducer;
 use super::bucket::Pass;
+use super::gradient::WHOLE;
 use super::stage::{Stage, Task};
 use crate::ascend::{Device, Event, Span, Stream};
 use crate::error::Result;
@@ -73,14 +74,21 @@ impl GradientReducer {
     ) -> Result<Phases> {
         self.world.check()?;
         self.check(gradients)?;
-        let clock = Clock::new(self.world.device(), self.reduction.stages.len())?;
-        let enqueued = self.enqueue(Pass::Reduction, Some(gradients), stream, Some(&clock));
+        let clock = Clock::new(self.world.device(), self.whole.reduction.stages.len())?;
+        let enqueued = self.enqueue(
+            WHOLE,
+            Pass::Reduction,
+            Some(gradients),
+            stream,
+            Some(&clock),
+        );
         stream.keep(gradients);
         enqueued?;
         self.world.synchronize(stream, timeout)?;
         let mut phases = Phases::default();
-        for (&(bucket, stage), seconds) in self.reduction.stages.iter().zip(clock.seconds()?) {
-            let stages = &self.buckets[bucket].stages;
+        let program = &self.whole.reduction;
+        for (&(bucket, stage), seconds) in program.stages.iter().zip(clock.seconds()?) {
+            let stages = &self.whole.buckets[bucket].stages;
             let combines = |stage: &Stage| matches!(stage.task, Task::Combine(_));
             let combined = !stages[stage..].iter().any(combines);
             *match &stages[stage].task {

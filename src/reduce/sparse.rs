@@ -399,7 +399,7 @@ impl Copy {
 
 impl SparseSpec {
     fn row_bytes(&self) -> u64 {
-        self.width * self.dtype.size()
+        self.width.saturating_mul(self.dtype.size())
     }
 }
 

@@ -8,7 +8,7 @@
 use std::ops::Range;
 use std::time::Duration;
 
-use super::bucket::Bucket;
+use super::gradient::LastBucket;
 use super::stage::{Merge, Solve};
 use super::{GradientReducer, World};
 use crate::ascend::Span;
@@ -66,25 +66,27 @@ impl GradientReducer {
     /// timeout.
     pub fn statistics(&self) -> Result<Vec<TensorStatistics>> {
         let world = &self.world;
-        self.solve_all()?;
-        let merging = self.buckets.iter().filter(|bucket| !bucket.is_empty());
+        let mut merging = self.last_buckets()?;
+        self.solve_all(&merging)?;
+        merging.retain(|(bucket, _)| !bucket.is_empty());
         if merging
-            .clone()
-            .any(|bucket| bucket.rounds().next().is_none())
+            .iter()
+            .any(|(bucket, _)| bucket.rounds().next().is_none())
         {
             return Err(Error::new(
                 ErrorKind::Unsupported,
                 "only AdaSum over several servers has statistics",
             ));
         }
-        let subtrees = self.subtrees()?;
+        let subtrees = self.subtrees(&merging)?;
         let mut figures = vec![Figures::default(); self.specs.len()];
-        for bucket in merging {
+        for (bucket, tensors) in &merging {
             for (merge, weights) in bucket.rounds() {
-                let words = coefficients(weights, bucket.members.len())?;
-                let tensors = bucket.members.iter();
-                for (&tensor, words) in tensors.zip(words.chunks_exact(COEFFICIENT_WORDS)) {
-                    figures[tensor].add(merge, words);
+                let words = coefficients(weights, tensors.len())?;
+                for (tensor, words) in tensors.iter().zip(words.chunks_exact(COEFFICIENT_WORDS)) {
+                    if let &Some(tensor) = tensor {
+                        figures[tensor].add(merge, words);
+                    }
                 }
             }
         }
@@ -92,7 +94,7 @@ impl GradientReducer {
             .iter()
             .map(|figure| [figure.own, figure.kappa])
             .collect();
-        let all = exchange(world, &own, self.create_timeout)?;
+        let all = exchange(world, &own, self.options.create_timeout)?;
         let locals = world.locals() as usize;
         let of = |(tensor, figure): (usize, &Figures)| {
             let ranks: Vec<[f64; 2]> = all.iter().map(|rank| rank[tensor]).collect();
@@ -109,23 +111,22 @@ impl GradientReducer {
     }
 
     /// What each rank knows of the whole tree of each tensor. Collective.
-    fn subtrees(&self) -> Result<Vec<Vec<Subtree>>> {
-        let rounds = self.buckets.iter().flat_map(Bucket::rounds);
+    fn subtrees(&self, merging: &[LastBucket<'_>]) -> Result<Vec<Vec<Subtree>>> {
+        let rounds = merging.iter().flat_map(|(bucket, _)| bucket.rounds());
         // Every rank takes part in the last round.
         let count = rounds.map(|(merge, _)| merge.round + 1).max().unwrap_or(0);
         let mut all = vec![vec![UNKNOWN; self.specs.len()]; self.world.size() as usize];
         for round in 0..count {
             let mut mine = all[self.world.rank() as usize].clone();
-            for bucket in &self.buckets {
+            for (bucket, tensors) in merging {
                 if bucket.rounds().any(|(merge, _)| merge.round == round) {
-                    bucket
-                        .members
-                        .iter()
-                        .for_each(|&tensor| mine[tensor] = UNKNOWN);
+                    let tensors = tensors.iter().flatten();
+                    tensors.for_each(|&tensor| mine[tensor] = UNKNOWN);
                 }
                 for solve in bucket.solves().filter(|solve| solve.merge.round == round) {
-                    let tensors = &bucket.members[solve.first..];
-                    for (&tensor, gram) in tensors.iter().zip(solve.grams()?) {
+                    let tensors = &tensors[solve.first..];
+                    for (tensor, gram) in tensors.iter().zip(solve.grams()?) {
+                        let &Some(tensor) = tensor else { continue };
                         let known = |servers: &Range<u32>| {
                             let locals = self.world.locals();
                             let ranks = servers.start * locals..servers.end * locals;
@@ -136,7 +137,7 @@ impl GradientReducer {
                     }
                 }
             }
-            all = exchange(&self.world, &mine, self.create_timeout)?;
+            all = exchange(&self.world, &mine, self.options.create_timeout)?;
         }
         Ok(all)
     }

@@ -7,8 +7,8 @@ use std::str::FromStr;
 use super::{Cluster, RankTable};
 use crate::error::{Context, Error, Result};
 
-const TABLE: &str = "RANK_TABLE_FILE";
-const TABLE_ALIAS: &str = "MINDSPORE_HCCL_CONFIG_PATH";
+pub(super) const TABLE: &str = "RANK_TABLE_FILE";
+pub(super) const TABLE_ALIAS: &str = "MINDSPORE_HCCL_CONFIG_PATH";
 const RANK: &str = "RANK_ID";
 const SIZE: &str = "RANK_SIZE";
 const DEVICE: &str = "DEVICE_ID";
@@ -65,7 +65,11 @@ fn agree<T: FromStr + PartialEq + std::fmt::Display>(
     }
 }
 
-fn number<T: FromStr>(lookup: &impl Fn(&str) -> Option<OsString>, name: &str) -> Result<Option<T>> {
+/// The number in a variable, if it is set.
+pub(super) fn number<T: FromStr>(
+    lookup: &impl Fn(&str) -> Option<OsString>,
+    name: &str,
+) -> Result<Option<T>> {
     let Some(value) = lookup(name) else {
         return Ok(None);
     };

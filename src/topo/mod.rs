@@ -1,15 +1,19 @@
 //! Who is where: the rank table and this process's place in it.
 //!
-//! [`RankTable`] is the file, [`Cluster`] is the file seen from one rank. Both are plain
-//! descriptions: nothing here opens a device or talks to another process.
+//! [`RankTable`] is the file, [`Cluster`] is the file seen from one rank, [`Launch`] is what the environment says. These
+//! are plain descriptions. Ranks without a table come together in a [`Meeting`], over TCP or a file. Nothing here
+//! opens a device.
 
 mod device;
 mod environment;
 mod fault;
 mod field;
+mod host;
 mod json;
+mod launch;
 mod legacy;
 mod make;
+mod meeting;
 mod merge;
 mod product;
 mod servers;
@@ -20,7 +24,10 @@ use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
 pub use fault::{Fault, FaultKind, Report};
+pub use host::host_key;
+pub use launch::{Launch, Process};
 pub use make::{NewTable, Selection, make};
+pub use meeting::{Meeting, Seat};
 pub use merge::merge;
 pub use product::Product;
 

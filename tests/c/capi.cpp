@@ -3,6 +3,7 @@
 #include "adasum.hpp" // twice on purpose
 
 #include <acl/acl.h>
+#include <hccl/hccl.h>
 
 #include <cstdio>
 #include <cstdlib>
@@ -21,9 +22,120 @@ void require(bool condition, const char *what) {
 constexpr std::uint32_t RANKS = 2;
 constexpr std::chrono::milliseconds LIMIT(60000);
 
+void *put(const std::vector<float> &values) {
+    void *memory = nullptr;
+    const std::size_t bytes = values.size() * sizeof(float);
+    REQUIRE(aclrtMalloc(&memory, bytes, ACL_MEM_MALLOC_HUGE_FIRST) == ACL_SUCCESS);
+    REQUIRE(aclrtMemcpy(memory, bytes, values.data(), bytes, ACL_MEMCPY_HOST_TO_DEVICE) == ACL_SUCCESS);
+    return memory;
+}
+
+std::vector<float> get(const void *memory, std::size_t count) {
+    std::vector<float> values(count);
+    const std::size_t bytes = count * sizeof(float);
+    REQUIRE(aclrtMemcpy(values.data(), bytes, memory, bytes, ACL_MEMCPY_DEVICE_TO_HOST) == ACL_SUCCESS);
+    return values;
+}
+
+void other_reducers(const adasum::World &world, std::uint32_t rank, aclrtStream stream) {
+    const std::vector<adasum::Tensor> tensors{{"a", 2, ADASUM_F32}, {"b", 2, ADASUM_F32}};
+    const std::vector<float> mine{rank == 0 ? 2.0f : 0.0f, rank == 0 ? 0.0f : 4.0f};
+    const std::vector<float> sum{2.0f, 4.0f}, mean{1.0f, 2.0f};
+    void *a = put(mine), *b = put(mine);
+
+    adasum::Reducer reducer(world, tensors, adasum::Options().overflow(ADASUM_OVERFLOW_VOTE));
+    REQUIRE(!reducer.overflow({a, b}, stream, LIMIT));
+    reducer.prepare_some({1});
+    reducer.reduce_some({1}, {b}, stream);
+    reducer.reduce_some_flat({0}, a, 2 * sizeof(float), stream);
+    reducer.synchronize(stream, LIMIT);
+    REQUIRE(get(a, 2) == sum && get(b, 2) == sum);
+    reducer.forget_stream(stream);
+
+    // Old weights (2, 4) minus the sum of the steps.
+    adasum::DeltaReducer delta(world, {tensors[0]});
+    delta.begin({}, {a}, stream);
+    REQUIRE(aclrtSynchronizeStream(stream) == ACL_SUCCESS);
+    const std::vector<float> stepped{sum[0] - mine[0], sum[1] - mine[1]};
+    REQUIRE(aclrtMemcpy(a, 8, stepped.data(), 8, ACL_MEMCPY_HOST_TO_DEVICE) == ACL_SUCCESS);
+    delta.end({a}, stream);
+    delta.reset();
+    delta.synchronize(stream, LIMIT);
+    REQUIRE((get(a, 2) == std::vector<float>{0.0f, 0.0f}) && !delta.nonfinite().at(0));
+    delta.forget_stream(stream);
+
+    void *c = put(mine);
+    adasum::MeanReducer means(world, {tensors[0]}, adasum::Options().fusion_split({0}).degree(RANKS));
+    means.reduce({c}, stream);
+    means.synchronize(stream, LIMIT);
+    REQUIRE(get(c, 2) == mean);
+    means.forget_stream(stream);
+
+    adasum::SparseReducer sparse(world, "rows", 1, ADASUM_F32, ADASUM_INDEX_I64, 1, true,
+                                 adasum::Options().reduction(ADASUM_REDUCTION_SUM));
+    const adasum::Rows rows = sparse.gather(c, b, 1, stream);
+    sparse.synchronize(stream, LIMIT);
+    REQUIRE(rows.rows == RANKS && get(rows.values, RANKS) == (std::vector<float>{2.0f, 2.0f}));
+    sparse.forget_stream(stream);
+    for (void *memory : {a, b, c}) {
+        REQUIRE(aclrtFree(memory) == ACL_SUCCESS);
+    }
+}
+
+// A communicator of somebody else's: worlds of its ranks and of a part of them, and it works as before.
+void adopt(const HcclRootInfo &root, std::uint32_t rank) {
+    try {
+        adasum::World::from_comm(const_cast<HcclRootInfo *>(&root));
+        REQUIRE(!"an exception");
+    } catch (const adasum::Error &error) {
+        REQUIRE(error.status() == ADASUM_ACL && error.vendor_code() == 107002);
+        REQUIRE(std::string(error.what()).find("no current device") != std::string::npos);
+    }
+    REQUIRE(aclrtSetDevice(static_cast<std::int32_t>(rank)) == ACL_SUCCESS);
+    HcclCommConfig config;
+    HcclCommConfigInit(&config);
+    HcclComm comm = nullptr, part = nullptr;
+    REQUIRE(HcclCommInitRootInfoConfig(RANKS, &root, rank, &config, &comm) == HCCL_SUCCESS);
+    std::uint32_t member = rank;
+    REQUIRE(HcclCreateSubCommConfig(&comm, 1, &member, 7 + rank, 0, &config, &part) == HCCL_SUCCESS);
+    aclrtStream stream = nullptr;
+    REQUIRE(aclrtCreateStream(&stream) == ACL_SUCCESS);
+    void *memory = put({1.0f, 1.0f});
+    const auto is_ones = [&] { return get(memory, 2) == std::vector<float>{1.0f, 1.0f}; };
+    {
+        // By host: both ranks are on this one.
+        adasum::World by_host = adasum::World::from_comm(comm);
+        REQUIRE(by_host.rank() == rank && by_host.servers() == 1 && by_host.devices_per_server() == RANKS);
+        by_host.finish(LIMIT);
+        adasum::World alone = adasum::World::from_comm(part);
+        REQUIRE(alone.rank() == 0 && alone.size() == 1);
+        alone.finish(LIMIT);
+        adasum::World world = adasum::World::from_comm(comm, adasum::Options().devices_per_server(1));
+        REQUIRE(world.servers() == RANKS && world.last_vendor_code() == 0);
+        {
+            adasum::Reducer reducer(world, {{"w", 2, ADASUM_F32}});
+            reducer.reduce({memory}, stream);
+            reducer.synchronize(stream, LIMIT);
+            REQUIRE(is_ones());
+            reducer.forget_stream(stream);
+        }
+        if (rank == 0) {
+            // Not even an abort of the world touches what it was made from.
+            world.abort();
+        }
+    }
+    REQUIRE(HcclAllReduce(memory, memory, 2, HCCL_DATA_TYPE_FP32, HCCL_REDUCE_MAX, comm, stream) == HCCL_SUCCESS);
+    REQUIRE(aclrtSynchronizeStream(stream) == ACL_SUCCESS);
+    REQUIRE(is_ones());
+    REQUIRE(HcclCommDestroy(part) == HCCL_SUCCESS && HcclCommDestroy(comm) == HCCL_SUCCESS);
+    REQUIRE(aclrtFree(memory) == ACL_SUCCESS);
+    REQUIRE(aclrtDestroyStream(stream) == ACL_SUCCESS);
+}
+
 // Parallel gradients of 1 and 3 times the same vector: their mean, twice the vector.
 void run(const adasum::RootInfo &root, std::uint32_t rank) {
-    adasum::World first = adasum::World::from_root_info(static_cast<std::int32_t>(rank), root, RANKS, rank, 1);
+    adasum::World first = adasum::World::from_root_info(static_cast<std::int32_t>(rank), root, RANKS, rank,
+                                                        adasum::Options().devices_per_server(1));
     adasum::World world = std::move(first);
     REQUIRE(world.rank() == rank && world.size() == RANKS && world.servers() == RANKS);
     REQUIRE(world.devices_per_server() == 1 && world.device() == static_cast<std::int32_t>(rank));
@@ -51,8 +163,14 @@ void run(const adasum::RootInfo &root, std::uint32_t rank) {
             REQUIRE(error.status() == ADASUM_INVALID_ARGUMENT && error.vendor_code() == 0);
             REQUIRE(std::string(error.what()).find("for 1 tensors") != std::string::npos);
         }
+        const std::vector<adasum::Statistics> statistics = reducer.statistics();
+        REQUIRE(statistics.size() == 1 && statistics[0].norms.size() == RANKS && !statistics[0].nonfinite);
+        REQUIRE(statistics[0].norms[1] > 2.9 * statistics[0].norms[0]);
+        REQUIRE(reducer.plan().find("2 servers of 1") != std::string::npos);
+        REQUIRE(!reducer.owned().empty());
         reducer.forget_stream(stream);
     }
+    other_reducers(world, rank, stream);
     REQUIRE(aclrtMemcpy(values.data(), bytes, memory, bytes, ACL_MEMCPY_DEVICE_TO_HOST) == ACL_SUCCESS);
     for (std::size_t i = 0; i < values.size(); ++i) {
         REQUIRE(values[i] == 2.0f * static_cast<float>(i % 17));
@@ -64,17 +182,25 @@ void run(const adasum::RootInfo &root, std::uint32_t rank) {
     world.finish(LIMIT);
 }
 
+template <typename Body> void on_all_ranks(Body body) {
+    std::vector<std::thread> ranks;
+    for (std::uint32_t rank = 0; rank < RANKS; ++rank) {
+        ranks.emplace_back(body, rank);
+    }
+    for (std::thread &rank : ranks) {
+        rank.join();
+    }
+}
+
 } // namespace
 
 int main() {
     REQUIRE(adasum::backend() == "mock");
     const adasum::RootInfo root = adasum::make_root_info(0);
-    std::vector<std::thread> ranks;
-    for (std::uint32_t rank = 0; rank < RANKS; ++rank) {
-        ranks.emplace_back(run, root, rank);
-    }
-    for (std::thread &rank : ranks) {
-        rank.join();
-    }
+    on_all_ranks([&](std::uint32_t rank) { run(root, rank); });
+
+    HcclRootInfo foreign;
+    REQUIRE(aclrtSetDevice(0) == ACL_SUCCESS && HcclGetRootInfo(&foreign) == HCCL_SUCCESS);
+    on_all_ranks([&](std::uint32_t rank) { adopt(foreign, rank); });
     std::puts("passed");
 }

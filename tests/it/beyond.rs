@@ -592,6 +592,7 @@ fn counted_steps() {
         let mut vote = OverflowVote::new(world, &specs, PATIENCE).unwrap();
         let mut clip = NormClip::new(world, &specs, 1.0).unwrap();
         let mut sum = GradientAccumulator::new(world, &specs).unwrap();
+        let mut reducer = GradientReducer::new(world, &specs, &options).unwrap();
         let mut step = || {
             sum.add(&spans, &stream).unwrap();
             sum.add(&spans, &stream).unwrap();
@@ -601,6 +602,7 @@ fn counted_steps() {
             clip.clip(&spans, &stream).unwrap();
             delta.begin(&spans, &weights, &stream).unwrap();
             delta.end(&weights, &stream).unwrap();
+            reducer.reduce_some(&[1], &spans[1..2], &stream).unwrap();
         };
         step();
         stream.synchronize().unwrap();

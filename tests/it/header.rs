@@ -5,7 +5,8 @@ use std::process::Command;
 
 use cbindgen::{Builder, Config, DocumentationLength, EnumConfig, Language, Style};
 
-fn root() -> PathBuf {
+/// The folder of the crate.
+pub(crate) fn root() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))
 }
 
@@ -46,8 +47,12 @@ fn generated() -> String {
         "log",
         "arguments",
         "options",
+        "setters",
         "world",
         "reducer",
+        "gradient",
+        "delta",
+        "mean",
     ] {
         builder = builder.with_src(folder.join(format!("{name}.rs")));
     }
@@ -97,106 +102,103 @@ fn exports_are_the_committed_list() {
     assert!(names.len() >= 25, "{} exports", names.len());
 }
 
-fn compile(compiler: &str, language: &str, standard: &str, folder: &Path) -> Option<()> {
-    let source = folder.join(format!("twice-{standard}.{language}"));
-    std::fs::write(
-        &source,
-        "#include \"adasum.h\"\n#include \"adasum.h\"\nint main(void) { return 0; }\n",
-    )
-    .unwrap();
-    let output = Command::new(compiler)
-        .arg(format!("-std={standard}"))
-        .args([
-            "-Wall",
-            "-Wextra",
-            "-Wpedantic",
-            "-Werror",
-            "-fsyntax-only",
-            "-I",
-        ])
-        .arg(root().join("include"))
-        .arg(&source)
+/// Programs ask for the version that they were linked with.
+#[test]
+fn the_library_goes_by_its_name_with_major_and_minor_version() {
+    let library = crate::support::cdylib();
+    let output = Command::new("readelf")
+        .args(["-d", "-W"])
+        .arg(&library)
         .output()
-        .ok()?;
+        .unwrap();
+    let text = String::from_utf8_lossy(&output.stdout);
+    let line = text.lines().find(|line| line.contains("(SONAME)"));
+    let version = env!("CARGO_PKG_VERSION").rsplit_once('.').unwrap().0;
+    let name = format!("[libadasum.so.{version}]");
+    assert!(line.is_some_and(|line| line.ends_with(&name)), "{text}");
+}
+
+/// Options that let nothing pass, and where the headers are.
+pub(crate) fn strict<'a>(command: &'a mut Command, standard: &str) -> &'a mut Command {
+    command
+        .arg(format!("-std={standard}"))
+        .args(["-Wall", "-Wextra", "-Wpedantic", "-Werror", "-I"])
+        .arg(root().join("include"))
+}
+
+/// A unit that includes `header` twice; `None` if there is no such compiler.
+fn compile(compiler: &str, header: &str, standard: &str, folder: &Path) -> Option<()> {
+    let language = if standard.contains("++") { "cpp" } else { "c" };
+    let source = folder.join(format!("twice-{header}-{standard}.{language}"));
+    let text =
+        format!("#include \"{header}\"\n#include \"{header}\"\nint main(void) {{ return 0; }}\n");
+    std::fs::write(&source, text).unwrap();
+    let mut command = Command::new(compiler);
+    strict(&mut command, standard)
+        .arg("-fsyntax-only")
+        .arg(&source);
+    let output = command.output().ok()?;
     let errors = String::from_utf8_lossy(&output.stderr);
     assert!(
         output.status.success(),
-        "{compiler} -std={standard}: {errors}"
+        "{compiler} -std={standard} {header}: {errors}"
     );
     Some(())
 }
 
+/// The first of `names` that can be started.
+fn installed(names: &[&'static str]) -> Option<&'static str> {
+    let starts = |name: &&&str| Command::new(name).arg("--version").output().is_ok();
+    names.iter().find(starts).copied()
+}
+
 #[test]
-fn header_compiles_as_every_standard() {
+fn headers_compile_as_every_standard() {
     let folder = crate::support::folder("header");
+    let clang = [
+        installed(&["clang", "clang-14"]),
+        installed(&["clang++", "clang++-14"]),
+    ];
+    if clang.contains(&None) {
+        println!("!!! SKIPPED: headers with clang, which is not installed");
+    }
     for standard in ["c99", "c11", "c17", "c2x"] {
-        compile("cc", "c", standard, &folder).expect("a C compiler");
-        let _ = compile("clang", "c", standard, &folder);
+        compile("cc", "adasum.h", standard, &folder).expect("a C compiler");
+        clang[0].map(|clang| compile(clang, "adasum.h", standard, &folder));
     }
     for standard in ["c++11", "c++17", "c++20"] {
-        compile("c++", "cpp", standard, &folder).expect("a C++ compiler");
-        let _ = compile("clang++", "cpp", standard, &folder);
+        compile("c++", "adasum.h", standard, &folder).expect("a C++ compiler");
+        clang[1].map(|clang| compile(clang, "adasum.h", standard, &folder));
+        if standard != "c++11" {
+            compile("c++", "adasum.hpp", standard, &folder).expect("a C++ compiler");
+            clang[1].map(|clang| compile(clang, "adasum.hpp", standard, &folder));
+        }
     }
 }
 
-/// Builds `source` of `tests/c` against the C library and the mock, and runs it.
-fn run(source: &str, compiler: &str, standard: &str) {
-    let folder = crate::support::folder(&source.replace('.', "_"));
-    let program = folder.join("program");
-    let library = crate::support::cdylib();
-    let mock = env!("OUT_DIR");
-    let output = Command::new(compiler)
-        .arg(format!("-std={standard}"))
-        .args([
-            "-O1",
-            "-g",
-            "-Wall",
-            "-Wextra",
-            "-Wpedantic",
-            "-Werror",
-            "-pthread",
-        ])
-        .arg("-I")
-        .arg(root().join("include"))
-        .arg("-I")
-        .arg(root().join("csrc/cann"))
-        .arg(root().join("tests/c").join(source))
+/// Definitions that are not inline would meet in one program.
+#[test]
+fn two_units_may_include_the_headers() {
+    let folder = crate::support::folder("two-units");
+    let mut command = Command::new("c++");
+    strict(&mut command, "c++17");
+    for (name, rest) in [
+        ("a", "int other();\nint main() { return other(); }"),
+        ("b", "int other() { return 0; }"),
+    ] {
+        let source = folder.join(format!("{name}.cpp"));
+        std::fs::write(&source, format!("#include \"adasum.hpp\"\n{rest}\n")).unwrap();
+        command.arg(source);
+    }
+    let output = command
         .arg("-o")
-        .arg(&program)
-        .arg(&library)
-        .arg(format!("-L{mock}"))
-        .args(["-lhccl", "-lascendcl", "-lm"])
-        .arg(format!("-Wl,-rpath,{mock}"))
-        .arg(format!(
-            "-Wl,-rpath,{}",
-            library.parent().unwrap().display()
-        ))
+        .arg(folder.join("program"))
+        .arg(crate::support::cdylib())
         .output()
         .unwrap();
-    let errors = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{source}: {errors}");
-    let output = Command::new(&program)
-        .env_remove("RANK_TABLE_FILE")
-        .output()
-        .unwrap();
-    let (out, errors) = (
-        String::from_utf8_lossy(&output.stdout),
-        String::from_utf8_lossy(&output.stderr),
-    );
     assert!(
         output.status.success(),
-        "{source}: {}\n{out}{errors}",
-        output.status
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
     );
-}
-
-/// Programs that know the headers only, with ranks as threads over the mock.
-#[test]
-fn c_program_reduces_and_is_told_what_it_does_wrong() {
-    run("capi.c", "cc", "c99");
-}
-
-#[test]
-fn cpp_program_reduces_and_catches_what_it_does_wrong() {
-    run("capi.cpp", "c++", "c++17");
 }

@@ -17,6 +17,7 @@ mod bindings;
 #[cfg(feature = "cli")]
 mod build_kernels;
 mod c_programs;
+mod capi;
 mod choices;
 #[cfg(feature = "cli")]
 mod config;
@@ -25,6 +26,7 @@ mod demo;
 #[cfg(feature = "cli")]
 mod doctor;
 mod engine;
+mod families;
 mod faults;
 mod golden;
 mod golden_log;
@@ -33,9 +35,12 @@ mod kernels;
 mod launch;
 mod layers;
 mod leaks;
+mod matrix;
 mod mean;
 mod oracle;
 mod plan;
+#[cfg(feature = "cli")]
+mod plan_command;
 mod processes;
 mod properties;
 mod rank_table;
@@ -44,10 +49,12 @@ mod rank_table_forms;
 mod reduce_command;
 mod reduction;
 mod statistics;
+mod subsets;
 mod support;
 #[cfg(feature = "cli")]
 mod table;
 mod table_mutations;
 mod training;
+mod variables;
 #[cfg(feature = "bindgen")]
 mod vendor;

@@ -184,6 +184,25 @@ pub(crate) fn cdylib() -> std::path::PathBuf {
     library
 }
 
+/// What a program is linked with to use the library: its file, and where it is found at run time under the name that it
+/// goes by.
+pub(crate) fn link_with_cdylib(folder: &std::path::Path) -> [String; 2] {
+    let library = cdylib();
+    let name = concat!(
+        "libadasum.so.",
+        env!("CARGO_PKG_VERSION_MAJOR"),
+        ".",
+        env!("CARGO_PKG_VERSION_MINOR")
+    );
+    let link = folder.join(name);
+    let _ = std::fs::remove_file(&link);
+    std::os::unix::fs::symlink(&library, &link).unwrap();
+    [
+        library.display().to_string(),
+        format!("-Wl,-rpath,{}", folder.display()),
+    ]
+}
+
 /// A folder of this test's own, empty.
 pub(crate) fn folder(name: &str) -> std::path::PathBuf {
     let folder = std::path::Path::new(env!("CARGO_TARGET_TMPDIR"))

@@ -69,6 +69,19 @@ impl World {
         Err(inner.work.watch.failure().unwrap_or(error))
     }
 
+    /// Gives the world up: every later call fails, work that is queued is dropped where the library can do that, and the
+    /// communicators end as far as no work uses them. Other ranks wait for this one until their timeouts. Local; waits
+    /// for no other rank. Of a part of a world it gives up all.
+    pub fn abort(&self) {
+        let message = format!("rank {}: the world was aborted", self.rank());
+        self.fail(&Error::new(ErrorKind::Poisoned, message));
+    }
+
+    /// What made this world fail first, if something did.
+    pub fn failure(&self) -> Option<Error> {
+        self.watch().failure()
+    }
+
     /// The first failure, if there was one.
     pub(crate) fn check(&self) -> Result<()> {
         self.inner.work.watch.check()

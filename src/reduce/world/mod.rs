@@ -4,6 +4,7 @@
 //! what failed.
 
 mod health;
+mod join;
 mod order;
 mod part;
 

@@ -1,0 +1,158 @@
+//! The delta-weight reducer.
+
+use std::ffi::c_void;
+
+use super::arguments::{adasum_tensor, slice, spans, tensors};
+use super::guard::guard;
+use super::options::adasum_options;
+use super::reducer::{Creation, Inner, Kind, adasum_reducer};
+use super::status::adasum_status;
+use super::world::adasum_world;
+use crate::reduce::DeltaWeightReducer;
+
+/// Plans the reduction of what an optimizer does to the weights `tensors`; their gradients have the same sizes and types. A
+/// step is adasum_reducer_delta_begin, the caller's optimizer, adasum_reducer_delta_end. The option delta_form says
+/// what the optimizer steps on.
+///
+/// Collective: all ranks call it with the same tensors and options (NULL: the defaults). Waits for the others, at most the
+/// creation timeout. End it with adasum_reducer_destroy.
+/// Errors: ADASUM_MISMATCH on all ranks if they do not agree; ADASUM_INVALID_ARGUMENT if in_server is not
+/// ADASUM_IN_SERVER_MEAN.
+///
+/// # Safety
+/// `world` and `options` are live or NULL; `tensors` points to `count` tensors with valid names; `out` may be written to.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn adasum_reducer_create_delta(
+    world: *const adasum_world,
+    tensors: *const adasum_tensor,
+    count: usize,
+    options: *const adasum_options,
+    out: *mut *mut adasum_reducer,
+) -> adasum_status {
+    guard("adasum_reducer_create_delta", || {
+        // SAFETY: as promised by the caller.
+        let settings = &unsafe { adasum_options::get(options) };
+        // SAFETY: as promised by the caller.
+        let specs = unsafe { self::tensors(tensors, count) }?.specs()?;
+        let creation = Creation {
+            world,
+            settings,
+            specs,
+            out,
+        };
+        // SAFETY: as promised by the caller.
+        unsafe {
+            creation.run(|world, specs| {
+                let options = settings.options(world)?;
+                let reducer = DeltaWeightReducer::new(world, specs, settings.delta_form, &options)?;
+                Ok(Kind::Delta(reducer))
+            })
+        }
+    })
+}
+
+/// Starts a step: saves `weights` and, with ADASUM_DELTA_SERVER_MEAN and several ranks a server, replaces `inout_gradients` by
+/// their mean over the server. Otherwise `inout_gradients` may be NULL and is left alone. Both have `count` device
+/// addresses in the order of creation. Delta reducers.
+///
+/// Collective and stream-ordered: the optimizer, enqueued next on `stream`, sees the means and may change the weights.
+/// Ownership: as adasum_reducer_reduce.
+/// Errors: ADASUM_INVALID_STATE if a step is open already. Wrong arguments are refused before anything is enqueued; any
+/// other failure makes the reducer unusable.
+///
+/// # Safety
+/// As for adasum_reducer_reduce, for both arrays; `inout_gradients` may be NULL.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn adasum_reducer_delta_begin(
+    reducer: *mut adasum_reducer,
+    inout_gradients: *const *mut c_void,
+    weights: *const *mut c_void,
+    count: usize,
+    stream: *mut c_void,
+) -> adasum_status {
+    guard("adasum_reducer_delta_begin", || {
+        // SAFETY: as promised by the caller.
+        let mut inner = unsafe { adasum_reducer::enter(reducer) }?;
+        let Inner {
+            kind,
+            streams,
+            specs,
+            ..
+        } = &mut *inner;
+        // SAFETY: as promised by the caller.
+        let addresses = unsafe { slice(weights, count, "weights") }?;
+        // SAFETY: as promised by the caller.
+        let weights = unsafe { spans(&streams.device, specs.iter(), addresses, "weights") }?;
+        let gradients = if inout_gradients.is_null() {
+            Vec::new()
+        } else {
+            // SAFETY: as promised by the caller.
+            let addresses = unsafe { slice(inout_gradients, count, "inout_gradients") }?;
+            // SAFETY: as promised by the caller.
+            unsafe { spans(&streams.device, specs.iter(), addresses, "inout_gradients") }?
+        };
+        // SAFETY: as promised by the caller.
+        let stream = unsafe { streams.get(stream) }?;
+        match kind {
+            Kind::Delta(reducer) => Ok(reducer.begin(&gradients, &weights, stream)?),
+            other => Err(other.wrong()),
+        }
+    })
+}
+
+/// Ends a step: replaces `inout_weights`, which the optimizer has changed, by old - AdaSum of (old - new) over the servers.
+/// Weights that were equal on all ranks are equal again. Delta reducers.
+///
+/// Collective and stream-ordered, behind the optimizer's work on `stream`. Ownership: as adasum_reducer_reduce.
+/// Errors: ADASUM_INVALID_STATE if no step is open. Wrong arguments are refused before anything is enqueued; any other
+/// failure makes the reducer unusable, and weights may be those of the optimizer or of the step.
+///
+/// # Safety
+/// As for adasum_reducer_reduce.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn adasum_reducer_delta_end(
+    reducer: *mut adasum_reducer,
+    inout_weights: *const *mut c_void,
+    count: usize,
+    stream: *mut c_void,
+) -> adasum_status {
+    guard("adasum_reducer_delta_end", || {
+        // SAFETY: as promised by the caller.
+        let mut inner = unsafe { adasum_reducer::enter(reducer) }?;
+        let Inner {
+            kind,
+            streams,
+            specs,
+            ..
+        } = &mut *inner;
+        // SAFETY: as promised by the caller.
+        let addresses = unsafe { slice(inout_weights, count, "inout_weights") }?;
+        // SAFETY: as promised by the caller.
+        let weights = unsafe { spans(&streams.device, specs.iter(), addresses, "inout_weights") }?;
+        // SAFETY: as promised by the caller.
+        let stream = unsafe { streams.get(stream) }?;
+        match kind {
+            Kind::Delta(reducer) => Ok(reducer.end(&weights, stream)?),
+            other => Err(other.wrong()),
+        }
+    })
+}
+
+/// Gives up an open step, as after weights were loaded from a checkpoint. Between steps it does nothing. Delta reducers.
+///
+/// Local, but all ranks must do the same.
+///
+/// # Safety
+/// `reducer` is NULL or live.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn adasum_reducer_delta_reset(reducer: *mut adasum_reducer) -> adasum_status {
+    guard("adasum_reducer_delta_reset", || {
+        // SAFETY: as promised by the caller.
+        let mut inner = unsafe { adasum_reducer::enter(reducer) }?;
+        match &mut inner.kind {
+            Kind::Delta(reducer) => reducer.reset(),
+            other => return Err(other.wrong()),
+        }
+        Ok(())
+    })
+}

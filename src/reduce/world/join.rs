@@ -1,0 +1,267 @@
+//! How ranks without a rank table come together: where the environment says, or over a communicator that is there.
+
+use super::super::Settings;
+use super::super::hosts::{self, HOST_BYTES};
+use super::World;
+use crate::ascend::{Buffer, Comm, DataType, Device, ROOT_INFO_BYTES, RootInfo, Stream};
+use crate::error::{Context, Error, ErrorKind, Result};
+use crate::plan::Shape;
+use crate::topo::{Launch, Process, Seat, host_key};
+
+/// Bytes of what a rank tells: its number in its server and the ranks there, as it was started, and its host.
+const TOLD: usize = 8 + HOST_BYTES;
+/// Nothing was said about it.
+const UNTOLD: u32 = u32::MAX;
+
+/// What a rank tells rank 0.
+#[derive(Clone, Copy)]
+struct Told {
+    local_rank: Option<u32>,
+    locals: Option<u32>,
+    host: [u8; HOST_BYTES],
+}
+
+impl World {
+    /// Joins the world that the environment describes: see [`Launch::from_env`].
+    ///
+    /// Collective: every rank of the job calls it. Servers are those of `settings`, else of the rank table, else of
+    /// `LOCAL_WORLD_SIZE`, else of the ranks' hosts. Waits for the others at most the creation timeout of `settings`;
+    /// with a rank table as long as HCCL does.
+    ///
+    /// # Errors
+    /// Names the variable that is missing or wrong, or the ranks that did not come.
+    pub fn from_environment(settings: &Settings) -> Result<World> {
+        match Launch::from_env()? {
+            Launch::Table(cluster) => {
+                let locals = settings
+                    .devices_per_server
+                    .map_or_else(|| cluster.locals(), Ok);
+                World::from_cluster_with(&cluster, locals?)
+            }
+            Launch::Process(process) => World::from_process(&process, settings),
+        }
+    }
+
+    /// Joins the world of the ranks that come to the meeting of `process`: as [`World::from_environment`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn from_process(process: &Process, settings: &Settings) -> Result<World> {
+        let Process { rank, size, .. } = *process;
+        let device = Device::open(process.device)?;
+        let told = Told {
+            local_rank: process.local_rank,
+            locals: process.locals,
+            host: hosts::encode(&host_key()),
+        };
+        let seat = Seat {
+            rank,
+            size,
+            limit: settings.options.create_timeout,
+        };
+        let answer = process.meeting.meet(seat, &told.bytes(), |all| {
+            let shape = agreed_shape(all, settings.devices_per_server)?;
+            let root = RootInfo::new(&device)?;
+            Ok([&shape.locals.to_le_bytes()[..], root.as_bytes()].concat())
+        });
+        let answer = answer.context(|| format!("rank {rank} of {size}"))?;
+        let (locals, root) = answer
+            .split_first_chunk()
+            .ok_or_else(|| Error::new(ErrorKind::Io, "rank 0: a short answer"))?;
+        let root = RootInfo::from_bytes(root)?;
+        World::from_root_info(device, &root, size, rank, u32::from_le_bytes(*locals))
+    }
+
+    /// Joins a new world of the ranks of `comm`, which carries what is needed for that and nothing afterwards.
+    ///
+    /// Collective among the ranks of `comm`, on which nothing else may be under way. Servers are those of
+    /// `settings`, else of the ranks' hosts. Each of its two operations is waited for at most the creation timeout.
+    ///
+    /// # Errors
+    /// As [`World::from_root_info_by_host`]; if rank 0 cannot make root info, on all ranks.
+    pub fn from_comm(comm: &Comm, settings: &Settings) -> Result<World> {
+        let (rank, size, limit) = (comm.rank(), comm.size(), settings.options.create_timeout);
+        let device = comm.device();
+        let stream = Stream::new(device)?;
+        let told = Told {
+            local_rank: None,
+            locals: None,
+            host: hosts::encode(&host_key()),
+        };
+        let own = Buffer::from_slice(device, &told.bytes())?.span();
+        let all = Buffer::new(device, TOLD * size as usize)?.span();
+        comm.all_gather(&own, &all, DataType::U8, &stream)?;
+        stream.synchronize_timeout(limit).context(|| {
+            format!(
+                "rank {rank}: waiting for the hosts of all ranks of {}",
+                comm.name()
+            )
+        })?;
+        let mut bytes = vec![0_u8; all.len()];
+        all.read(&mut bytes)?;
+        let all: Vec<Vec<u8>> = bytes.chunks_exact(TOLD).map(<[u8]>::to_vec).collect();
+        let shape = agreed_shape(&all, settings.devices_per_server)?;
+
+        // The first byte says whether there is one: others must not wait for a rank that has failed.
+        let mut sealed = [0_u8; 1 + ROOT_INFO_BYTES];
+        let made = if rank == 0 {
+            RootInfo::new(device).map(Some)
+        } else {
+            Ok(None)
+        };
+        if let Ok(Some(root)) = &made {
+            sealed[0] = 1;
+            sealed[1..].copy_from_slice(root.as_bytes());
+        }
+        let span = Buffer::from_slice(device, &sealed)?.span();
+        comm.broadcast(&span, DataType::U8, 0, &stream)?;
+        stream.synchronize_timeout(limit).context(|| {
+            format!(
+                "rank {rank}: waiting for root info from rank 0 of {}",
+                comm.name()
+            )
+        })?;
+        made?;
+        span.read(&mut sealed)?;
+        if sealed[0] != 1 {
+            return Err(Error::new(
+                ErrorKind::Hccl,
+                format!(
+                    "rank {rank}: rank 0 of {} could not make root info",
+                    comm.name()
+                ),
+            ));
+        }
+        let root = RootInfo::from_bytes(&sealed[1..])?;
+        World::from_root_info(device.clone(), &root, size, rank, shape.locals)
+    }
+}
+
+impl Told {
+    fn bytes(&self) -> Vec<u8> {
+        let number = |value: Option<u32>| value.unwrap_or(UNTOLD).to_le_bytes();
+        [
+            &number(self.local_rank)[..],
+            &number(self.locals),
+            &self.host,
+        ]
+        .concat()
+    }
+
+    fn parse(bytes: &[u8]) -> Option<Told> {
+        let (local_rank, rest) = bytes.split_first_chunk()?;
+        let (locals, rest) = rest.split_first_chunk()?;
+        let number = |bytes| Some(u32::from_le_bytes(bytes)).filter(|&value| value != UNTOLD);
+        Some(Told {
+            local_rank: number(*local_rank),
+            locals: number(*locals),
+            host: rest.try_into().ok()?,
+        })
+    }
+}
+
+/// Servers and ranks of each, from what all ranks told.
+fn agreed_shape(all: &[Vec<u8>], wanted: Option<u32>) -> Result<Shape> {
+    let told: Option<Vec<Told>> = all.iter().map(|bytes| Told::parse(bytes)).collect();
+    let told = told.ok_or_else(|| {
+        Error::new(
+            ErrorKind::Mismatch,
+            "ranks run different versions of this library",
+        )
+    })?;
+    let size = u32::try_from(told.len()).map_err(|_| Error::invalid("too many ranks"))?;
+    if let Some(locals) = wanted {
+        return super::servers_of(size, locals);
+    }
+    if told.iter().all(|rank| rank.locals.is_none()) {
+        let hosts: Vec<_> = told.iter().map(|rank| rank.host).collect();
+        return hosts::shape(&hosts);
+    }
+    let first = told[0].locals;
+    if let Some((rank, other)) = (0..size).zip(&told).find(|(_, rank)| rank.locals != first) {
+        let show = |locals: Option<u32>| locals.map_or("not set".to_owned(), |n| n.to_string());
+        return Err(Error::unsupported(format!(
+            "servers have different numbers of ranks: LOCAL_WORLD_SIZE is {} on rank 0 and {} on rank {rank}",
+            show(first),
+            show(other.locals)
+        )));
+    }
+    let shape = super::servers_of(size, first.unwrap_or(1))?;
+    let expected = |rank: u32| rank % shape.locals;
+    let misplaced = (0..size).zip(&told).find(|(rank, told)| {
+        told.local_rank
+            .is_some_and(|local| local != expected(*rank))
+    });
+    match misplaced {
+        None => Ok(shape),
+        Some((rank, told)) => Err(Error::unsupported(format!(
+            "the ranks of a server are not consecutive: LOCAL_RANK of rank {rank} is {}, with {} ranks a server it would be {}",
+            told.local_rank.unwrap_or_default(),
+            shape.locals,
+            expected(rank)
+        ))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rank(local_rank: Option<u32>, locals: Option<u32>, host: &str) -> Vec<u8> {
+        let host = hosts::encode(host);
+        Told {
+            local_rank,
+            locals,
+            host,
+        }
+        .bytes()
+    }
+
+    #[test]
+    fn servers_are_those_that_are_asked_for_told_or_found() {
+        let shape = |servers, locals| Shape::new(servers, locals).unwrap();
+        let told: Vec<_> = (0..4)
+            .map(|n| rank(Some(n % 2), Some(2), "one host"))
+            .collect();
+        assert_eq!(agreed_shape(&told, Some(4)).unwrap(), shape(1, 4));
+        assert_eq!(agreed_shape(&told, None).unwrap(), shape(2, 2));
+        let untold: Vec<_> = ["a", "a", "b", "b"]
+            .map(|host| rank(None, None, host))
+            .into();
+        assert_eq!(agreed_shape(&untold, None).unwrap(), shape(2, 2));
+    }
+
+    #[test]
+    fn what_ranks_disagree_on_is_named() {
+        let says = |all: &[Vec<u8>], wanted: Option<u32>, what: &str| {
+            let error = agreed_shape(all, wanted).unwrap_err().to_string();
+            assert!(error.contains(what), "{error}");
+        };
+        let uneven = [
+            rank(Some(0), Some(2), "a"),
+            rank(Some(1), Some(2), "a"),
+            rank(Some(0), Some(1), "b"),
+        ];
+        says(
+            &uneven,
+            None,
+            "LOCAL_WORLD_SIZE is 2 on rank 0 and 1 on rank 2",
+        );
+        says(
+            &uneven,
+            Some(2),
+            "3 ranks are not a whole number of servers of 2",
+        );
+        let half = [rank(None, Some(1), "a"), rank(None, None, "a")];
+        says(&half, None, "1 on rank 0 and not set on rank 1");
+        let mixed: Vec<_> = [0, 0, 1, 1]
+            .map(|local| rank(Some(local), Some(2), "a"))
+            .into();
+        says(
+            &mixed,
+            None,
+            "LOCAL_RANK of rank 1 is 0, with 2 ranks a server it would be 1",
+        );
+        says(&[vec![1, 2, 3]], None, "different versions");
+    }
+}

@@ -1,0 +1,257 @@
+//! A meeting at a TCP port that rank 0 listens at.
+
+use std::io::{ErrorKind as Io, Read, Write};
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream, ToSocketAddrs};
+use std::time::Duration;
+
+use super::{Deadline, MOST, Seat, absent, opened, pause, sealed};
+use crate::error::{Error, ErrorKind, Result};
+
+/// First bytes of both directions: whoever else speaks at this port does not say this.
+const MAGIC: [u8; 8] = *b"adasum 1";
+/// How long a connection may take to say who it is. Ranks say it at once.
+const PROMPT: Duration = Duration::from_secs(2);
+
+pub(super) struct Place<'a> {
+    pub(super) host: &'a str,
+    pub(super) port: u16,
+}
+
+/// A rank that waits for the answer.
+struct Guest {
+    stream: TcpStream,
+    from: SocketAddr,
+}
+
+/// What a rank says first.
+struct Hello {
+    rank: u32,
+    size: u32,
+    told: Vec<u8>,
+}
+
+impl Place<'_> {
+    fn name(&self) -> String {
+        format!("{}:{}", self.host, self.port)
+    }
+
+    pub(super) fn lead(
+        &self,
+        seat: Seat,
+        own: &[u8],
+        answer: impl FnOnce(&[Vec<u8>]) -> Result<Vec<u8>>,
+    ) -> Result<Vec<u8>> {
+        let listener = self.listen()?;
+        let mut told: Vec<Option<Vec<u8>>> = vec![None; seat.size as usize];
+        let mut guests: Vec<Option<Guest>> = (0..seat.size).map(|_| None).collect();
+        told[0] = Some(own.to_vec());
+        let deadline = Deadline::new(seat.limit);
+        while told.iter().any(Option::is_none) && !deadline.is_over() {
+            match listener.accept() {
+                Ok((stream, from)) => receive(stream, from, seat.size, &mut told, &mut guests),
+                Err(error) if error.kind() == Io::WouldBlock => pause(deadline),
+                Err(error) => log::warn!("{}: {error}", self.name()),
+            }
+        }
+        let all: Option<Vec<Vec<u8>>> = told.iter().cloned().collect();
+        let answer = match all {
+            Some(all) => answer(&all),
+            None => Err(absent(&told, &self.name(), seat.limit)),
+        };
+        let bytes = sealed(&answer);
+        for guest in guests.iter_mut().flatten() {
+            if let Err(error) = reply(&mut guest.stream, &bytes) {
+                log::warn!("{}: answer to {}: {error}", self.name(), guest.from);
+            }
+        }
+        answer
+    }
+
+    fn listen(&self) -> Result<TcpListener> {
+        // Every address of this host: which of them the others use is their matter.
+        let any: [SocketAddr; 2] = [
+            (Ipv6Addr::UNSPECIFIED, self.port).into(),
+            (Ipv4Addr::UNSPECIFIED, self.port).into(),
+        ];
+        let listener = TcpListener::bind(&any[..]);
+        let listener =
+            listener.and_then(|listener| listener.set_nonblocking(true).map(|()| listener));
+        listener.map_err(|error| {
+            Error::new(
+                ErrorKind::Io,
+                format!(
+                    "rank 0 cannot listen at port {}: {error}; ADASUM_MASTER_PORT sets another",
+                    self.port
+                ),
+            )
+        })
+    }
+
+    pub(super) fn follow(&self, seat: Seat, own: &[u8]) -> Result<Vec<u8>> {
+        let mut stream = self.connect(seat.limit)?;
+        let failed = |error: std::io::Error| {
+            let kind = match error.kind() {
+                Io::WouldBlock | Io::TimedOut => ErrorKind::Timeout,
+                _ => ErrorKind::Io,
+            };
+            Error::new(
+                kind,
+                format!("rank 0 at {} did not answer: {error}", self.name()),
+            )
+        };
+        // Rank 0 listened already, so it gives up before this does.
+        let patience = seat.limit.saturating_add(PROMPT);
+        stream.set_read_timeout(Some(patience)).map_err(failed)?;
+        stream.set_write_timeout(Some(PROMPT)).map_err(failed)?;
+        let length = u32::try_from(own.len()).unwrap_or(u32::MAX);
+        let mut hello = MAGIC.to_vec();
+        for number in [seat.rank, seat.size, length] {
+            hello.extend(number.to_le_bytes());
+        }
+        hello.extend(own);
+        stream.write_all(&hello).map_err(failed)?;
+        let bytes = framed(&mut stream).map_err(failed)?;
+        opened(&bytes)
+    }
+
+    /// Tries until rank 0 listens.
+    fn connect(&self, limit: Duration) -> Result<TcpStream> {
+        let deadline = Deadline::new(limit);
+        loop {
+            let error = match self.try_addresses(deadline) {
+                Ok(stream) => return Ok(stream),
+                Err(error) => error,
+            };
+            if deadline.is_over() {
+                return Err(Error::new(
+                    ErrorKind::Timeout,
+                    format!(
+                        "rank 0 was not reached at {} within {:.3} s: {error}",
+                        self.name(),
+                        limit.as_secs_f64()
+                    ),
+                ));
+            }
+            pause(deadline);
+        }
+    }
+
+    fn try_addresses(&self, deadline: Deadline) -> std::io::Result<TcpStream> {
+        let mut last = std::io::Error::new(Io::NotFound, "the host has no address");
+        for address in (self.host, self.port).to_socket_addrs()? {
+            let patience = deadline.left().clamp(Duration::from_millis(1), PROMPT);
+            match TcpStream::connect_timeout(&address, patience) {
+                Ok(stream) => return Ok(stream),
+                Err(error) => last = error,
+            }
+        }
+        Err(last)
+    }
+}
+
+/// Takes in who has come, or sends it away.
+fn receive(
+    mut stream: TcpStream,
+    from: SocketAddr,
+    size: u32,
+    told: &mut [Option<Vec<u8>>],
+    guests: &mut [Option<Guest>],
+) {
+    let hello = match greet(&mut stream) {
+        Ok(hello) => hello,
+        Err(error) => {
+            log::debug!("{from} is not a rank: {error}");
+            return;
+        }
+    };
+    let index = hello.rank as usize;
+    let refusal = if hello.size != size {
+        Some(format!(
+            "rank {} has a job of {} ranks, rank 0 one of {size}",
+            hello.rank, hello.size
+        ))
+    } else if index == 0 || index >= told.len() {
+        Some(format!(
+            "rank {} came as a guest to a job of {size} ranks",
+            hello.rank
+        ))
+    } else {
+        guests[index]
+            .as_ref()
+            .filter(|guest| is_there(&guest.stream))
+            .map(|guest| format!("rank {} is there already, from {}", hello.rank, guest.from))
+    };
+    match refusal {
+        Some(message) => {
+            log::warn!("{from}: {message}");
+            let refused = Err(Error::new(ErrorKind::Mismatch, message));
+            if let Err(error) = reply(&mut stream, &sealed(&refused)) {
+                log::debug!("{from}: {error}");
+            }
+        }
+        None => {
+            told[index] = Some(hello.told);
+            guests[index] = Some(Guest { stream, from });
+        }
+    }
+}
+
+fn greet(stream: &mut TcpStream) -> std::io::Result<Hello> {
+    stream.set_nonblocking(false)?;
+    stream.set_read_timeout(Some(PROMPT))?;
+    stream.set_write_timeout(Some(PROMPT))?;
+    expect_magic(stream)?;
+    let (rank, size) = (number(stream)?, number(stream)?);
+    let told = payload(stream)?;
+    Ok(Hello { rank, size, told })
+}
+
+/// Whether the other side still has its end open.
+fn is_there(stream: &TcpStream) -> bool {
+    let looked = stream
+        .set_nonblocking(true)
+        .and_then(|()| stream.peek(&mut [0]));
+    let back = stream.set_nonblocking(false);
+    back.is_ok() && matches!(looked, Err(error) if error.kind() == Io::WouldBlock)
+}
+
+fn reply(stream: &mut TcpStream, bytes: &[u8]) -> std::io::Result<()> {
+    let length = u32::try_from(bytes.len()).map_err(|_| Io::InvalidData)?;
+    let mut message = MAGIC.to_vec();
+    message.extend(length.to_le_bytes());
+    message.extend(bytes);
+    stream.write_all(&message)
+}
+
+fn framed(stream: &mut TcpStream) -> std::io::Result<Vec<u8>> {
+    expect_magic(stream)?;
+    payload(stream)
+}
+
+fn expect_magic(stream: &mut TcpStream) -> std::io::Result<()> {
+    let mut magic = [0; MAGIC.len()];
+    stream.read_exact(&mut magic)?;
+    if magic != MAGIC {
+        return Err(std::io::Error::new(
+            Io::InvalidData,
+            "something else speaks there",
+        ));
+    }
+    Ok(())
+}
+
+fn payload(stream: &mut TcpStream) -> std::io::Result<Vec<u8>> {
+    let length = number(stream)? as usize;
+    if length > MOST {
+        return Err(std::io::Error::new(Io::InvalidData, "too many bytes"));
+    }
+    let mut bytes = vec![0; length];
+    stream.read_exact(&mut bytes)?;
+    Ok(bytes)
+}
+
+fn number(stream: &mut TcpStream) -> std::io::Result<u32> {
+    let mut bytes = [0; 4];
+    stream.read_exact(&mut bytes)?;
+    Ok(u32::from_le_bytes(bytes))
+}

@@ -1,0 +1,248 @@
+//! A meeting at a file.
+//!
+//! Rank 0 writes the file `F` with a session that it has made up; every other rank `k` writes `F.k` with the session that it
+//! read, a word of its own and what it tells; rank 0 writes `F` again with all those words and the answer. A rank takes
+//! an answer only if its own word is in it, so what an earlier job left behind is never taken for this one's. Each
+//! rank removes its own file at the end; `F` stays, because rank 0 cannot know when all have read it.
+
+use std::ffi::OsString;
+use std::hash::{BuildHasher, Hasher, RandomState};
+use std::io::ErrorKind as Io;
+use std::path::{Path, PathBuf};
+
+use super::{Deadline, MOST, Seat, absent, opened, pause, sealed};
+use crate::error::{Error, ErrorKind, Result};
+
+/// A number that no other process makes up.
+type Word = [u8; 16];
+const WORD: usize = 16;
+const MAGIC: [u8; 8] = *b"adasum 1";
+
+pub(super) struct Place<'a> {
+    pub(super) path: &'a Path,
+}
+
+/// What stands in `F`: the words of all other ranks and a sealed answer, both empty while rank 0 waits.
+struct Notice {
+    session: Word,
+    words: Vec<Word>,
+    answer: Vec<u8>,
+}
+
+/// What stands in `F.k`.
+struct Card {
+    session: Word,
+    word: Word,
+    size: u32,
+    told: Vec<u8>,
+}
+
+impl Place<'_> {
+    fn card_path(&self, rank: u32) -> PathBuf {
+        let mut name = OsString::from(self.path);
+        name.push(format!(".{rank}"));
+        name.into()
+    }
+
+    pub(super) fn lead(
+        &self,
+        seat: Seat,
+        own: &[u8],
+        answer: impl FnOnce(&[Vec<u8>]) -> Result<Vec<u8>>,
+    ) -> Result<Vec<u8>> {
+        let session = word();
+        self.notice(&session, &[], &[])?;
+        let mut told: Vec<Option<Vec<u8>>> = vec![None; seat.size as usize];
+        told[0] = Some(own.to_vec());
+        let mut words: Vec<Word> = vec![[0; WORD]; seat.size as usize];
+        let deadline = Deadline::new(seat.limit);
+        let mut disagreement = None;
+        loop {
+            for (rank, told) in (0..seat.size)
+                .zip(&mut told)
+                .filter(|(_, told)| told.is_none())
+            {
+                let Some(card) = self.card(rank)?.filter(|card| card.session == session) else {
+                    continue;
+                };
+                if card.size != seat.size {
+                    disagreement = Some(Error::new(
+                        ErrorKind::Mismatch,
+                        format!(
+                            "rank {rank} has a job of {} ranks, rank 0 one of {}",
+                            card.size, seat.size
+                        ),
+                    ));
+                }
+                words[rank as usize] = card.word;
+                *told = Some(card.told);
+            }
+            if told.iter().all(Option::is_some) || deadline.is_over() || disagreement.is_some() {
+                break;
+            }
+            pause(deadline);
+        }
+        let all: Option<Vec<Vec<u8>>> = told.iter().cloned().collect();
+        let answer = match (disagreement, all) {
+            (Some(error), _) => Err(error),
+            (None, Some(all)) => answer(&all),
+            (None, None) => Err(absent(&told, &self.path.display().to_string(), seat.limit)),
+        };
+        self.notice(&session, &words, &sealed(&answer))?;
+        answer
+    }
+
+    pub(super) fn follow(&self, seat: Seat, own: &[u8]) -> Result<Vec<u8>> {
+        let result = self.wait(seat, own);
+        if let Err(error) = std::fs::remove_file(self.card_path(seat.rank))
+            && error.kind() != Io::NotFound
+        {
+            log::warn!("{}: {error}", self.card_path(seat.rank).display());
+        }
+        result
+    }
+
+    fn wait(&self, seat: Seat, own: &[u8]) -> Result<Vec<u8>> {
+        let word = word();
+        let mut seen = None;
+        // Rank 0 may have begun to wait later than this rank.
+        let deadline = Deadline::new(seat.limit.saturating_mul(2));
+        let started = Deadline::new(seat.limit);
+        loop {
+            if let Some(notice) = self.read_notice()? {
+                if notice.words.get(seat.rank as usize) == Some(&word) {
+                    return opened(&notice.answer);
+                }
+                if seen != Some(notice.session) {
+                    self.write_card(seat, &notice.session, &word, own)?;
+                    seen = Some(notice.session);
+                }
+            }
+            if deadline.is_over() || seen.is_none() && started.is_over() {
+                return Err(Error::new(
+                    ErrorKind::Timeout,
+                    format!(
+                        "rank 0 wrote no answer to {} within {:.3} s",
+                        self.path.display(),
+                        deadline.start.elapsed().as_secs_f64()
+                    ),
+                ));
+            }
+            pause(deadline);
+        }
+    }
+
+    fn notice(&self, session: &Word, words: &[Word], answer: &[u8]) -> Result<()> {
+        let count = u32::try_from(words.len()).unwrap_or(u32::MAX);
+        let parts = [
+            &MAGIC[..],
+            session,
+            &count.to_le_bytes(),
+            words.as_flattened(),
+            answer,
+        ];
+        replace(self.path, &parts.concat())
+    }
+
+    fn read_notice(&self) -> Result<Option<Notice>> {
+        let Some(bytes) = read(self.path)? else {
+            return Ok(None);
+        };
+        // What is no notice is not ours yet.
+        Ok(Notice::parse(&bytes))
+    }
+
+    fn write_card(&self, seat: Seat, session: &Word, word: &Word, own: &[u8]) -> Result<()> {
+        let size = seat.size.to_le_bytes();
+        let parts = [&MAGIC[..], session, word, &size, own];
+        replace(&self.card_path(seat.rank), &parts.concat())
+    }
+
+    fn card(&self, rank: u32) -> Result<Option<Card>> {
+        let Some(bytes) = read(&self.card_path(rank))? else {
+            return Ok(None);
+        };
+        Ok(Card::parse(&bytes))
+    }
+}
+
+impl Notice {
+    fn parse(bytes: &[u8]) -> Option<Notice> {
+        let mut fields = Fields::after_magic(bytes)?;
+        let session = fields.word()?;
+        let count = fields.number()? as usize;
+        let words = fields.take(count.checked_mul(WORD)?)?;
+        Some(Notice {
+            session,
+            words: words.as_chunks().0.to_vec(),
+            answer: fields.0.to_vec(),
+        })
+    }
+}
+
+impl Card {
+    fn parse(bytes: &[u8]) -> Option<Card> {
+        let mut fields = Fields::after_magic(bytes)?;
+        Some(Card {
+            session: fields.word()?,
+            word: fields.word()?,
+            size: fields.number()?,
+            told: fields.0.to_vec(),
+        })
+    }
+}
+
+/// Bytes that are taken from the front.
+struct Fields<'a>(&'a [u8]);
+
+impl<'a> Fields<'a> {
+    fn after_magic(bytes: &'a [u8]) -> Option<Self> {
+        bytes.strip_prefix(&MAGIC).map(Fields)
+    }
+
+    fn take(&mut self, count: usize) -> Option<&'a [u8]> {
+        let (taken, rest) = self.0.split_at_checked(count)?;
+        self.0 = rest;
+        Some(taken)
+    }
+
+    fn word(&mut self) -> Option<Word> {
+        self.take(WORD)?.try_into().ok()
+    }
+
+    fn number(&mut self) -> Option<u32> {
+        Some(u32::from_le_bytes(self.take(4)?.try_into().ok()?))
+    }
+}
+
+fn word() -> Word {
+    // Each state is seeded by the system.
+    let half = || RandomState::new().build_hasher().finish().to_le_bytes();
+    let mut word = [0; WORD];
+    word[..8].copy_from_slice(&half());
+    word[8..].copy_from_slice(&half());
+    word
+}
+
+/// Puts `bytes` in the place of the file `path` in one step, so that nobody reads a part of them.
+fn replace(path: &Path, bytes: &[u8]) -> Result<()> {
+    let mut name = OsString::from(path);
+    name.push(format!(".new-{}", std::process::id()));
+    let new = PathBuf::from(name);
+    let written = std::fs::write(&new, bytes).and_then(|()| std::fs::rename(&new, path));
+    written.map_err(|error| {
+        let _ = std::fs::remove_file(&new);
+        Error::new(ErrorKind::Io, format!("{}: {error}", path.display()))
+    })
+}
+
+/// The content of a file, if it is there.
+fn read(path: &Path) -> Result<Option<Vec<u8>>> {
+    let failed = |error| Error::new(ErrorKind::Io, format!("{}: {error}", path.display()));
+    match std::fs::read(path) {
+        Ok(bytes) if bytes.len() > 2 * MOST => Err(failed(Io::InvalidData.into())),
+        Ok(bytes) => Ok(Some(bytes)),
+        Err(error) if error.kind() == Io::NotFound => Ok(None),
+        Err(error) => Err(failed(error)),
+    }
+}

@@ -1,0 +1,169 @@
+//! Ranks that know only where to meet: each tells rank 0 something, and all get rank 0's answer.
+
+mod address;
+mod file;
+
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use crate::error::{Error, ErrorKind, Result};
+
+/// The most bytes that a rank tells or rank 0 answers.
+const MOST: usize = 1 << 20;
+
+/// Where the ranks of a job meet.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Meeting {
+    /// Rank 0 listens there.
+    Address {
+        /// A name or an address of rank 0's host.
+        host: String,
+        /// TCP port.
+        port: u16,
+    },
+    /// A file in a folder that all ranks see; ranks write beside it, under its name and their number.
+    File(PathBuf),
+}
+
+/// A rank at a meeting.
+#[derive(Debug, Clone, Copy)]
+pub struct Seat {
+    /// Its rank.
+    pub rank: u32,
+    /// Number of ranks.
+    pub size: u32,
+    /// How long it waits for the others.
+    pub limit: Duration,
+}
+
+impl Meeting {
+    /// Tells rank 0 `own` and returns its answer, which rank 0 makes from what all ranks told, in the order of ranks.
+    ///
+    /// Collective: all ranks of the job call it.
+    ///
+    /// # Errors
+    /// `Timeout` if ranks do not come; where rank 0 is there, the message names the absent ones on all that are. An error of
+    /// `answer` is that of all ranks.
+    pub fn meet(
+        &self,
+        seat: Seat,
+        own: &[u8],
+        answer: impl FnOnce(&[Vec<u8>]) -> Result<Vec<u8>>,
+    ) -> Result<Vec<u8>> {
+        match self {
+            Meeting::Address { host, port } => {
+                let place = address::Place { host, port: *port };
+                match seat.rank {
+                    0 => place.lead(seat, own, answer),
+                    _ => place.follow(seat, own),
+                }
+            }
+            Meeting::File(path) => {
+                let place = file::Place { path };
+                match seat.rank {
+                    0 => place.lead(seat, own, answer),
+                    _ => place.follow(seat, own),
+                }
+            }
+        }
+    }
+}
+
+/// The limit of a wait.
+#[derive(Clone, Copy)]
+struct Deadline {
+    start: Instant,
+    limit: Duration,
+}
+
+impl Deadline {
+    fn new(limit: Duration) -> Self {
+        Deadline {
+            start: Instant::now(),
+            limit,
+        }
+    }
+
+    fn left(self) -> Duration {
+        self.limit.saturating_sub(self.start.elapsed())
+    }
+
+    fn is_over(self) -> bool {
+        self.left().is_zero()
+    }
+}
+
+/// Nothing of what is waited for can be waited for more cheaply than by looking again.
+fn pause(deadline: Deadline) {
+    std::thread::sleep(deadline.left().min(Duration::from_millis(10)));
+}
+
+/// What rank 0 says at `place` when ranks did not come.
+fn absent(told: &[Option<Vec<u8>>], place: &str, limit: Duration) -> Error {
+    let missing = (0_u32..).zip(told).filter(|(_, told)| told.is_none());
+    let missing: Vec<u32> = missing.map(|(rank, _)| rank).collect();
+    let word = if missing.len() == 1 { "rank" } else { "ranks" };
+    Error::new(
+        ErrorKind::Timeout,
+        format!(
+            "{word} {} of {} did not come to {place} within {:.3} s",
+            ranges(&missing),
+            told.len(),
+            limit.as_secs_f64()
+        ),
+    )
+}
+
+/// "1, 3-5" of ascending numbers.
+fn ranges(numbers: &[u32]) -> String {
+    let runs = numbers.chunk_by(|a, b| a + 1 == *b);
+    let shown = runs.map(|run| match run {
+        [one] => one.to_string(),
+        [first, .., last] => format!("{first}-{last}"),
+        [] => String::new(),
+    });
+    shown.collect::<Vec<_>>().join(", ")
+}
+
+/// An answer or an error as bytes, whose first says which.
+fn sealed(answer: &Result<Vec<u8>>) -> Vec<u8> {
+    match answer {
+        Ok(bytes) => [&[0], bytes.as_slice()].concat(),
+        Err(error) => {
+            let kind = KINDS.iter().position(|kind| *kind == error.kind());
+            let code = kind
+                .and_then(|kind| u8::try_from(kind + 1).ok())
+                .unwrap_or(1);
+            [&[code], error.to_string().as_bytes()].concat()
+        }
+    }
+}
+
+fn opened(bytes: &[u8]) -> Result<Vec<u8>> {
+    match bytes {
+        [0, answer @ ..] => Ok(answer.to_vec()),
+        [code, message @ ..] => {
+            let kind = KINDS.get(usize::from(*code) - 1).unwrap_or(&KINDS[0]);
+            let message = String::from_utf8_lossy(message);
+            Err(Error::new(*kind, format!("rank 0: {message}")))
+        }
+        [] => Err(Error::new(ErrorKind::Io, "rank 0: an empty answer")),
+    }
+}
+
+/// Kinds of errors that keep their kind on the way to other ranks; others become the first.
+const KINDS: [ErrorKind; 10] = [
+    ErrorKind::Io,
+    ErrorKind::InvalidArgument,
+    ErrorKind::InvalidState,
+    ErrorKind::Unsupported,
+    ErrorKind::OutOfMemory,
+    ErrorKind::Acl,
+    ErrorKind::Hccl,
+    ErrorKind::Mismatch,
+    ErrorKind::Timeout,
+    ErrorKind::Poisoned,
+];
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,39 @@
+/* A rank that its launcher tells by environment variables where it belongs: joins, reduces, says who it is. */
+#include "capi.h"
+
+int main(void) {
+    const adasum_tensor tensor = {"w", 1, ADASUM_F32, 0};
+    adasum_options *options = NULL;
+    adasum_world *world = NULL;
+    adasum_reducer *reducer = NULL;
+    uint32_t rank = 0, size = 0, servers = 0;
+    float value = 1.0f;
+    aclrtStream stream;
+    void *memory;
+    int32_t device;
+
+    OK(adasum_options_create(&options));
+    if (adasum_options_load_environment(options) != ADASUM_OK ||
+        adasum_world_from_environment(options, &world) != ADASUM_OK) {
+        printf("refused: %s\n", adasum_last_error());
+        adasum_options_destroy(options);
+        return 3;
+    }
+    OK(adasum_world_rank(world, &rank));
+    OK(adasum_world_size(world, &size));
+    OK(adasum_world_servers(world, &servers));
+    OK(adasum_world_device(world, &device));
+    CHECK(aclrtSetDevice(device) == ACL_SUCCESS);
+    stream = new_stream();
+    memory = put(&value, sizeof value);
+    OK(adasum_options_set_reduction(options, ADASUM_REDUCTION_SUM));
+    OK(adasum_reducer_create(world, &tensor, 1, options, &reducer));
+    adasum_options_destroy(options);
+    OK(adasum_reducer_reduce(reducer, &memory, 1, stream));
+    OK(adasum_reducer_synchronize(reducer, stream, LIMIT));
+    get(&value, memory, sizeof value);
+    let_go(reducer, stream);
+    leave(world);
+    printf("rank %u of %u, %u servers, device %d, sum %g\n", rank, size, servers, (int)device, (double)value);
+    return failures == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
