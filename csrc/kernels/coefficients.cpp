@@ -2,7 +2,8 @@
 //
 // `rule` holds two fp32 numbers: in its low half the tolerance of the tree (tree.h), in its high half a limit on the norm
 // of the result, 0 for none. Where the norm is above the limit, the weights are scaled so that it becomes the limit;
-// statistics are those from before.
+// statistics are those from before. The sign of the tolerance, which is not negative, says that only weights are wanted:
+// statistics are zero then.
 //
 // Blocks share the tensors. Everything is two-float with separate exponents, so no finite input leaves the range. The
 // tree is in tree.h, what is written for a tensor in layout.h.
@@ -39,7 +40,8 @@ class Coefficients {
   __aicore__ inline void init(TPipe &pipe, GM_ADDR records, GM_ADDR references, GM_ADDR indices, GM_ADDR out,
                               uint32_t radix, uint64_t tensor_count, uint64_t rule) {
     radix_ = radix;
-    zero_tol_ = float_of(static_cast<uint32_t>(rule));
+    zero_tol_ = float_of(static_cast<uint32_t>(rule) & 0x7fffffffU);
+    statistics_ = (static_cast<uint32_t>(rule) >> 31) == 0;
     norm_limit_ = float_of(static_cast<uint32_t>(rule >> 32));
     words_ = record_words(radix);
     tensor_count_ = tensor_count;
@@ -115,16 +117,17 @@ class Coefficients {
       give_up(result);
       return;
     }
-    tree_.solve(sum_, radix_, zero_tol_);
+    tree_.solve(sum_, radix_, zero_tol_, statistics_ || norm_limit_ > 0.0f);
     Scaled factor = limiting_factor();
     int32_t post = post_log2();
     result.SetValue(COEFFICIENT_POST, power_of_two(post));
     bool cancelling = is_cancelling(post);
     for (uint32_t i = 0; i < radix_; ++i) {
       set_weight(result, i, shift(multiply(tree_.weight(i), factor), -post), cancelling);
-      result.SetValue(COEFFICIENT_LEAF_NORM + i, to_float(square_root(tree_.square(i))));
     }
-    set_statistics(result);
+    if (statistics_) {
+      set_statistics(result);
+    }
   }
 
   __aicore__ inline void give_up(const LocalTensor<float> &result) {
@@ -140,9 +143,12 @@ class Coefficients {
 
   // What takes the norm of the result down to the limit; 1 if it is within.
   __aicore__ inline Scaled limiting_factor() const {
+    if (norm_limit_ <= 0.0f) {
+      return scaled_one();
+    }
     Scaled norm = square_root(tree_.result_square());
     Scaled limit = normalise(TwoFloat{norm_limit_, 0.0f}, 0);
-    return is_zero(limit) || !is_less(limit, norm) ? scaled_one() : divide(limit, norm);
+    return !is_less(limit, norm) ? scaled_one() : divide(limit, norm);
   }
 
   // The power of two that the weights leave to the end of the sum.
@@ -196,6 +202,9 @@ class Coefficients {
   }
 
   __aicore__ inline void set_statistics(const LocalTensor<float> &result) const {
+    for (uint32_t i = 0; i < radix_; ++i) {
+      result.SetValue(COEFFICIENT_LEAF_NORM + i, to_float(square_root(tree_.square(i))));
+    }
     Scaled norm = square_root(tree_.result_square());
     Scaled sum = square_root(tree_.sum_square());
     float gain = 0.0f;
@@ -222,6 +231,7 @@ class Coefficients {
   uint64_t tensor_count_ = 0;
   float zero_tol_ = 0.0f;
   float norm_limit_ = 0.0f;
+  bool statistics_ = true;
   uint32_t radix_ = 0;
   uint32_t words_ = 0;
 };

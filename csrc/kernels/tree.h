@@ -31,9 +31,11 @@ class Tree {
  public:
   __aicore__ inline Tree() {}
 
-  // Solves for the weights. The vectors of `sum` are finite; `zero_tol` is at least 0 and below 1.
-  __aicore__ inline void solve(const RecordSum &sum, uint32_t radix, float zero_tol) {
+  // Solves for the weights. The vectors of `sum` are finite; `zero_tol` is at least 0 and below 1. Of a pair's tree the
+  // rest is only there if it is wanted.
+  __aicore__ inline void solve(const RecordSum &sum, uint32_t radix, float zero_tol, bool whole) {
     radix_ = radix;
+    whole_ = whole || radix > 2;
     tolerance_ = normalise(TwoFloat{zero_tol, 0.0f}, 0);
     load(sum);
     uint32_t nodes = radix;
@@ -97,7 +99,7 @@ class Tree {
     Scaled dot = without_a || without_b ? zero : gram_[a][b];
     Scaled weight_a = without_a ? zero : weight_of(a, dot, norm_a);
     Scaled weight_b = without_b ? zero : weight_of(b, dot, norm_b);
-    cosine_ = is_zero(dot) ? dot : divide(dot, square_root(multiply(norm_a, norm_b)));
+    cosine_ = is_zero(dot) || !whole_ ? zero : divide(dot, square_root(multiply(norm_a, norm_b)));
     for (uint32_t leaf = 0; leaf < radix_; ++leaf) {
       if (node_of_[leaf] == a) {
         weights_[leaf] = multiply(weights_[leaf], weight_a);
@@ -106,7 +108,9 @@ class Tree {
         node_of_[leaf] = a;
       }
     }
-    combine(a, b, weight_a, weight_b);
+    if (whole_) {
+      combine(a, b, weight_a, weight_b);
+    }
   }
 
   // Whether a squared norm counts as zero beside another one.
@@ -170,6 +174,7 @@ class Tree {
   uint32_t nodes_[MAX_RADIX];
   uint32_t node_of_[MAX_RADIX];
   uint32_t radix_ = 0;
+  bool whole_ = true;
 };
 
 }  // namespace adasum

@@ -11,6 +11,7 @@ namespace mock {
 
 enum class Counter {
     TransferredBytes,
+    Messages,
     CopiedBytes,
     NetworkBytes,
     RefusedCalls,

@@ -179,8 +179,8 @@ impl Span {
     }
 
     /// One span over all `spans` if they lie in one allocation, one right behind the other; empty ones do not count.
-    pub fn joined(spans: &[Span]) -> Option<Span> {
-        let mut spans = spans.iter().filter(|span| !span.is_empty());
+    pub fn joined<'a>(spans: impl IntoIterator<Item = &'a Span>) -> Option<Span> {
+        let mut spans = spans.into_iter().filter(|span| !span.is_empty());
         let mut joined = spans.next()?.clone();
         for span in spans {
             if !Arc::ptr_eq(&joined.allocation, &span.allocation)
@@ -191,6 +191,25 @@ impl Span {
             joined.len += span.len;
         }
         Some(joined)
+    }
+
+    /// One span from the first of `spans` to the end of the last if they lie in one allocation and each starts so many
+    /// bytes behind the first of them; empty ones do not count.
+    pub fn spread<'a>(spans: impl IntoIterator<Item = (&'a Span, usize)>) -> Option<Span> {
+        let mut spans = spans.into_iter().filter(|(span, _)| !span.is_empty());
+        let (first, origin) = spans.next()?;
+        let mut whole = first.clone();
+        for (span, start) in spans {
+            let place = start.checked_sub(origin)?.checked_add(whole.offset)?;
+            if !Arc::ptr_eq(&whole.allocation, &span.allocation) || span.offset != place {
+                return None;
+            }
+            whole.len = span
+                .offset
+                .checked_add(span.len)?
+                .checked_sub(whole.offset)?;
+        }
+        Some(whole)
     }
 
     /// Size in bytes.

@@ -3,13 +3,13 @@
 use std::ptr::null_mut;
 use std::sync::Arc;
 
-use super::check::check;
+use super::check::{self, check};
 use super::device::Device;
 use super::handle::Handle;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::sys::acl::{
     ACL_ERROR_API_NOT_SUPPORT, ACL_ERROR_FEATURE_UNSUPPORTED, ACL_ERROR_RT_FEATURE_NOT_SUPPORT,
-    ACL_EVENT_SYNC, aclrtEvent, aclrtEventRecordedStatus,
+    ACL_EVENT_SYNC, ACL_EVENT_TIME_LINE, aclrtEvent, aclrtEventRecordedStatus,
 };
 
 /// A point in a stream that others wait for; it can be recorded again and again.
@@ -31,16 +31,22 @@ impl Event {
     /// # Errors
     /// If the device has no more of them.
     pub fn new(device: &Device) -> Result<Event> {
+        Event::with_flags(device, ACL_EVENT_SYNC)
+    }
+
+    /// As [`Event::new`], and its time can be asked for with [`Event::seconds_since`].
+    ///
+    /// # Errors
+    /// If the device has no more of them.
+    pub fn timed(device: &Device) -> Result<Event> {
+        Event::with_flags(device, ACL_EVENT_SYNC | ACL_EVENT_TIME_LINE)
+    }
+
+    fn with_flags(device: &Device, flags: u32) -> Result<Event> {
         let backend = device.ready()?;
         let mut event = aclrtEvent(null_mut());
         // SAFETY: writes one handle to a live local.
-        let extended = unsafe {
-            check!(
-                backend
-                    .acl
-                    .aclrtCreateEventExWithFlag(&mut event, ACL_EVENT_SYNC)
-            )
-        };
+        let extended = unsafe { check!(backend.acl.aclrtCreateEventExWithFlag(&mut event, flags)) };
         if let Err(error) = extended {
             if !error
                 .vendor_code()
@@ -77,6 +83,25 @@ impl Event {
         // SAFETY: the event lives as long as `self`; one status is written to a live local.
         unsafe { check!(backend.acl.aclrtQueryEventStatus(self.raw(), &mut status)) }?;
         Ok(status == aclrtEventRecordedStatus::ACL_EVENT_RECORDED_STATUS_COMPLETE)
+    }
+
+    /// The time of the device from the last record of `earlier` to that of this one; both are [timed](Event::timed) and
+    /// complete. Wraps `aclrtEventElapsedTime`.
+    ///
+    /// # Errors
+    /// `Unsupported` if the library has no such call; if the call fails.
+    pub fn seconds_since(&self, earlier: &Event) -> Result<f64> {
+        let backend = self.0.device.ready()?;
+        let Ok(elapsed) = backend.acl.aclrtEventElapsedTime else {
+            return Err(Error::unsupported(
+                "this library has no aclrtEventElapsedTime",
+            ));
+        };
+        let mut milliseconds = 0.0_f32;
+        // SAFETY: both events live; one number is written to a live local.
+        let code = unsafe { elapsed(&mut milliseconds, earlier.raw(), self.raw()) };
+        check::acl(backend, "aclrtEventElapsedTime", code)?;
+        Ok(f64::from(milliseconds) * 1e-3)
     }
 
     pub(super) fn raw(&self) -> aclrtEvent {

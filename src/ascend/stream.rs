@@ -227,11 +227,16 @@ impl Stream {
 
     /// Keeps `spans` alive until the stream is next synchronised: for work of other streams that this one waits for.
     pub fn keep(&self, spans: &[Span]) {
-        let used = spans.iter().map(|span| {
-            let kept = keep(span);
-            (Arc::as_ptr(&kept).addr(), kept)
-        });
-        self.kept().extend(used);
+        let mut kept = self.kept();
+        let mut last = None;
+        for span in spans {
+            let used = keep(span);
+            let address = Arc::as_ptr(&used).addr();
+            // Tensors of one buffer follow each other.
+            if last.replace(address) != Some(address) {
+                kept.insert(address, used);
+            }
+        }
     }
 
     /// Drops what is queued behind a task that fails, where the library has a choice. Wraps

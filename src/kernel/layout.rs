@@ -20,8 +20,8 @@ pub const DTYPE_BF16: u64 = 27;
 /// The weighted sum of a tensor is `post * (weight[0] * scale[0]^2 * x[0] + weight[1] * scale[1]^2 * x[1] + ...)`. A
 /// scale is 1 or a power of two, for weights that do not fit fp32; `post` is a power of two, 1, or 0 for 1.
 ///
-/// The words from [`COEFFICIENT_KAPPA`] on are statistics: NaN where the flag is set, and at most the largest fp32
-/// number.
+/// The words from [`COEFFICIENT_KAPPA`] to the norms are statistics: zero where only weights were asked for, NaN where the
+/// flag is set, and at most the largest fp32 number.
 pub const COEFFICIENT_WORDS: usize = 40;
 /// First of the [`MAX_RADIX`] weights.
 pub const COEFFICIENT_WEIGHT: usize = 0;

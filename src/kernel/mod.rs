@@ -140,6 +140,8 @@ pub struct Rule {
     /// The weights are scaled so that the norm of the result is at most this; 0 for no limit. Statistics are those
     /// from before.
     pub norm_limit: f32,
+    /// Only the weights and the flags are wanted: statistics are zero.
+    pub weights_only: bool,
 }
 
 /// Arguments of [`Kernels::weighted_sum`].
@@ -180,7 +182,7 @@ impl Rule {
         }
         // Of a negative zero the sign would count as a number.
         let bits = |value: f32| u64::from(value.abs().to_bits());
-        Ok(bits(self.zero_tol) | bits(self.norm_limit) << 32)
+        Ok(bits(self.zero_tol) | u64::from(self.weights_only) << 31 | bits(self.norm_limit) << 32)
     }
 }
 

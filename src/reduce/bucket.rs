@@ -45,6 +45,8 @@ pub(super) struct Bucket {
     pub(super) tokens: Tokens,
     /// Whether the caller's memory can serve as the fused buffer.
     pub(super) in_place: bool,
+    /// Whether gaps between tensors may be overwritten.
+    pub(super) padded: bool,
 }
 
 impl Bucket {
@@ -78,6 +80,7 @@ impl Bucket {
             in_place: planner.layout().dtype() == dtype
                 && options.scale == 1.0
                 && options.result_scale == 1.0,
+            padded: options.padded,
             members,
         })
     }
@@ -100,10 +103,18 @@ impl Bucket {
         if !self.in_place {
             return Ok(None);
         }
-        let members: Vec<Span> = self.members.iter().map(|&i| tensors[i].clone()).collect();
         let length = self.fused_bytes()?;
-        // Of this length there are no gaps between the tensors of the layout either.
-        Ok(Span::joined(&members).filter(|joined| joined.len() == length))
+        let members = self.members.iter().map(|&index| &tensors[index]);
+        let whole = if self.padded {
+            let starts = self.layout.tensors().iter().map(|tensor| {
+                bytes(tensor.start(), self.layout.dtype().size()).unwrap_or(usize::MAX)
+            });
+            Span::spread(members.zip(starts))
+        } else {
+            Span::joined(members)
+        };
+        // Without padding, this length says that there are no gaps between the tensors of the layout either.
+        Ok(whole.filter(|whole| whole.len() == length))
     }
 
     /// The rounds of AdaSum that this rank takes part in, in their order, with the coefficients of all tensors.
@@ -217,10 +228,13 @@ impl<'a> Progress<'a> {
 
     /// Enqueues on `lane` the wait for the stage before.
     fn enter(&mut self, lane: Lane, lanes: &Lanes<'_>) -> Result<()> {
-        match self.last {
-            Some((from, done)) if from != lane => lanes.get(lane).wait(done)?,
-            _ => return Ok(()),
+        let Some((from, done)) = self.last else {
+            return Ok(());
+        };
+        if std::ptr::eq(lanes.get(from), lanes.get(lane)) {
+            return Ok(());
         }
+        lanes.get(lane).wait(done)?;
         if lane == Lane::Payload {
             // Whoever gave the world up has dropped work of its streams, perhaps in the middle of a stage.
             self.context.watch.check()?;

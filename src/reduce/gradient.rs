@@ -1,12 +1,15 @@
 //! The gradient reducer: AdaSum (or the mean) of every tensor over all ranks, in place.
 
+use std::ops::Add;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use super::bucket::{Bucket, Pass};
 use super::checksum;
+use super::device_memory::DeviceMemory;
 use super::given::{check_tensors, cut, flat_bytes};
-use super::prepared::{Prepared, Slots};
+use super::phases::Clock;
+use super::prepared::{Prepared, Run, Slots};
 use super::some::Subsets;
 use super::{Options, Reduction, World};
 use crate::ascend::{Span, Stream};
@@ -46,8 +49,7 @@ impl GradientReducer {
     ///
     /// Collective: all ranks must call it with the same tensors and options. Tensors of one element type
     /// share fused buffers. Arithmetic is fp32 whatever the type; each round (and, with more than 8 ranks a
-    /// server, each 8 of them) rounds to the type of the wire once. Device memory: for each of `pipeline_depth`
-    /// buckets a fused buffer and a receive buffer for all but one vector of the largest step; small tables.
+    /// server, each 8 of them) rounds to the type of the wire once. Device memory: that of [`DeviceMemory`].
     ///
     /// # Errors
     /// `Mismatch` on all ranks if they do not agree on tensors and options; `InvalidArgument` for an option out
@@ -98,7 +100,7 @@ impl GradientReducer {
     /// aligned to its elements (on chips that [copy whole blocks](crate::kernel::Chip::copies_whole_blocks) to 64 bytes),
     /// and is kept alive until `stream` is synchronised. The tensors of a bucket that lie
     /// one right behind the other in one allocation are reduced where they are, without a copy, if their sizes are
-    /// multiples of 64 bytes (the last one's may be any).
+    /// multiples of 64 bytes (the last one's may be any); with [`Options::padded`] sizes may be any.
     ///
     /// # Errors
     /// Wrong spans are refused before anything is enqueued. Any later failure of this call poisons the
@@ -181,9 +183,10 @@ impl GradientReducer {
     /// # Errors
     /// `InvalidState` if the plan of a tensor's last reduction is gone, see [`Options::subset_plans`].
     pub fn nonfinite(&self) -> Result<Vec<bool>> {
-        self.world.drain(self.options.create_timeout)?;
+        let buckets = self.last_buckets()?;
+        self.solve_all(&buckets)?;
         let mut flags = vec![false; self.specs.len()];
-        for (bucket, tensors) in self.last_buckets()? {
+        for (bucket, tensors) in buckets {
             for (tensor, flag) in tensors.into_iter().zip(bucket.nonfinite()?) {
                 if let Some(tensor) = tensor {
                     flags[tensor] = flag;
@@ -202,6 +205,26 @@ impl GradientReducer {
                 .any(|&flag| flag != 0)
         };
         Ok((0..own.len()).map(any).collect())
+    }
+
+    /// Waits for the reductions of `buckets` and computes the weights and statistics of all tensors: in the course of a
+    /// reduction each rank solves only for those that it combines.
+    pub(super) fn solve_all(&self, buckets: &[LastBucket<'_>]) -> Result<()> {
+        let stream = Stream::new(self.world.device())?;
+        self.world.enqueue(&stream, |stream| {
+            let mut solves = buckets.iter().flat_map(|(bucket, _)| bucket.solves());
+            solves.try_for_each(|solve| solve.issue_all(self.world.kernels(), stream))
+        })?;
+        self.world.synchronize(&stream, self.options.create_timeout)
+    }
+
+    /// The device memory that this reducer takes on this rank now.
+    pub fn device_memory(&self) -> DeviceMemory {
+        let plans = self.subsets.plans().map(|plan| plan.tables);
+        plans.fold(
+            self.whole.tables + self.slots.device_memory(),
+            DeviceMemory::add,
+        )
     }
 
     /// The buckets of all last reductions.
@@ -248,7 +271,7 @@ impl GradientReducer {
         stream: &Stream,
     ) -> Result<()> {
         let saved = self.save(number, pass, tensors, stream);
-        let enqueued = saved.and_then(|()| self.enqueue(number, pass, Some(tensors), stream));
+        let enqueued = saved.and_then(|()| self.enqueue(number, pass, Some(tensors), stream, None));
         // Work of the world's own streams uses them, too, and `stream` waits for that.
         stream.keep(tensors);
         if pass == Pass::Reduction
@@ -269,20 +292,30 @@ impl GradientReducer {
         enqueued.context(|| format!("rank {}", self.world.rank()))
     }
 
-    /// Enqueues a pass by plan `number`; without tensors on whatever the fused buffers hold.
-    fn enqueue(
+    /// Enqueues a pass by plan `number`; without tensors on whatever the fused buffers hold. With a clock one step after
+    /// the other.
+    pub(super) fn enqueue(
         &mut self,
         number: PlanNumber,
         pass: Pass,
         tensors: Option<&[Span]>,
         stream: &Stream,
+        clock: Option<&Clock>,
     ) -> Result<()> {
         let timeout = match tensors {
             Some(_) => self.options.stall_timeout,
             None => self.options.create_timeout,
         };
         match plan_of(&mut self.whole, &mut self.subsets, number) {
-            Some(plan) => plan.enqueue(&self.world, &self.slots, pass, tensors, stream, timeout),
+            Some(plan) => {
+                let run = Run {
+                    pass,
+                    tensors,
+                    timeout,
+                    clock,
+                };
+                plan.enqueue(&self.world, &self.slots, &run, stream)
+            }
             None => Ok(()),
         }
     }
@@ -297,9 +330,9 @@ impl GradientReducer {
             self.slots.fit(&self.world, &plan.buckets)?;
         }
         let stream = Stream::new(self.world.device())?;
-        self.enqueue(number, Pass::Reduction, None, &stream)?;
+        self.enqueue(number, Pass::Reduction, None, &stream, None)?;
         if self.options.scattered {
-            self.enqueue(number, Pass::Collection, None, &stream)?;
+            self.enqueue(number, Pass::Collection, None, &stream, None)?;
         }
         self.world.synchronize(&stream, self.options.create_timeout)
     }

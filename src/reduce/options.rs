@@ -92,7 +92,8 @@ pub enum ScalarExchange {
     Owned,
 }
 
-/// Choices of a [`GradientReducer`](super::GradientReducer); the same on all ranks but for `scale` and the limits of time.
+/// Choices of a [`GradientReducer`](super::GradientReducer); the same on all ranks but for `scale`, `padded`
+/// and the limits of time.
 #[derive(Debug, Clone)]
 pub struct Options {
     /// How servers are combined.
@@ -125,6 +126,10 @@ pub struct Options {
     pub bucket_bytes: u64,
     /// Fused buffers that are under way at a time, at least 1: device memory grows with it, results do not depend on it.
     pub pipeline_depth: usize,
+    /// Tensors may be reduced where they are although there are gaps between them: what lies between the end of a tensor
+    /// and the next multiple of 64 bytes from its start on may be overwritten. Tensors of a bucket that lie in one
+    /// allocation, each at that place behind the one before it, then are not copied. May differ between ranks.
+    pub padded: bool,
     /// Leaves each result on the rank that computed it, for optimizers that are sharded: see
     /// [`GradientReducer::owned`](super::GradientReducer::owned). Saves half of the traffic.
     pub scattered: bool,
@@ -162,6 +167,7 @@ impl Default for Options {
             result_scale: 1.0,
             bucket_bytes: 25 << 20,
             pipeline_depth: 4,
+            padded: false,
             scattered: false,
             barrier: false,
             checksum: false,

@@ -5,8 +5,10 @@ use std::time::Duration;
 
 use super::book::Book;
 use super::bucket::{Bucket, Pass, Progress, data_type};
+use super::device_memory::{Budget, DeviceMemory};
 use super::flat::Flat;
 use super::memory::Memory;
+use super::phases::Clock;
 use super::pipeline::wavefront;
 use super::stage;
 use super::watch::Mark;
@@ -20,18 +22,30 @@ pub(super) struct Prepared {
     /// Their indices in the reducer's list, in the order in which callers give them.
     pub(super) tensors: Vec<usize>,
     pub(super) buckets: Vec<Bucket>,
+    /// The device memory of all but the buffers of slots.
+    pub(super) tables: DeviceMemory,
     book: Book,
-    reduction: Program,
+    pub(super) reduction: Program,
     collection: Program,
     barrier: Option<Arc<Mark>>,
     /// The gradients of the last reduction, where it was observed.
     pub(super) saved: Option<Flat>,
 }
 
+/// What is enqueued.
+pub(super) struct Run<'a> {
+    pub(super) pass: Pass,
+    /// Without them, on whatever the fused buffers hold.
+    pub(super) tensors: Option<&'a [Span]>,
+    pub(super) timeout: Duration,
+    /// Times the steps, which follow each other then.
+    pub(super) clock: Option<&'a Clock>,
+}
+
 /// The stages of a pass over all buckets.
-struct Program {
+pub(super) struct Program {
     /// Bucket and stage, in the order in which they are issued.
-    stages: Vec<(usize, usize)>,
+    pub(super) stages: Vec<(usize, usize)>,
     /// The steps in that order, for those who watch.
     marks: Arc<[Arc<Mark>]>,
 }
@@ -61,7 +75,7 @@ impl Prepared {
         of: &str,
     ) -> Result<Self> {
         let chosen: Vec<&TensorSpec> = tensors.iter().map(|&index| &specs[index]).collect();
-        let buckets = make_buckets(world, &chosen, options, choices, of)?;
+        let (buckets, tables) = make_buckets(world, &chosen, options, choices, of)?;
         let entries = buckets.iter().map(|bucket| bucket.entries.len()).sum();
         let barrier = match options.barrier {
             true => Some(world.mark("barrier", 0)?),
@@ -74,6 +88,7 @@ impl Prepared {
             collection: program(Pass::Collection),
             book: Book::new(world.device(), entries)?,
             barrier,
+            tables,
             saved: None,
             buckets,
         })
@@ -84,16 +99,15 @@ impl Prepared {
         &self.reduction.marks
     }
 
-    /// Enqueues all stages of all buckets; without gradients on whatever the fused buffers hold.
+    /// Enqueues all stages of all buckets.
     pub(super) fn enqueue(
         &mut self,
         world: &World,
         slots: &Slots,
-        pass: Pass,
-        gradients: Option<&[Span]>,
+        run: &Run<'_>,
         stream: &Stream,
-        timeout: Duration,
     ) -> Result<()> {
+        let gradients = run.tensors;
         let mut flat = Vec::with_capacity(self.buckets.len());
         let mut memories = Vec::with_capacity(self.buckets.len());
         for (index, bucket) in self.buckets.iter().enumerate() {
@@ -113,12 +127,14 @@ impl Prepared {
                 entries.map(move |entry| entry.address(gradients, memory))
             });
         let addresses = entries.collect();
-        let program = match pass {
+        let program = match run.pass {
             Pass::Reduction => &self.reduction,
             Pass::Collection => &self.collection,
         };
-        world.enqueue_lanes(stream, |lanes| {
-            world.watch().begin(&program.marks, timeout);
+        // A bucket's own stages follow each other: without others under way there is nothing to overlap.
+        let overlap = slots.depth.min(self.buckets.len()) > 1 && run.clock.is_none();
+        world.enqueue_lanes(stream, overlap, |lanes| {
+            world.watch().begin(&program.marks, run.timeout);
             self.book.update(addresses, lanes.kernels)?;
             let mut progress: Vec<Progress<'_>> = (0..)
                 .zip(self.buckets.iter().zip(&memories))
@@ -132,11 +148,15 @@ impl Prepared {
                         dtype: data_type(bucket.layout.dtype()),
                     };
                     let copies = gradients.is_some() && !flat[index];
-                    Progress::new(bucket, pass, context, copies)
+                    Progress::new(bucket, run.pass, context, copies)
                 })
                 .collect();
-            for &(bucket, stage) in &program.stages {
+            run.clock
+                .map_or(Ok(()), |clock| clock.start(lanes.payload))?;
+            for (position, &(bucket, stage)) in program.stages.iter().enumerate() {
                 progress[bucket].issue(stage, lanes)?;
+                run.clock
+                    .map_or(Ok(()), |clock| clock.end(position, lanes.payload))?;
             }
             if let Some(barrier) = &self.barrier {
                 let _call = world.watch().call(barrier, program.stages.len());
@@ -157,15 +177,17 @@ const TYPES: [(DType, DType); 5] = [
     (DType::BF16, DType::F32),
 ];
 
-/// Tensors of one type, in themselves and on the wire, share buckets, in the order of the list.
+/// Tensors of one type, in themselves and on the wire, share buckets, in the order of the list. With the device memory of
+/// all their tables.
 fn make_buckets(
     world: &World,
     tensors: &[&TensorSpec],
     options: &Options,
     choices: Choices,
     of: &str,
-) -> Result<Vec<Bucket>> {
+) -> Result<(Vec<Bucket>, DeviceMemory)> {
     let mut made: Vec<Bucket> = Vec::new();
+    let mut planners = Vec::new();
     let mut entries = 0;
     let shape = options.shape(world);
     for (dtype, wire) in TYPES {
@@ -187,9 +209,16 @@ fn make_buckets(
             let bucket = Bucket::new(world, &planner, dtype, members, (name, entries), options)?;
             entries += bucket.entries.len();
             made.push(bucket);
+            planners.push(planner);
         }
     }
-    Ok(made)
+    let shards = options.shards(world);
+    let budget = Budget {
+        options,
+        shards: u64::from(shards),
+    };
+    let tables = budget.of(&planners, world.rank() / shards)?;
+    Ok((made, tables))
 }
 
 /// The buffers of the buckets that are under way at a time. All that a reducer does shares them: one call of a world
@@ -234,6 +263,17 @@ impl Slots {
             }
         }
         Ok(())
+    }
+
+    /// What they take.
+    pub(super) fn device_memory(&self) -> DeviceMemory {
+        let sum = |bytes: fn(&Memory) -> usize| self.memories.iter().map(bytes).sum::<usize>();
+        DeviceMemory {
+            fused: sum(|memory| memory.fused.len()) as u64,
+            received: sum(|memory| memory.scratch.len()) as u64,
+            allocations: 2 * self.memories.len() as u64,
+            ..DeviceMemory::default()
+        }
     }
 
     /// The memory of bucket `index`, whose fused buffer is the caller's if there is one.

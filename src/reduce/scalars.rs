@@ -1,4 +1,5 @@
-//! How the scalars of one round come together: everyone gathers them, or owners sum and solve.
+//! How the scalars of one round come together: everyone gathers them and solves for the tensors of its slice, or owners sum
+//! and solve.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -6,7 +7,7 @@ use std::sync::Arc;
 use super::World;
 use super::bucket::bytes;
 use super::stage::{Gather, Merge, Records, Solve, Task};
-use super::tables::{FoldList, in_order, table};
+use super::tables::{FoldList, in_order, index, table};
 use crate::ascend::{DataType, Span, Transfer};
 use crate::error::Result;
 use crate::kernel::Rule;
@@ -40,7 +41,7 @@ pub(super) struct Exchanged {
     /// Records to owners, and the owner's weights.
     pub(super) owners: [Task; 2],
     pub(super) gather: Gather,
-    /// Computes the weights of all tensors, unless they are gathered.
+    /// Computes the weights of the tensors of this rank's slice, unless they are gathered.
     pub(super) solve: Option<Solve>,
     /// The weights of all tensors.
     pub(super) weights: Span,
@@ -55,7 +56,7 @@ impl Scalars<'_> {
         }
     }
 
-    /// Everyone gathers all records and computes all weights.
+    /// Everyone gathers all records and computes the weights that it needs.
     fn gathered(&self) -> Result<Exchanged> {
         // The parts of a tensor are cut alike.
         let slices: Vec<Range> = self
@@ -84,7 +85,9 @@ impl Scalars<'_> {
                 radix: self.radix,
                 rule: self.rule,
                 coefficients: weights.clone(),
-                tensors: tensors as u64,
+                tensors,
+                needed: index(self.plan.tensors.start())..index(self.plan.tensors.end()),
+                weights_only: true,
                 merge: Arc::clone(self.merge),
                 first: 0,
             }),
@@ -115,15 +118,19 @@ impl Scalars<'_> {
             .collect();
         let mine = self.table(bytes(owned.run, plan::COEFFICIENT_BYTES)?)?;
         let weights = self.table(mine.len() * ranks.len())?;
+        let tensors = index(owned.tensors.len());
         let solve = Solve {
             records: records.clone(),
             list: FoldList::owned(self.world.device(), self.layout(), owned.tensors, &parts)?,
             radix: self.radix,
             rule: self.rule,
             coefficients: mine.clone(),
-            tensors: owned.tensors.len(),
+            tensors,
+            needed: 0..tensors,
+            // Nobody gathers them again.
+            weights_only: false,
             merge: Arc::clone(self.merge),
-            first: usize::try_from(owned.tensors.start()).unwrap_or(usize::MAX),
+            first: index(owned.tensors.start()),
         };
         Ok(Exchanged {
             owners: [

@@ -42,6 +42,11 @@ impl Subsets {
         self.plans.get(&number).map(|kept| &kept.plan)
     }
 
+    /// All that are kept.
+    pub(super) fn plans(&self) -> impl Iterator<Item = &Prepared> {
+        self.plans.values().map(|kept| &kept.plan)
+    }
+
     pub(super) fn get_mut(&mut self, number: PlanNumber) -> Option<&mut Prepared> {
         self.plans.get_mut(&number).map(|kept| &mut kept.plan)
     }

@@ -6,10 +6,12 @@ use std::sync::Arc;
 use super::book::Book;
 use super::lanes::{Lane, Lanes};
 use super::memory::{Half, Memory, Place};
+use super::scalars::WORD;
 use super::tables::{FoldList, Segments};
 use super::watch::{Mark, Watch};
 use crate::ascend::{Comm, DataType, Span, Stream, Transfer};
 use crate::error::Result;
+use crate::kernel::layout::{COEFFICIENT_WORDS, Reference};
 use crate::kernel::{
     Coefficients, FiniteCheck, Fold, Gram, Kernels, Move, Rule, Tensors, WeightedSum,
 };
@@ -104,7 +106,11 @@ pub(super) struct Solve {
     pub(super) radix: usize,
     pub(super) rule: Rule,
     pub(super) coefficients: Span,
-    pub(super) tensors: u64,
+    pub(super) tensors: usize,
+    /// Which of them the round needs here: only these are solved in its course.
+    pub(super) needed: Range<usize>,
+    /// Whether statistics wait until somebody asks.
+    pub(super) weights_only: bool,
     pub(super) merge: Arc<Merge>,
     /// Position of the first tensor in the bucket.
     pub(super) first: usize,
@@ -224,7 +230,7 @@ impl Task {
                 records.order,
                 lanes.scalars,
             ),
-            Task::Solve(solve) => solve.issue(context, lanes),
+            Task::Solve(solve) => solve.issue(context.kernels, lanes.kernels),
             Task::Combine(combine) => combine.issue(context, lanes),
             Task::Check(check) => check.issue(context, lanes),
         }
@@ -313,26 +319,57 @@ impl Check {
 }
 
 impl Solve {
-    fn issue(&self, context: &Context<'_>, lanes: &Lanes<'_>) -> Result<()> {
-        context.kernels.coefficients_by(
-            self.rule,
-            lanes.kernels,
+    /// Enqueues what the round needs.
+    fn issue(&self, kernels: &Kernels, stream: &Stream) -> Result<()> {
+        let rule = Rule {
+            weights_only: self.weights_only,
+            ..self.rule
+        };
+        self.launch(rule, self.needed.clone(), kernels, stream)
+    }
+
+    /// Enqueues weights and statistics of all tensors, for those who want to know them: the records are those of the last
+    /// reduction.
+    pub(super) fn issue_all(&self, kernels: &Kernels, stream: &Stream) -> Result<()> {
+        self.launch(self.rule, 0..self.tensors, kernels, stream)
+    }
+
+    fn launch(
+        &self,
+        rule: Rule,
+        tensors: Range<usize>,
+        kernels: &Kernels,
+        stream: &Stream,
+    ) -> Result<()> {
+        if tensors.is_empty() {
+            return Ok(());
+        }
+        kernels.coefficients_by(
+            rule,
+            stream,
             &Coefficients {
                 records: &self.records,
-                refs: &self.list.refs,
+                refs: &self.list.refs.slice(of(&tensors, size_of::<Reference>()))?,
                 indices: &self.list.indices,
-                out: &self.coefficients,
+                out: &self
+                    .coefficients
+                    .slice(of(&tensors, COEFFICIENT_WORDS * WORD))?,
                 radix: self.radix,
-                tensor_count: self.tensors,
+                tensor_count: tensors.len() as u64,
             },
         )
     }
 }
 
+/// Where these entries of a table lie, in bytes.
+fn of(entries: &Range<usize>, size: usize) -> Range<usize> {
+    entries.start * size..entries.end * size
+}
+
 impl Combine {
     fn issue(&self, context: &Context<'_>, lanes: &Lanes<'_>) -> Result<()> {
         if let Some(solve) = &self.solve {
-            solve.issue(context, lanes)?;
+            solve.issue(context.kernels, lanes.kernels)?;
         }
         for sum in &self.sums {
             context.kernels.weighted_sum(

@@ -62,8 +62,8 @@ impl GradientReducer {
     /// timeout.
     pub fn statistics(&self) -> Result<Vec<TensorStatistics>> {
         let world = &self.world;
-        world.drain(self.options.create_timeout)?;
         let mut merging = self.last_buckets()?;
+        self.solve_all(&merging)?;
         merging.retain(|(bucket, _)| !bucket.is_empty());
         if merging
             .iter()

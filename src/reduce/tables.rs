@@ -140,7 +140,7 @@ pub(super) fn in_order(slices: &[Range]) -> Vec<usize> {
 }
 
 /// Tensors were counted in memory, so their indices fit.
-fn index(tensor: u64) -> usize {
+pub(super) fn index(tensor: u64) -> usize {
     usize::try_from(tensor).unwrap_or(usize::MAX)
 }
 

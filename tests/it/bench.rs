@@ -112,8 +112,15 @@ fn a_reduction_is_reported_with_the_keys_of_the_peers() {
         assert_eq!(line["bytes"], 65536);
         assert_eq!(line["layers"], 7);
         assert_eq!(line["reps"], 3);
-        for key in ["min_s", "median_s", "max_s", "bus_gb_per_s"] {
+        for key in ["min_s", "median_s", "max_s", "bus_gb_per_s", "device_bytes"] {
             positive(line, key);
+        }
+        for phase in ["exchange", "combine", "return"] {
+            positive(&line["phases"], phase);
+        }
+        for phase in ["gram", "scalars"] {
+            let none = line["phases"][phase] == 0.0;
+            assert_eq!(none, mean, "{phase} in {line}");
         }
         let seconds = |key: &str| line[key].as_f64().unwrap();
         assert!(seconds("min_s") <= seconds("median_s"));

@@ -21,6 +21,7 @@ mod capi;
 mod choices;
 #[cfg(feature = "cli")]
 mod config;
+mod costs;
 mod demo;
 #[cfg(feature = "cli")]
 mod doctor;

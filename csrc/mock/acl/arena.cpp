@@ -7,6 +7,7 @@
 #include <sys/random.h>
 
 #include "device.h"
+#include "mapping.h"
 
 namespace mock {
 namespace {
@@ -14,8 +15,7 @@ namespace {
 constexpr uint64_t CONTROL_BYTES = 256ULL << 20;
 constexpr uint64_t CONTROL_ALIGNMENT = 4096;
 constexpr uint64_t MEMORY_ALIGNMENT = 512;
-constexpr uint64_t PAGE_BYTES = 4096;
-constexpr uint64_t RESERVATION_ALIGNMENT = 2ULL << 20;
+constexpr uint64_t RESERVATION_ALIGNMENT = HUGE_PAGE_BYTES;
 constexpr uint64_t RESERVABLE_TIMES = 3; // addresses that can be reserved, in device memories
 constexpr uint64_t LARGE_BYTES = 1ULL << 20; // an allocation from here on gives its pages back when it is freed
 
@@ -30,35 +30,7 @@ Arenas &arenas() {
     return object;
 }
 
-uint64_t round_up(uint64_t value, uint64_t unit) { return (value + unit - 1) / unit * unit; }
-
 uint64_t reservations_begin() { return round_up(CONTROL_BYTES + device_memory_bytes(), RESERVATION_ALIGNMENT); }
-
-// The file at an address that is a multiple of RESERVATION_ALIGNMENT: room for that is taken first.
-void *map_aligned(int file, uint64_t bytes) {
-    const uint64_t room = bytes + RESERVATION_ALIGNMENT;
-    void *taken = mmap(nullptr, room, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (taken == MAP_FAILED) {
-        return MAP_FAILED;
-    }
-    auto *begin = static_cast<char *>(taken);
-    const uint64_t skip = round_up(reinterpret_cast<uintptr_t>(begin), RESERVATION_ALIGNMENT) -
-                          reinterpret_cast<uintptr_t>(begin);
-    void *base =
-        mmap(begin + skip, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE | MAP_FIXED, file, 0);
-    if (base == MAP_FAILED) {
-        munmap(taken, room);
-        return MAP_FAILED;
-    }
-    if (skip > 0) {
-        munmap(begin, skip);
-    }
-    const uint64_t rest = RESERVATION_ALIGNMENT - skip;
-    if (rest > 0) {
-        munmap(begin + skip + round_up(bytes, PAGE_BYTES), rest);
-    }
-    return base;
-}
 
 } // namespace
 

@@ -5,6 +5,8 @@
 #include <memory>
 #include <mutex>
 
+#include <sched.h>
+
 #include "counters.h"
 #include "device.h"
 #include "order.h"
@@ -110,7 +112,11 @@ void refuse_extended(const Event &event) {
 
 // `limit` counts from the moment that the wait is the stream's turn; 0 is none.
 Outcome wait_for_mark(Mark &mark, const Cancelled &cancelled, std::chrono::milliseconds limit) {
+    constexpr int YIELDS = 16; // often it is about to complete, and to be woken takes longer
     const auto start = Clock::now();
+    for (int i = 0; i < YIELDS && !mark.done(); i++) {
+        sched_yield();
+    }
     auto slice = std::chrono::milliseconds(100);
     if (limit.count() > 0 && limit < slice) {
         slice = limit;

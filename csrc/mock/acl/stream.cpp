@@ -1,9 +1,11 @@
 #include "stream.h"
 
+#include <algorithm>
 #include <atomic>
 #include <map>
 
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 
 #include "counters.h"
@@ -44,6 +46,30 @@ public:
 private:
     sigset_t before_;
 };
+
+// ASCEND_MOCK_CORE: the threads of streams stay on this core, counted among those that the process may use.
+void choose_core() {
+    const char *wanted = environment("ASCEND_MOCK_CORE");
+    long long left = 0;
+    cpu_set_t allowed;
+    if (wanted == nullptr || sched_getaffinity(0, sizeof(allowed), &allowed) != 0) {
+        return;
+    }
+    if (!parse_number(wanted, 0, CPU_COUNT(&allowed) - 1, &left)) {
+        warn_once(format("ASCEND_MOCK_CORE [%s] is not a number from 0 to %d; threads run on any core", wanted,
+                         CPU_COUNT(&allowed) - 1));
+        return;
+    }
+    for (int core = 0; core < CPU_SETSIZE; core++) {
+        if (CPU_ISSET(core, &allowed) && left-- == 0) {
+            cpu_set_t one;
+            CPU_ZERO(&one);
+            CPU_SET(core, &one);
+            pthread_setaffinity_np(pthread_self(), sizeof(one), &one);
+            return;
+        }
+    }
+}
 
 std::shared_ptr<Stream> default_stream(int device) {
     Streams &all = streams();
@@ -114,6 +140,7 @@ void check_timeout(int32_t timeout) {
 
 uint64_t Stream::push(Task task) {
     uint64_t position = 0;
+    bool asleep = false;
     {
         std::lock_guard<std::mutex> lock(mutex_);
         if (closed_) {
@@ -124,9 +151,29 @@ uint64_t Stream::push(Task task) {
         }
         queue_.push_back(std::move(task));
         position = ++submitted_;
+        asleep = asleep_;
+        asleep_ = false;
     }
-    wake_.notify_one();
+    if (asleep) {
+        wake_.notify_one();
+    }
     return position;
+}
+
+// The next task often follows soon: before it sleeps, the worker lets others run a few times, which costs less than being
+// woken.
+void Stream::await_task(std::unique_lock<std::mutex> &lock) {
+    constexpr int YIELDS = 16;
+    for (int i = 0; i < YIELDS && queue_.empty() && !closed_; i++) {
+        lock.unlock();
+        sched_yield();
+        lock.lock();
+    }
+    while (queue_.empty() && !closed_) {
+        asleep_ = true;
+        wake_.wait(lock);
+    }
+    asleep_ = false;
 }
 
 void Stream::start_worker() {
@@ -141,9 +188,10 @@ void Stream::start_worker() {
 void Stream::work() {
     own_stream = this;
     pthread_setname_np(pthread_self(), format("mock-stream-%d", number_ % 1000).c_str());
+    choose_core();
     std::unique_lock<std::mutex> lock(mutex_);
     for (;;) {
-        wake_.wait(lock, [this] { return !queue_.empty() || closed_; });
+        await_task(lock);
         if (queue_.empty()) {
             return;
         }
@@ -169,7 +217,25 @@ void Stream::work() {
         cancelled_ = false;
         completed_++;
         runs_ended_++;
-        done_.notify_all();
+        if (completed_ >= awaited_ || aborting_ > 0) {
+            awaited_ = NOBODY; // whoever waits for more says so again
+            done_.notify_all();
+        }
+    }
+}
+
+// Waits until so many tasks have ended. -1 waits for ever.
+void Stream::await_end(std::unique_lock<std::mutex> &lock, uint64_t position, int timeout_ms) {
+    const auto limit = Clock::now() + std::chrono::milliseconds(timeout_ms);
+    while (completed_ < position) {
+        awaited_ = std::min(awaited_, position);
+        if (timeout_ms < 0) {
+            done_.wait(lock);
+        } else if (done_.wait_until(lock, limit) == std::cv_status::timeout && completed_ < position) {
+            fail(ACL_ERROR_RT_STREAM_SYNC_TIMEOUT,
+                 "stream %d of device %d did not end in %d ms: %llu tasks left, now in %s", number_, device_, timeout_ms,
+                 static_cast<unsigned long long>(position - completed_), running_.c_str());
+        }
     }
 }
 
@@ -197,14 +263,7 @@ void Stream::synchronize(int timeout_ms) {
     refuse_own_worker();
     std::unique_lock<std::mutex> lock(mutex_);
     const Position position{submitted_, aborts_};
-    const auto ended = [&] { return completed_ >= position.submitted; };
-    if (timeout_ms < 0) {
-        done_.wait(lock, ended);
-    } else if (!done_.wait_for(lock, std::chrono::milliseconds(timeout_ms), ended)) {
-        fail(ACL_ERROR_RT_STREAM_SYNC_TIMEOUT, "stream %d of device %d did not end in %d ms: %llu tasks left, now in %s",
-             number_, device_, timeout_ms, static_cast<unsigned long long>(position.submitted - completed_),
-             running_.c_str());
-    }
+    await_end(lock, position.submitted, timeout_ms);
     order_seen(order_through(number_, position.submitted));
     if (aborts_ != position.aborts) {
         fail(abort_code_, "stream %d was aborted", number_);
@@ -247,7 +306,9 @@ void Stream::abort(aclError code) {
     }
     dropped.clear();
     lock.lock();
+    aborting_++;
     done_.wait(lock, [&] { return runs_ended_ >= runs; });
+    aborting_--;
     completed_ += count;
     order_seen(order_through(number_, completed_));
     done_.notify_all();

@@ -47,12 +47,15 @@ public:
     void finish();
 
 private:
+    static constexpr uint64_t NOBODY = ~0ULL;
     struct Position { // how far synchronize has to wait
         uint64_t submitted;
         uint64_t aborts;
     };
     void start_worker();
     void work();
+    void await_task(std::unique_lock<std::mutex> &lock);
+    void await_end(std::unique_lock<std::mutex> &lock, uint64_t position, int timeout_ms);
     Outcome run(Task &task);
     void throw_error() const;
     void refuse_own_worker() const;
@@ -68,6 +71,9 @@ private:
     std::deque<Task> queue_;
     uint64_t submitted_ = 0;
     uint64_t completed_ = 0;
+    uint64_t awaited_ = NOBODY; // the lowest number of ended tasks that somebody waits for
+    int aborting_ = 0;          // threads that wait for the end of the task that runs
+    bool asleep_ = false;       // the worker
     uint64_t runs_ended_ = 0; // as completed_, without the tasks that an abort dropped
     uint64_t aborts_ = 0;
     aclError abort_code_ = ACL_ERROR_RT_STREAM_ABORT;

@@ -111,11 +111,13 @@ inline void alarm(Bell &bell) {
 // again after it has said what it wants, sees the event. Both sides do so in the one order of sequential consistency.
 //
 // Before it sleeps, it lets others run a few times: where ranks share cores, that is often all that they need, and it
-// costs less than being woken.
-template <class Missing, class Check> void wait_for(Bell &bell, Missing missing, Check check) {
+// costs less than being woken. With a core for each rank it goes on for `patience`.
+template <class Missing, class Check>
+void wait_for(Bell &bell, std::chrono::microseconds patience, Missing missing, Check check) {
     constexpr std::chrono::milliseconds SLICE(100);
     constexpr int YIELDS = 8;
-    for (int i = 0; i < YIELDS && missing() != 0; i++) {
+    const auto limit = Clock::now() + patience;
+    for (int i = 0; missing() != 0 && (i < YIELDS || Clock::now() < limit); i++) {
         sched_yield();
     }
     for (;;) {

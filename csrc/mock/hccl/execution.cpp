@@ -1,6 +1,7 @@
 #include "execution.h"
 
 #include <algorithm>
+#include <thread>
 
 #include "counters.h"
 
@@ -54,6 +55,7 @@ bool Execution::fetch(uint32_t peer, uint64_t offset, char *target, uint64_t byt
         count(Counter::CopiedBytes, bytes);
         return true;
     }
+    count(Counter::Messages);
     link.fetches++;
     fetching_.insert(peer);
     link.wire->fetch(offset, bytes, target);
@@ -67,6 +69,7 @@ const char *Execution::read(uint32_t peer, uint64_t offset, uint64_t bytes) {
         fetch(peer, offset, copies_.back().get(), bytes);
         return copies_.back().get();
     }
+    count(Counter::Messages);
     count(Counter::TransferredBytes, bytes);
     if (offset > link.arena_bytes || bytes > link.arena_bytes - offset) {
         fault(HCCL_E_INTERNAL, "EI9999: %s names a place outside its memory", comm_.peer_name(peer).c_str());
@@ -107,6 +110,16 @@ void Execution::await_acknowledgements(const std::vector<uint32_t> &peers) {
     }
 }
 
+namespace {
+
+// How long a rank keeps its core while it waits for others: as long as being woken takes, if nobody else needs the core.
+std::chrono::microseconds patience(uint32_t ranks) {
+    static const uint32_t cores = std::thread::hardware_concurrency();
+    return std::chrono::microseconds(ranks <= cores ? 100 : 0);
+}
+
+} // namespace
+
 template <class Missing>
 void Execution::wait(std::vector<uint32_t> peers, bool any, const char *what, Missing missing) {
     const size_t all = peers.size();
@@ -118,7 +131,7 @@ void Execution::wait(std::vector<uint32_t> peers, bool any, const char *what, Mi
         }
         return static_cast<uint32_t>(peers.size());
     };
-    wait_for(comm_.block().header.operations, count, [&](bool late) {
+    wait_for(comm_.block().header.operations, patience(comm_.size()), count, [&](bool late) {
         for (const uint32_t peer : peers) {
             comm_.check_peer(peer, late, [&] { return missing(peer); });
         }

@@ -235,7 +235,7 @@ void Builder::agree() {
     }
     const std::vector<uint32_t> wanted = missing_;
     wait_for(
-        comm_.block().header.links,
+        comm_.block().header.links, std::chrono::microseconds(0),
         [&] {
             missing_.erase(std::remove_if(missing_.begin(), missing_.end(), [&](uint32_t peer) { return agreed(peer); }),
                            missing_.end());

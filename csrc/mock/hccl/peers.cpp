@@ -5,9 +5,10 @@
 
 #include <poll.h>
 #include <signal.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+
+#include "mapping.h"
 
 namespace mock {
 namespace {
@@ -29,13 +30,14 @@ PeerArena::PeerArena(const Descriptor &file, uint64_t bytes, pid_t pid) : bytes_
     if (fstat(file.get(), &status) != 0 || static_cast<uint64_t>(status.st_size) < bytes) {
         fault(HCCL_E_INTERNAL, "EI9999: process %d sent a memory file that is too short", pid);
     }
-    void *base = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, file.get(), 0);
+    void *base = map_aligned(file.get(), bytes);
     if (base == MAP_FAILED) {
         fault(HCCL_E_MEMORY,
               "EI9999: no address space for the %llu MB of process %d (%s); ASCEND_MOCK_HBM_MB makes them fewer",
               static_cast<unsigned long long>(bytes >> 20), pid, std::strerror(errno));
     }
     madvise(base, bytes, MADV_DONTDUMP);
+    madvise(base, bytes, MADV_HUGEPAGE);
     base_ = static_cast<char *>(base);
     if (pid > 0) {
         process_.reset(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));

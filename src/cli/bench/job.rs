@@ -1,6 +1,7 @@
 //! Starts the ranks of a benchmark over a rank table of its own, and passes on what rank 0 finds.
 
 use std::io::Write;
+use std::num::NonZero;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -14,6 +15,10 @@ use crate::topo::RankTable;
 
 /// Chooses the backend of all ranks.
 const BACKEND: &str = "ADASUM_BACKEND";
+
+/// Tells the mock which core the streams of a rank run on. With a core for each rank, each has its own, as those of an MPI
+/// job do: two that share one by chance would take turns.
+const CORE: &str = "ASCEND_MOCK_CORE";
 
 /// Takes a line that is a JSON object.
 pub(super) type Show<'a> = dyn FnMut(&[u8]) -> std::io::Result<()> + 'a;
@@ -70,6 +75,7 @@ fn commands(table: &RankTable, request: &Request) -> Result<Vec<Rank>> {
     let request =
         serde_json::to_string(request).map_err(|error| failed(format!("the request: {error}")))?;
     let job = launch::random_job();
+    let cores = std::thread::available_parallelism().map_or(1, NonZero::get);
     let backend = std::env::var(BACKEND).unwrap_or_else(|_| "mock".to_owned());
     let mut ranks = Vec::new();
     for server in table.servers() {
@@ -79,6 +85,9 @@ fn commands(table: &RankTable, request: &Request) -> Result<Vec<Rank>> {
             command.envs(launch::environment(table, server, device));
             launch::mock_environment(&mut command, Some(&job), true);
             command.env(BACKEND, &backend);
+            if table.size() as usize <= cores && std::env::var_os(CORE).is_none() {
+                command.env(CORE, device.rank.to_string());
+            }
             ranks.push(Rank {
                 rank: device.rank,
                 place: launch::place(server, device),

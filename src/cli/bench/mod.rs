@@ -60,6 +60,12 @@ pub(crate) struct Args {
     /// The most subtrees that a round of AdaSum merges
     #[arg(long, value_name = "R", default_value_t = 2, value_parser = clap::value_parser!(u32).range(2..=8))]
     radix: u32,
+    /// Bytes of tensors that share a fused buffer [default: the library's; over the mock 4 MiB]
+    #[arg(long, value_name = "B", value_parser = clap::value_parser!(u64).range(1..))]
+    bucket_bytes: Option<u64>,
+    /// Fused buffers that are under way at a time [default: the library's; over the mock 1]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
+    pipeline_depth: Option<u32>,
     /// Print the ratio to lines of other programs: a file with one JSON object a line
     #[arg(long, value_name = "FILE", conflicts_with_all = ["kernels", "transport"])]
     compare: Option<PathBuf>,
@@ -70,7 +76,9 @@ pub(crate) struct Args {
 
 const LONG_HELP: &str = "\
 A repetition of a reduction is: barrier, reduce and synchronise; its time is that of the slowest rank. Gradients are
-restored outside the clock. Keys of a line: peer, ranks, dtype, bytes (of a rank), layers, reps, min_s, median_s, max_s.
+restored outside the clock. Keys of a line: peer, ranks, dtype, bytes (of a rank), layers, reps, min_s, median_s, max_s;
+then our own. Tensors lie in one buffer, each at a multiple of 64 bytes. phases are the shortest seconds of the slowest rank
+in repetitions of their own, in which one step follows the other and nothing overlaps.
 
 --kernels: copy_fraction is the rate of the bytes that a kernel must read and write, over that of a copy (read and written
 bytes) by one thread, taken in turn. Vectors come from memory, or stay in cache with 32768 elements each.
@@ -123,5 +131,7 @@ fn request(args: &Args) -> Result<Request> {
         tensors: args.tensors,
         reps: args.reps,
         radix: args.radix,
+        bucket_bytes: args.bucket_bytes,
+        pipeline_depth: args.pipeline_depth,
     }))
 }

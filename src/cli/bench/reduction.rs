@@ -9,15 +9,17 @@ use super::rank::tell;
 use super::request::Reduced;
 use super::sizes;
 use super::timing::Times;
-use crate::ascend::{Buffer, Span, Stream};
+use crate::ascend::{Buffer, Span, Stream, backend};
 use crate::error::Result;
-use crate::reduce::{GradientReducer, Options, Reduction, TensorSpec, World};
+use crate::reduce::{GradientReducer, Options, Phases, Reduction, TensorSpec, World};
 use crate::topo::Cluster;
 
 /// How long a repetition may take.
 const PATIENCE: Duration = Duration::from_secs(300);
 /// Repetitions that are not timed.
 const WARM: usize = 2;
+/// The most repetitions for phases.
+const PHASE_REPS: usize = 5;
 /// Tensors start at multiples of this many bytes.
 const ALIGNMENT: u64 = 64;
 
@@ -34,10 +36,28 @@ struct Line {
     max_s: f64,
     devices_per_server: u32,
     radix: u32,
+    /// Bytes of tensors that share a fused buffer, and how many of those are under way.
+    bucket_bytes: u64,
+    pipeline_depth: usize,
+    /// Bytes of device memory of the reducer.
+    device_bytes: u64,
     /// Bytes of gradients over the shortest time.
     algorithm_gb_per_s: f64,
     /// Bytes that a rank must send over the shortest time: 2 (1 - 1 / ranks) of the gradients.
     bus_gb_per_s: f64,
+    phases: Seconds,
+}
+
+/// Seconds of each phase.
+#[derive(Serialize)]
+struct Seconds {
+    copies: f64,
+    exchange: f64,
+    gram: f64,
+    scalars: f64,
+    combine: f64,
+    #[serde(rename = "return")]
+    back: f64,
 }
 
 /// Times the reduction that `what` describes.
@@ -47,30 +67,14 @@ struct Line {
 pub(super) fn run(what: &Reduced) -> Result<()> {
     let cluster = Cluster::from_env()?;
     let world = World::from_cluster(&cluster)?;
-    let times = Bench::new(&world, what)?.measure(what.reps as usize)?;
+    let mut bench = Bench::new(&world, what)?;
+    let times = bench.measure(what.reps as usize)?;
+    let phases = bench.phases((what.reps as usize).min(PHASE_REPS))?;
     if world.rank() == 0 {
-        tell(&line(what, &times))?;
+        tell(&bench.line(what, &times, phases))?;
     }
+    drop(bench);
     world.finish(PATIENCE)
-}
-
-fn line(what: &Reduced, times: &Times) -> Line {
-    let rate = what.bytes as f64 / times.min() * 1e-9;
-    Line {
-        peer: if what.mean { "adasum-mean" } else { "adasum" },
-        ranks: what.ranks,
-        dtype: what.dtype.name(),
-        bytes: what.bytes,
-        layers: what.tensors,
-        reps: times.count(),
-        min_s: times.min(),
-        median_s: times.median(),
-        max_s: times.max(),
-        devices_per_server: what.locals,
-        radix: what.radix,
-        algorithm_gb_per_s: rate,
-        bus_gb_per_s: rate * 2.0 * (1.0 - 1.0 / f64::from(what.ranks)),
-    }
 }
 
 /// The gradients of one rank and what reduces them.
@@ -82,6 +86,8 @@ struct Bench<'a> {
     whole: Span,
     original: Span,
     gradients: Vec<Span>,
+    bucket_bytes: u64,
+    pipeline_depth: usize,
 }
 
 impl<'a> Bench<'a> {
@@ -93,12 +99,18 @@ impl<'a> Bench<'a> {
             .enumerate()
             .map(|(index, &count)| TensorSpec::new(format!("t{index}"), count, what.dtype.into()))
             .collect();
+        let (bucket_bytes, pipeline_depth) = buffers()?;
         let options = Options {
             reduction: match what.mean {
                 true => Reduction::Mean,
                 false => Reduction::Adasum,
             },
             radix: what.radix,
+            padded: true,
+            bucket_bytes: what.bucket_bytes.unwrap_or(bucket_bytes),
+            pipeline_depth: what
+                .pipeline_depth
+                .map_or(pipeline_depth, |depth| depth as usize),
             ..Options::default()
         };
         let places = places(&counts, what.dtype.size());
@@ -117,16 +129,39 @@ impl<'a> Bench<'a> {
             whole,
             original,
             gradients: gradients?,
+            bucket_bytes: options.bucket_bytes,
+            pipeline_depth: options.pipeline_depth,
         })
     }
 
+    fn line(&self, what: &Reduced, times: &Times, phases: Seconds) -> Line {
+        let rate = what.bytes as f64 / times.min() * 1e-9;
+        Line {
+            peer: if what.mean { "adasum-mean" } else { "adasum" },
+            ranks: what.ranks,
+            dtype: what.dtype.name(),
+            bytes: what.bytes,
+            layers: what.tensors,
+            reps: times.count(),
+            min_s: times.min(),
+            median_s: times.median(),
+            max_s: times.max(),
+            devices_per_server: what.locals,
+            radix: what.radix,
+            bucket_bytes: self.bucket_bytes,
+            pipeline_depth: self.pipeline_depth,
+            device_bytes: self.reducer.device_memory().bytes(),
+            algorithm_gb_per_s: rate,
+            bus_gb_per_s: rate * 2.0 * (1.0 - 1.0 / f64::from(what.ranks)),
+            phases,
+        }
+    }
+
     /// The time of the slowest rank in each of `reps` repetitions.
-    fn measure(mut self, reps: usize) -> Result<Times> {
+    fn measure(&mut self, reps: usize) -> Result<Times> {
         let mut times = Vec::with_capacity(reps);
         for round in 0..WARM + reps {
-            self.stream.copy(&self.whole, &self.original)?;
-            self.world.barrier(&self.stream)?;
-            self.stream.synchronize_timeout(PATIENCE)?;
+            self.restore()?;
             let begin = Instant::now();
             self.reducer.reduce(&self.gradients, &self.stream)?;
             self.reducer.synchronize(&self.stream, PATIENCE)?;
@@ -134,10 +169,53 @@ impl<'a> Bench<'a> {
                 times.push(begin.elapsed().as_secs_f32());
             }
         }
-        self.slowest(&times)
+        Ok(Times::new(self.slowest(&times)?))
     }
 
-    fn slowest(&self, own: &[f32]) -> Result<Times> {
+    /// The shortest time of each phase on the slowest rank, in `reps` repetitions.
+    fn phases(&mut self, reps: usize) -> Result<Seconds> {
+        const KINDS: usize = 6;
+        let mut table = Vec::with_capacity(KINDS * reps);
+        for _ in 0..reps {
+            self.restore()?;
+            let phases = self
+                .reducer
+                .phases(&self.gradients, &self.stream, PATIENCE)?;
+            let Phases {
+                copies,
+                exchange,
+                gram,
+                scalars,
+                combine,
+                back,
+            } = phases;
+            #[allow(clippy::cast_possible_truncation, reason = "fp32 is enough for a time")]
+            table.extend([copies, exchange, gram, scalars, combine, back].map(|time| time as f32));
+        }
+        let slowest = self.slowest(&table)?;
+        let shortest = |kind: usize| {
+            let reps = slowest.iter().skip(kind).step_by(KINDS);
+            reps.copied().fold(f64::INFINITY, f64::min)
+        };
+        Ok(Seconds {
+            copies: shortest(0),
+            exchange: shortest(1),
+            gram: shortest(2),
+            scalars: shortest(3),
+            combine: shortest(4),
+            back: shortest(5),
+        })
+    }
+
+    /// Puts the gradients back and waits for all ranks.
+    fn restore(&self) -> Result<()> {
+        self.stream.copy(&self.whole, &self.original)?;
+        self.world.barrier(&self.stream)?;
+        self.stream.synchronize_timeout(PATIENCE)
+    }
+
+    /// For each number of `own`, the largest of all ranks.
+    fn slowest(&self, own: &[f32]) -> Result<Vec<f64>> {
         // Each rank fills in its own part and the rest is zero: the sum is the table of all. fp32 is enough here.
         let mut table = vec![0.0_f32; own.len() * self.world.size() as usize];
         let mine = own.len() * self.world.rank() as usize;
@@ -150,8 +228,19 @@ impl<'a> Bench<'a> {
             let ranks = table.iter().skip(rep).step_by(own.len());
             f64::from(ranks.copied().fold(0.0, f32::max))
         };
-        Ok(Times::new((0..own.len()).map(slowest).collect()))
+        Ok((0..own.len()).map(slowest).collect())
     }
+}
+
+/// The standard bytes and number of fused buffers under way. Over the mock messages and kernels are the work of the same
+/// cores: nothing is gained by overlapping them, and much by what stays in the cache from step to step.
+fn buffers() -> Result<(u64, usize)> {
+    const CACHED: u64 = 4 << 20;
+    let standard = Options::default();
+    Ok(match backend()?.name {
+        "mock" => (CACHED, 1),
+        _ => (standard.bucket_bytes, standard.pipeline_depth),
+    })
 }
 
 /// Where the tensors lie, in bytes.

@@ -74,6 +74,9 @@ pub(crate) struct Reduced {
     pub(super) tensors: u32,
     pub(super) reps: u32,
     pub(super) radix: u32,
+    /// `None` for the library's own.
+    pub(super) bucket_bytes: Option<u64>,
+    pub(super) pipeline_depth: Option<u32>,
 }
 
 impl Request {

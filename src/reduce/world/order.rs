@@ -60,13 +60,17 @@ impl World {
         self.in_order(stream, |_| work(stream))
     }
 
-    /// Lets `work` enqueue on the streams of the world and on `stream`, which must wait for all of it in the end. A
-    /// failure poisons the world.
+    /// Lets `work` enqueue on the streams of the world and on `stream`, which must wait for all of it in the end; with
+    /// `overlap` false on `stream` only. A failure poisons the world.
     pub(crate) fn enqueue_lanes(
         &self,
         stream: &Stream,
+        overlap: bool,
         work: impl FnOnce(&Lanes<'_>) -> Result<()>,
     ) -> Result<()> {
+        if !overlap {
+            return self.in_order(stream, |_| work(&Lanes::one(stream)));
+        }
         let lanes = Lanes {
             payload: stream,
             kernels: &self.inner.work.kernel_stream,

@@ -3,7 +3,9 @@
 use adasum::ErrorKind;
 use adasum::ascend::DataType;
 use adasum::kernel::Rule;
-use adasum::kernel::layout::{COEFFICIENT_RESULT_NORM, COEFFICIENT_WEIGHT};
+use adasum::kernel::layout::{
+    COEFFICIENT_KAPPA, COEFFICIENT_RESULT_NORM, COEFFICIENT_WEIGHT, COEFFICIENT_WEIGHT_LOW,
+};
 
 use super::machine::{Machine, packed};
 use super::reference::random;
@@ -138,6 +140,33 @@ fn a_limit_scales_the_result_down_and_never_up() {
                 let error = norm(&error) / (length * factor);
                 assert!(error < 1e-6, "{scale}, {radix}, {factor}: {error}");
             }
+        }
+    }
+}
+
+#[test]
+fn without_statistics_the_weights_are_the_same() {
+    let machine = Machine::new();
+    for radix in [2, 3, 8] {
+        let vectors: Vec<Vec<f32>> = (0..radix).map(|i| of_length(30 + i, 2.0)).collect();
+        for norm_limit in [0.0, 0.5] {
+            let rule = Rule {
+                norm_limit,
+                ..with_tolerance()
+            };
+            let (all, out) = tree(&machine, rule, &vectors);
+            let rule = Rule {
+                weights_only: true,
+                ..rule
+            };
+            let (weights, again) = tree(&machine, rule, &vectors);
+            assert!(out == again, "{radix}, {norm_limit}");
+            let statistics = COEFFICIENT_KAPPA..COEFFICIENT_WEIGHT_LOW;
+            for (word, (&one, &other)) in all.iter().zip(&weights).enumerate() {
+                let expected = if statistics.contains(&word) { 0.0 } else { one };
+                assert_eq!(other.to_bits(), expected.to_bits(), "word {word}, {radix}");
+            }
+            assert!(all[COEFFICIENT_RESULT_NORM] > 0.0);
         }
     }
 }

@@ -1,0 +1,258 @@
+//! What a reduction costs, counted over the mock: bytes, messages, operations, launches and device memory are what the
+//! plan says, and do not grow with the number of tensors.
+//!
+//! Counters are those of a process, so each of these tests has one of its own.
+
+use std::sync::Barrier;
+
+use adasum::ascend::{Buffer, Span, Stream};
+use adasum::kernel::layout::record_words;
+use adasum::plan::{Exchange, Layout, Planner, Shape};
+use adasum::reduce::{DType, GradientReducer, InServer, Options, Reduction, ScalarExchange, World};
+
+use crate::engine::counter;
+use crate::support::{in_world, specs};
+
+fn alone(name: &str) {
+    let output = std::process::Command::new(std::env::current_exe().unwrap())
+        .args([
+            &format!("costs::{name}"),
+            "--exact",
+            "--ignored",
+            "--nocapture",
+        ])
+        .output()
+        .unwrap();
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(
+        output.status.success() && text.contains("1 passed"),
+        "{text}{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+}
+
+#[test]
+fn a_step_moves_what_the_plan_says() {
+    alone("counted_traffic");
+}
+
+#[test]
+fn a_bucket_costs_the_same_with_one_tensor_and_with_many() {
+    alone("counted_tensors");
+}
+
+#[test]
+fn device_memory_is_what_the_formula_says() {
+    alone("counted_memory");
+}
+
+/// Tensors in one buffer, each at a multiple of 64 bytes.
+fn padded(world: &World, counts: &[usize]) -> Vec<Span> {
+    let wide: Vec<u64> = counts.iter().map(|&count| count as u64).collect();
+    let layout = Layout::new(DType::F32, &wide).unwrap();
+    let bytes = 4 * usize::try_from(layout.elements()).unwrap();
+    let whole = Buffer::zeroed(world.device(), bytes).unwrap().span();
+    let place = |range: &adasum::plan::Range| {
+        let start = 4 * usize::try_from(range.start()).unwrap();
+        whole
+            .slice(start..start + 4 * usize::try_from(range.len()).unwrap())
+            .unwrap()
+    };
+    layout.tensors().iter().map(place).collect()
+}
+
+/// What `names` count in one step of all ranks together.
+fn step<const N: usize>(
+    (servers, locals): (u32, u32),
+    counts: &[usize],
+    options: &Options,
+    names: [&str; N],
+) -> [u64; N] {
+    let barrier = Barrier::new((servers * locals) as usize);
+    let counted = in_world(servers, locals, |world| {
+        let mut reducer = GradientReducer::new(world, &specs(counts), options).unwrap();
+        let stream = Stream::new(world.device()).unwrap();
+        let spans = padded(world, counts);
+        let mut step = || {
+            reducer.reduce(&spans, &stream).unwrap();
+            // One wait; that of the reducer is one for every 20 ms.
+            stream.synchronize().unwrap();
+            barrier.wait();
+        };
+        step();
+        let before = names.map(counter);
+        barrier.wait();
+        step();
+        let after = names.map(counter);
+        barrier.wait();
+        std::array::from_fn(|i| after[i] - before[i])
+    });
+    counted[0]
+}
+
+const COUNTS: [usize; 6] = [70_001, 5, 16_384, 333, 90_000, 1];
+
+/// Bytes and messages that all ranks receive in one step, from the plans alone: of vectors, and of records that everyone
+/// gathers.
+fn planned(shape: Shape, radix: u32) -> [u64; 2] {
+    let counts = COUNTS.map(|count| count as u64);
+    let planner = Planner::new(shape, Layout::new(DType::F32, &counts).unwrap(), radix).unwrap();
+    let (mut bytes, mut messages) = (0, 0);
+    for rank in 0..shape.size() {
+        let plan = planner.plan(rank).unwrap();
+        let mut receive = |exchange: &Exchange| {
+            for receive in &exchange.receives {
+                bytes += 4 * receive.range.len();
+                messages += 1;
+            }
+        };
+        plan.mean.iter().for_each(|mean| receive(&mean.exchange));
+        plan.rounds
+            .iter()
+            .for_each(|round| receive(&round.combine.exchange));
+        plan.returns
+            .iter()
+            .chain(&plan.gather)
+            .for_each(&mut receive);
+        for round in plan
+            .rounds
+            .iter()
+            .filter(|round| round.combine.operands > 1)
+        {
+            assert!(round.scalars.owned.is_none());
+            let record = 4 * record_words(round.combine.operands as usize) as u64;
+            let others = u64::from(round.scalars.group.count) - 1;
+            bytes += others * round.scalars.stride * record;
+            messages += others;
+        }
+    }
+    [bytes, messages]
+}
+
+#[test]
+#[ignore = "in a process of its own, started by another test"]
+fn counted_traffic() {
+    for (servers, locals, radix) in [(2, 1, 2), (4, 2, 2), (5, 1, 3), (6, 1, 8)] {
+        let options = Options {
+            radix,
+            padded: true,
+            scalars: ScalarExchange::Gathered,
+            ..Options::default()
+        };
+        let names = ["transferred_bytes", "messages"];
+        let counted = step((servers, locals), &COUNTS, &options, names);
+        let shape = Shape::new(servers, locals).unwrap();
+        assert_eq!(
+            counted,
+            planned(shape, radix),
+            "{servers} x {locals}, radix {radix}"
+        );
+    }
+}
+
+#[test]
+#[ignore = "in a process of its own, started by another test"]
+fn counted_tensors() {
+    const ELEMENTS: usize = 400_000;
+    let many: Vec<usize> = {
+        // 397 of odd sizes, and what is left of the same length, gaps included.
+        let small: Vec<usize> = (0..397).map(|i| 1 + 16 * (i % 40)).collect();
+        let used: usize = small.iter().map(|count| count.next_multiple_of(16)).sum();
+        small.into_iter().chain([ELEMENTS - used]).collect()
+    };
+    let names = [
+        "messages",
+        "kernel_launches",
+        "collective_calls",
+        "host_synchronizations",
+        "device_allocations",
+        "host_allocations",
+    ];
+    for (servers, locals) in [(2, 1), (2, 2)] {
+        let options = Options {
+            padded: true,
+            ..Options::default()
+        };
+        let one = step((servers, locals), &[ELEMENTS], &options, names);
+        let all = step((servers, locals), &many, &options, names);
+        assert_eq!(one, all, "{names:?}, {servers} x {locals}");
+        // Each rank waits once: that is the test's own wait.
+        let ranks = u64::from(servers * locals);
+        assert_eq!(&one[3..], [ranks, 0, 0]);
+    }
+}
+
+#[test]
+#[ignore = "in a process of its own, started by another test"]
+fn counted_memory() {
+    let standard = Options {
+        bucket_bytes: 400_000,
+        pipeline_depth: 2,
+        ..Options::default()
+    };
+    let choices = [
+        ((4, 2), standard.clone()),
+        (
+            (4, 2),
+            Options {
+                scattered: true,
+                ..standard.clone()
+            },
+        ),
+        (
+            (4, 1),
+            Options {
+                scalars: ScalarExchange::Owned,
+                ..standard.clone()
+            },
+        ),
+        (
+            (3, 1),
+            Options {
+                radix: 4,
+                pipeline_depth: 9,
+                ..standard.clone()
+            },
+        ),
+        (
+            (4, 2),
+            Options {
+                reduction: Reduction::Mean,
+                ..standard.clone()
+            },
+        ),
+        (
+            (2, 2),
+            Options {
+                in_server: InServer::Shards,
+                ..standard.clone()
+            },
+        ),
+        (
+            (1, 10),
+            Options {
+                allow_plain_mean: true,
+                ..standard
+            },
+        ),
+    ];
+    for ((servers, locals), options) in &choices {
+        in_world(*servers, *locals, |world| {
+            let free = || world.device().memory().unwrap().unwrap().0 as u64;
+            let make = || GradientReducer::new(world, &specs(&COUNTS), options).unwrap();
+            // The first one also makes the communicators of groups.
+            let first = make();
+            let before = free();
+            let second = make();
+            let taken = before - free();
+            let memory = second.device_memory();
+            assert_eq!(memory, first.device_memory());
+            let rounded = memory.bytes()..=memory.bytes() + 511 * memory.allocations;
+            assert!(
+                rounded.contains(&taken),
+                "{taken} bytes, {memory:?}, rank {} of {servers} x {locals}, {options:?}",
+                world.rank()
+            );
+        });
+    }
+}
