@@ -76,11 +76,12 @@ fn twin(file: &str, level: Option<&str>) {
 }
 
 /// Libraries of the vendor that are empty here and lead to `libascendcl.so`.
-const COMPANIONS: [&str; 4] = [
+const COMPANIONS: [&str; 5] = [
     "libacl_op_compiler.so",
     "libacl_tdt_channel.so",
     "libge_runner.so",
     "libgraph.so",
+    "libopapi.so",
 ];
 
 /// `ADASUM_BUILD_KERNELS=2201,3510` compiles the kernels for these architectures with the CANN toolkit that the

@@ -1,6 +1,55 @@
 //! AdaSum gradient reduction for Huawei Ascend NPUs.
 //!
-//! Data flows one way through the crate:
+//! A training on many servers combines the gradients of its ranks in every step. The mean treats parallel gradients and
+//! orthogonal ones alike; AdaSum ([arXiv 2006.02924](https://arxiv.org/abs/2006.02924)) gives their mean where they are
+//! parallel and their sum where they are orthogonal, tensor by tensor. This crate does that over HCCL, with kernels of its
+//! own, and over a mock of ACL and HCCL where there is no NPU.
+//!
+//! # A training
+//!
+//! Each rank is a process. It learns its place from the environment ([`topo::Cluster`]), joins the world
+//! ([`reduce::World`]), and makes one reducer for the list of its tensors. From then on a step enqueues work on a stream and
+//! returns:
+//!
+//! ```no_run
+//! use std::time::Duration;
+//!
+//! use adasum::ascend::{Buffer, Stream};
+//! use adasum::reduce::{DType, GradientReducer, Options, TensorSpec, World};
+//! use adasum::topo::Cluster;
+//!
+//! # fn main() -> adasum::Result<()> {
+//! let world = World::from_cluster(&Cluster::from_env()?)?;
+//! let stream = Stream::new(world.device())?;
+//! let tensors = [TensorSpec::new("dense.weight", 1 << 20, DType::F32)];
+//! let gradients = [Buffer::new(world.device(), 4 << 20)?.span()];
+//! let mut reducer = GradientReducer::new(&world, &tensors, &Options::default())?;
+//! for _step in 0..100 {
+//!     // ... the backward pass enqueues its kernels, which write the gradients ...
+//!     reducer.reduce(&gradients, &stream)?;
+//!     // ... and the optimizer those that read them.
+//! }
+//! reducer.synchronize(&stream, Duration::from_secs(60))?;
+//! drop(reducer);
+//! world.finish(Duration::from_secs(60))
+//! # }
+//! ```
+//!
+//! The ranks are started by `adasum-run launch`, or by whatever sets the same variables. Where to look next:
+//!
+//! - [`reduce`]: the reducers. [`GradientReducer`](reduce::GradientReducer) for gradients,
+//!   [`DeltaWeightReducer`](reduce::DeltaWeightReducer) for what the optimizer did to the weights,
+//!   [`MeanReducer`](reduce::MeanReducer) for mean and sum; their [`Options`](reduce::Options), statistics, and what goes
+//!   with them (norm clip, overflow vote, accumulation).
+//! - [`topo`]: rank tables and the environment.
+//! - [`plan`]: what each rank sends, receives and computes, to look at and to check without running it; MindSpore's rules.
+//! - [`ascend`] and [`kernel`]: handles over ACL and HCCL, and launches of the kernels, for programs that do more.
+//! - [`error`]: the one error type. After a failure in the middle of a reduction its world is poisoned: every later call
+//!   fails with the first reason.
+//!
+//! From C, C++ and Python the library is called through `include/adasum.h`.
+//!
+//! # How the modules lie
 //!
 //! ```text
 //! rank table / environment --topo--> Cluster --plan--> Plan --reduce--> GradientReducer --(device buffers, stream)--> done
@@ -10,6 +59,7 @@
 //! |---|---|
 //! | [`error`] | the one error type |
 //! | [`cache`] | the folder that embedded files are unpacked into |
+//! | [`variables`] | the environment variables of the project, in one list |
 //! | `sys` | the ACL and HCCL function tables and how they are loaded |
 //! | [`ascend`] | RAII handles over `sys`, one to one |
 //! | [`kernel`] | typed launches of the device kernels |
@@ -40,5 +90,6 @@ pub mod reduce;
 #[doc(hidden)]
 pub mod sys;
 pub mod topo;
+pub mod variables;
 
 pub use error::{Error, ErrorKind, Result};

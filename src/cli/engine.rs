@@ -3,21 +3,20 @@
 //! Starts processes, passes their lines on, notices the first that fails, and stops the rest. Must not know what
 //! the processes are or what their lines mean, but for reports of failures: an [`Observer`] does.
 
-use std::io::{BufRead, BufReader, Read};
-use std::os::unix::process::ExitStatusExt;
-use std::process::{Child, Command, ExitStatus, Stdio};
+mod children;
+mod signals;
+mod telling;
+
+use std::process::{Child, Command, ExitStatus};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::time::{Duration, Instant};
 
 use super::failure::{self, Tail};
 use super::guard::Guard;
-use super::verdict::{self, Witness};
 use crate::error::{Error, ErrorKind, Result};
-use crate::reduce::{Failure, REPORT_VARIABLE, Report};
+use crate::reduce::{Failure, Progress, Report};
 use crate::sys::process;
 
-/// A line longer than this is passed on in pieces.
-const LINE: u64 = 64 << 10;
 /// Events that may wait for the main thread before the ranks' pipes have to.
 const QUEUE: usize = 1024;
 /// How long to wait for last lines while a process that left its group keeps the pipe open.
@@ -56,6 +55,10 @@ pub(crate) trait Observer {
     fn line(&mut self, rank: u32, stream: Stream, line: &[u8]) -> std::io::Result<()>;
     /// A sentence of the engine for the user.
     fn notice(&mut self, text: &str);
+    /// A rank has ended, however.
+    fn ended(&mut self, _rank: u32) {}
+    /// A rank tells how far it has come.
+    fn progress(&mut self, _progress: &Progress) {}
 }
 
 /// How a job ended.
@@ -97,7 +100,7 @@ impl End {
 pub(crate) fn run(ranks: Vec<Rank>, limits: &Limits, observer: &mut dyn Observer) -> Result<End> {
     let (sender, events) = sync_channel(QUEUE);
     process::keep_ended_children();
-    watch_signals(sender.clone())?;
+    signals::watch(&sender)?;
     let deadline = limits
         .timeout
         .and_then(|limit| Instant::now().checked_add(limit));
@@ -154,24 +157,17 @@ struct Running {
 }
 
 impl Running {
-    fn witness(&self) -> Witness<'_> {
-        let failed = self.status.filter(|status| !status.success());
-        Witness {
-            rank: self.rank,
-            end: failed.map(failure::describe),
-            killed: failed.is_some_and(|status| status.signal().is_some()),
-            failure: self.failure.as_ref(),
-        }
-    }
-
-    fn take(&mut self, report: Report) {
+    /// Takes in a report; progress is handed back.
+    fn take(&mut self, report: Report) -> Option<Progress> {
         match report {
             Report::Joined { .. } => self.joined = true,
             // A rank may make several worlds; the first failure led to the others.
             Report::Failed(failure) => {
                 self.failure.get_or_insert(failure);
             }
+            Report::Progress(progress) => return Some(progress),
         }
+        None
     }
 }
 
@@ -188,7 +184,7 @@ impl Job<'_> {
     fn start(&mut self, ranks: Vec<Rank>, sender: &SyncSender<Event>) {
         for mut rank in ranks {
             let index = self.running.len();
-            match spawn(&mut rank.command, index, sender) {
+            match children::spawn(&mut rank.command, index, sender) {
                 Ok(child) => {
                     // A guard that has died guards no more; the job does not depend on it.
                     self.guard = self.guard.take().and_then(|mut guard| {
@@ -235,7 +231,7 @@ impl Job<'_> {
         match self.events.recv_timeout(wait) {
             Ok(event) => self.handle(event),
             Err(RecvTimeoutError::Timeout) => return deadline.is_none(),
-            // The signal thread holds a sender for ever.
+            // The listener for signals holds a sender for ever.
             Err(RecvTimeoutError::Disconnected) => return false,
         }
         // A stream of events must not hide the deadline.
@@ -249,7 +245,10 @@ impl Job<'_> {
                 if stream == Stream::Err
                     && let Some(report) = Report::parse(&line)
                 {
-                    return running.take(report);
+                    if let Some(progress) = running.take(report) {
+                        self.observer.progress(&progress);
+                    }
+                    return;
                 }
                 running.tail.push(&line);
                 if self.output.is_ok() {
@@ -262,6 +261,7 @@ impl Job<'_> {
             Event::Closed(index) => self.running[index].open_pipes -= 1,
             Event::Ended(index, status) => {
                 self.running[index].status = Some(status);
+                self.observer.ended(self.running[index].rank);
                 if !status.success() {
                     self.decide(Verdict::Failed(index, status));
                 }
@@ -328,58 +328,6 @@ impl Job<'_> {
             self.verdict = None;
         }
         self.verdict = verdict;
-    }
-
-    /// Who is to blame, by all reports together.
-    fn report_graph(&mut self) {
-        let witnesses: Vec<Witness<'_>> = self.running.iter().map(Running::witness).collect();
-        for line in verdict::judge(&witnesses) {
-            self.observer.notice(&line);
-        }
-    }
-
-    fn report_first(&mut self, index: usize, status: ExitStatus) {
-        let first = &self.running[index];
-        let how = failure::describe(status);
-        let mut lines = vec![format!(
-            "rank {} failed first: {how} ({})",
-            first.rank, first.place
-        )];
-        if first.tail.is_empty() {
-            lines.push("it printed nothing".to_owned());
-        } else {
-            lines.push("its last lines:".to_owned());
-            lines.extend(
-                first
-                    .tail
-                    .lines()
-                    .map(|line| format!("  [r{}] {line}", first.rank)),
-            );
-        }
-        let others = self
-            .running
-            .iter()
-            .enumerate()
-            .filter(|(other, _)| *other != index);
-        let failed: Vec<String> = others
-            .filter_map(|(_, running)| {
-                let status = running.status.filter(|status| !status.success())?;
-                let how = failure::describe(status);
-                Some(format!("then rank {} failed: {how}", running.rank))
-            })
-            .collect();
-        lines.extend(failed);
-        if self.running.iter().any(|running| running.status.is_none()) {
-            lines.push(format!("stopping the others: {}", self.alive()));
-        }
-        for line in lines {
-            self.observer.notice(&line);
-        }
-    }
-
-    fn alive(&self) -> String {
-        let alive = self.running.iter().filter(|r| r.status.is_none());
-        failure::ranks(alive.map(|running| running.rank))
     }
 
     /// Ends what still runs: the signal that ended the job (else SIGTERM), grace, SIGKILL.
@@ -452,93 +400,4 @@ impl Job<'_> {
             }
         }
     }
-}
-
-/// Starts a process and the threads that follow it.
-fn spawn(
-    command: &mut Command,
-    index: usize,
-    sender: &SyncSender<Event>,
-) -> std::io::Result<Child> {
-    command
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped());
-    command.env(REPORT_VARIABLE, "stderr");
-    process::own_group_and_die_with_parent(command);
-    let mut child = command.spawn()?;
-    let pid = child.id();
-    let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
-    let started = follow(stdout, Stream::Out, index, sender)
-        .and_then(|()| follow(stderr, Stream::Err, index, sender))
-        .and_then(|()| {
-            let sender = sender.clone();
-            thread(move || {
-                // An end that cannot be seen is not a success.
-                let unknown = |_| ExitStatus::from_raw(1 << 8);
-                let status = process::wait_for_end(pid).unwrap_or_else(unknown);
-                let _ = sender.send(Event::Ended(index, status));
-            })
-        });
-    if let Err(error) = started {
-        let _ = process::signal_group(pid, libc::SIGKILL);
-        let _ = child.wait();
-        return Err(error);
-    }
-    Ok(child)
-}
-
-/// Sends the lines of a pipe as events.
-fn follow(
-    pipe: Option<impl Read + Send + 'static>,
-    stream: Stream,
-    index: usize,
-    sender: &SyncSender<Event>,
-) -> std::io::Result<()> {
-    let sender = sender.clone();
-    thread(move || {
-        let mut reader = pipe.map(BufReader::new);
-        while let Some(line) = reader.as_mut().and_then(next_line) {
-            if sender.send(Event::Line(index, stream, line)).is_err() {
-                return;
-            }
-        }
-        let _ = sender.send(Event::Closed(index));
-    })
-}
-
-/// The next line without its line break, or the part of it that fits the limit.
-fn next_line(reader: &mut impl BufRead) -> Option<Vec<u8>> {
-    let mut line = Vec::new();
-    match reader.take(LINE).read_until(b'\n', &mut line) {
-        Ok(0) | Err(_) => None,
-        Ok(_) => {
-            if line.last() == Some(&b'\n') {
-                line.pop();
-            }
-            Some(line)
-        }
-    }
-}
-
-/// Turns the signals that end a program into events.
-fn watch_signals(sender: SyncSender<Event>) -> Result<()> {
-    let mut wanted = vec![libc::SIGINT, libc::SIGTERM];
-    if !process::is_ignored(libc::SIGHUP) {
-        wanted.push(libc::SIGHUP);
-    }
-    let failed = |error| Error::new(ErrorKind::Io, format!("cannot watch signals: {error}"));
-    let signals = process::Signals::block(&wanted).map_err(failed)?;
-    thread(move || {
-        while let Ok(signal) = signals.wait() {
-            if sender.send(Event::Signal(signal)).is_err() {
-                return;
-            }
-        }
-    })
-    .map_err(failed)
-}
-
-fn thread(body: impl FnOnce() + Send + 'static) -> std::io::Result<()> {
-    std::thread::Builder::new().spawn(body).map(|_| ())
 }

@@ -12,9 +12,14 @@ mod failure;
 mod guard;
 mod launch;
 mod logger;
+mod plan;
 mod reduce;
+mod report;
+mod simulate;
+mod svg;
 mod table;
 mod verdict;
+mod workload;
 
 use std::process::ExitCode;
 
@@ -46,6 +51,10 @@ enum Command {
     Reduce(reduce::Args),
     /// Make, merge, check and draw rank tables
     Table(table::Args),
+    /// Show what every rank sends, receives and computes in a reduction, without running it
+    Plan(plan::Args),
+    /// Compute how long reductions take on clusters of up to many thousand devices, beside all-reduces
+    Simulate(simulate::Args),
     /// Measure reductions, kernels and messages on this machine
     Bench(bench::Args),
     /// One rank of a benchmark
@@ -83,6 +92,8 @@ fn execute(command: Command) -> Result<u8> {
         Command::Doctor(args) => doctor::run(&args),
         Command::Reduce(args) => reduce::run(&args).map(|()| 0),
         Command::Table(args) => table::run(&args),
+        Command::Plan(args) => plan::run(&args).map(|()| 0),
+        Command::Simulate(args) => simulate::run(&args).map(|()| 0),
         Command::Bench(args) => bench::run(&args).map(engine::End::exit_code),
         Command::BenchRank(args) => bench::rank::run(&args).map(|()| 0),
         Command::DemoRank(args) => demo::rank::run(&args).map(|()| 0),

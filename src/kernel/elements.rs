@@ -1,16 +1,13 @@
 //! Launches of the kernels that work element by element: packing, subtraction, the check for non-finite numbers.
 
+use super::addresses::Addresses;
 use super::{Kernels, SEGMENT, layout, need};
-use crate::ascend::{Argument, Buffer, DataType, Device, Function, Span, Stream};
+use crate::ascend::{Argument, DataType, Device, Function, Span, Stream};
 use crate::error::{Error, Result};
 
 /// Tensors anywhere in device memory: a table of their addresses, which also keeps them alive.
 #[derive(Clone)]
-pub struct Tensors {
-    table: Span,
-    count: usize,
-    spans: Vec<Span>,
-}
+pub struct Tensors(Addresses);
 
 impl Tensors {
     /// A table of `spans`; [`layout::Segment::tensor`] counts them.
@@ -18,42 +15,23 @@ impl Tensors {
     /// # Errors
     /// If device memory is short.
     pub fn new(device: &Device, spans: &[Span]) -> Result<Self> {
-        let addresses: Vec<u64> = spans.iter().map(Span::address).collect();
-        let bytes = size_of_val(&addresses[..]);
-        let table = Buffer::new(device, bytes.max(64))?.span().slice(0..bytes)?;
-        table.write(&addresses)?;
-        Ok(Tensors {
-            table,
-            count: spans.len(),
-            spans: spans.to_vec(),
-        })
+        Addresses::new(device, spans).map(Tensors)
     }
 
     /// `table` as the addresses (`u64`) of tensors. It is filled later, on the stream of the launches; whoever fills it
     /// keeps the tensors alive until those have run.
     pub fn in_table(table: Span) -> Self {
-        Tensors {
-            count: table.len() / size_of::<u64>(),
-            table,
-            spans: Vec::new(),
-        }
+        Tensors(Addresses::in_table(table, &[]))
     }
 
     /// How many there are.
     pub fn len(&self) -> usize {
-        self.count
+        self.0.len()
     }
 
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
-        self.count == 0
-    }
-
-    fn argument(&self) -> Argument<'_> {
-        Argument::Table {
-            table: &self.table,
-            behind: &self.spans,
-        }
+        self.len() == 0
     }
 }
 
@@ -138,7 +116,7 @@ impl Kernels {
         [from, to]: [DataType; 2],
     ) -> Result<()> {
         let (from, to) = (self.dtype(from, name)?, self.dtype(to, name)?);
-        self.check_places(name, "tensor", &launch.tensors.spans)?;
+        self.check_places(name, "tensor", launch.tensors.0.spans())?;
         self.check_places(name, "fused buffer", std::slice::from_ref(launch.fused))?;
         need(
             name,
@@ -155,7 +133,7 @@ impl Kernels {
             function,
             launch.unit_count,
             &[
-                launch.tensors.argument(),
+                launch.tensors.0.argument(),
                 Argument::Span(launch.segments),
                 Argument::Span(launch.fused),
                 Argument::Value(u64::from(launch.factor.to_bits())),

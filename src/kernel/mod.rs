@@ -15,6 +15,7 @@
 //! device memory hold is in [`layout`]; the kernels themselves are in `csrc/kernels`. This module must not know why
 //! anything is reduced.
 
+mod addresses;
 mod arch;
 mod binary;
 mod elements;
@@ -28,7 +29,8 @@ pub use elements::{FiniteCheck, Move, Subtract, Tensors};
 
 use std::path::Path;
 
-use crate::ascend::{Argument, Buffer, DataType, Device, Function, Module, Span, Stream};
+use self::addresses::Addresses;
+use crate::ascend::{Argument, DataType, Device, Function, Module, Span, Stream};
 use crate::error::{Context, Error, Result};
 use crate::sys;
 
@@ -49,11 +51,7 @@ pub struct Kernels {
 
 /// The vectors of a launch: a table of their addresses in device memory, which also keeps them alive.
 #[derive(Clone)]
-pub struct Vectors {
-    table: Span,
-    radix: usize,
-    spans: Vec<Span>,
-}
+pub struct Vectors(Addresses);
 
 impl Vectors {
     /// A table of `spans`, in the order of the operands; each starts at the first element of its slice.
@@ -62,12 +60,7 @@ impl Vectors {
     /// If there are none or more than [`layout::MAX_RADIX`], or device memory is short.
     pub fn new(device: &Device, spans: &[Span]) -> Result<Self> {
         layout::check_radix(spans.len(), "vectors")?;
-        let addresses: Vec<u64> = spans.iter().map(Span::address).collect();
-        Ok(Vectors {
-            table: Buffer::from_slice(device, &addresses)?.span(),
-            radix: spans.len(),
-            spans: spans.to_vec(),
-        })
+        Addresses::new(device, spans).map(Vectors)
     }
 
     /// `table` as the addresses (`u64`) of the operands, in their order. It is filled later, on the stream of the
@@ -76,25 +69,14 @@ impl Vectors {
     /// # Errors
     /// If there is room for none or more than [`layout::MAX_RADIX`].
     pub fn in_table(table: Span, behind: &[Span]) -> Result<Self> {
-        let radix = table.len() / size_of::<u64>();
-        layout::check_radix(radix, "vectors")?;
-        Ok(Vectors {
-            table,
-            radix,
-            spans: behind.to_vec(),
-        })
+        let vectors = Vectors(Addresses::in_table(table, behind));
+        layout::check_radix(vectors.radix(), "vectors")?;
+        Ok(vectors)
     }
 
     /// How many there are.
     pub fn radix(&self) -> usize {
-        self.radix
-    }
-
-    fn argument(&self) -> Argument<'_> {
-        Argument::Table {
-            table: &self.table,
-            behind: &self.spans,
-        }
+        self.0.len()
     }
 }
 
@@ -255,7 +237,7 @@ impl Kernels {
         let radix = launch.vectors.radix();
         check_gram_radix("gram", radix)?;
         let dtype = self.dtype(launch.dtype, "gram")?;
-        self.check_places("gram", "vector", &launch.vectors.spans)?;
+        self.check_places("gram", "vector", launch.vectors.0.spans())?;
         let words = layout::record_words(radix);
         need(
             "gram",
@@ -276,7 +258,7 @@ impl Kernels {
             &self.gram,
             launch.unit_count,
             &[
-                launch.vectors.argument(),
+                launch.vectors.0.argument(),
                 Argument::Span(launch.segments),
                 Argument::Span(launch.partials),
                 Argument::Value(radix as u64),
@@ -370,7 +352,7 @@ impl Kernels {
     /// Enqueues the weighted sum of the vectors: one pass over memory.
     pub fn weighted_sum(&self, stream: &Stream, launch: &WeightedSum<'_>) -> Result<()> {
         let dtype = self.dtype(launch.dtype, "weighted_sum")?;
-        self.check_places("weighted_sum", "vector", &launch.vectors.spans)?;
+        self.check_places("weighted_sum", "vector", launch.vectors.0.spans())?;
         self.check_places("weighted_sum", "out", std::slice::from_ref(launch.out))?;
         need(
             "weighted_sum",
@@ -384,7 +366,7 @@ impl Kernels {
             &self.weighted_sum,
             launch.unit_count,
             &[
-                launch.vectors.argument(),
+                launch.vectors.0.argument(),
                 Argument::Span(launch.segments),
                 Argument::Span(launch.coefficients),
                 Argument::Span(launch.out),

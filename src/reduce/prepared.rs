@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use super::book::Book;
 use super::bucket::{Bucket, Pass, Progress, data_type};
+use super::flat::Flat;
 use super::memory::Memory;
 use super::pipeline::wavefront;
 use super::stage;
@@ -23,6 +24,8 @@ pub(super) struct Prepared {
     reduction: Program,
     collection: Program,
     barrier: Option<Arc<Mark>>,
+    /// The gradients of the last reduction, where it was observed.
+    pub(super) saved: Option<Flat>,
 }
 
 /// The stages of a pass over all buckets.
@@ -71,6 +74,7 @@ impl Prepared {
             collection: program(Pass::Collection),
             book: Book::new(world.device(), entries)?,
             barrier,
+            saved: None,
             buckets,
         })
     }
@@ -144,7 +148,16 @@ impl Prepared {
     }
 }
 
-/// Tensors of one type share buckets, in the order of the list.
+/// Types of tensors, and on the wire.
+const TYPES: [(DType, DType); 5] = [
+    (DType::F32, DType::F32),
+    (DType::F16, DType::F16),
+    (DType::F16, DType::F32),
+    (DType::BF16, DType::BF16),
+    (DType::BF16, DType::F32),
+];
+
+/// Tensors of one type, in themselves and on the wire, share buckets, in the order of the list.
 fn make_buckets(
     world: &World,
     tensors: &[&TensorSpec],
@@ -155,11 +168,12 @@ fn make_buckets(
     let mut made: Vec<Bucket> = Vec::new();
     let mut entries = 0;
     let shape = options.shape(world);
-    for dtype in [DType::F32, DType::F16, DType::BF16] {
+    for (dtype, wire) in TYPES {
         let members: Vec<usize> = (0..tensors.len())
-            .filter(|&index| tensors[index].dtype == dtype)
+            .filter(|&index| {
+                (tensors[index].dtype, options.wire.of(tensors[index])) == (dtype, wire)
+            })
             .collect();
-        let wire = options.wire.dtype(dtype);
         let sizes: Vec<u64> = members
             .iter()
             .map(|&index| tensors[index].count.saturating_mul(wire.size()))

@@ -21,6 +21,34 @@ pub enum Report {
     },
     /// Its world has failed.
     Failed(Failure),
+    /// How far it has come.
+    Progress(Progress),
+}
+
+/// How far a rank has come in its program; shown by the launcher, with the time that is left.
+///
+/// A program that does not use this library can write the line itself:
+/// `adasum-report: {"report":"progress","rank":0,"done":3,"total":90,"unit":"epochs","bytes":0}`
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Progress {
+    /// The rank.
+    pub rank: u32,
+    /// How much is done, in `unit`.
+    pub done: u64,
+    /// How much there is to do in all.
+    pub total: u64,
+    /// What is counted, such as `steps`.
+    pub unit: String,
+    /// Bytes that were reduced until now; 0 if nobody counts.
+    #[serde(default)]
+    pub bytes: u64,
+}
+
+impl Progress {
+    /// Tells the launcher, if there is one that listens.
+    pub fn send(self) {
+        Report::Progress(self).send();
+    }
 }
 
 /// Why a rank's world failed, and what the rank waits for.

@@ -11,9 +11,10 @@ macro_rules! libraries {
     };
 }
 
-/// The two libraries of the mock, and four that are empty: programs for the vendor's want to load them.
-static LIBRARIES: [(&str, &[u8]); 6] = libraries!(
+/// The two libraries of the mock, and five that are empty: programs for the vendor's want to load them.
+static LIBRARIES: [(&str, &[u8]); 7] = libraries!(
     "libascendcl.so" "libhccl.so" "libacl_op_compiler.so" "libacl_tdt_channel.so" "libge_runner.so" "libgraph.so"
+    "libopapi.so"
 );
 
 /// All of `csrc/cann`, by the names that programs include.

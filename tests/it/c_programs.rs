@@ -58,7 +58,7 @@ fn program(name: &str) -> PathBuf {
 }
 
 /// The program under another name, for a test that runs beside one of the same source.
-fn program_as(name: &str, output: &str) -> PathBuf {
+pub(crate) fn program_as(name: &str, output: &str) -> PathBuf {
     let search = format!("-L{LIBRARIES}");
     let at_run_time = format!("-Wl,-rpath,{LIBRARIES}");
     compile(
@@ -130,8 +130,18 @@ fn acl_memory_conforms() {
 }
 
 #[test]
+fn acl_operators_conform() {
+    conforms("conform_operators.cpp");
+}
+
+#[test]
 fn hccl_conforms() {
     conforms("conform_hccl.cpp");
+}
+
+#[test]
+fn pairs_of_ranks_conform() {
+    conforms("conform_pairs.cpp");
 }
 
 #[test]

@@ -54,6 +54,7 @@ fn the_library_folder_holds_what_clients_load_and_nothing_else() {
         "libge_runner.so",
         "libgraph.so",
         "libhccl.so",
+        "libopapi.so",
     ];
     let folder = folder("--mock-lib-dir");
     assert_eq!(files(&folder), expected);

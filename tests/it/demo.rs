@@ -62,6 +62,43 @@ fn both_trainings_end_in_one_line_of_json() {
     let csv = read("loss.csv");
     assert!(csv.starts_with("epoch,adasum,mean\n1,"), "{csv}");
     assert_eq!(csv.lines().count(), 3);
+    // As the line says, digit by digit.
+    let first = csv.lines().nth(1).unwrap().split(',').nth(1).unwrap();
+    assert_eq!(line["loss"][0].to_string(), first);
+
+    // Six tensors at 11 steps an epoch: cosines are cosines, and AdaSum of two is between their mean and their sum.
+    for (name, least, most) in [("cosine", -1.0, 1.0), ("gain", 1.0 - 1e-5, 1e3)] {
+        let csv = read(&format!("{name}.csv"));
+        let rows: Vec<Vec<f64>> = csv
+            .lines()
+            .skip(1)
+            .map(|line| {
+                line.split(',')
+                    .map(|field| field.parse().unwrap())
+                    .collect()
+            })
+            .collect();
+        assert_eq!((rows.len(), rows[0].len()), (22, 7), "{csv}");
+        for row in &rows {
+            assert!(
+                row[1..]
+                    .iter()
+                    .all(|figure| (least..=most).contains(figure)),
+                "{row:?}"
+            );
+        }
+    }
+    assert_eq!(read("accuracy.csv").lines().count(), 3);
+    let page = read("index.html");
+    assert_eq!(page.matches("<svg ").count(), 4);
+    for chart in ["loss", "accuracy", "cosine", "gain"] {
+        let picture = read(&format!("{chart}.svg"));
+        assert!(
+            picture.contains("prefers-color-scheme:dark") && picture.contains("polyline"),
+            "{chart}"
+        );
+        assert!(page.contains(&format!("{chart}.csv")));
+    }
 }
 
 /// Both servers over TCP on addresses of the loopback interface: not a bit of the training changes.

@@ -380,3 +380,225 @@ fn a_reader_that_has_seen_enough_is_no_failure() {
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(0), "{}", err(&output));
 }
+
+/// Ranks leave what the tutorial's scripts leave, each in its directory.
+#[test]
+fn each_rank_has_a_directory_with_its_logs() {
+    let folder = Folder::new("launch-logs");
+    std::fs::write(folder.path().join("train.txt"), "copied\n").unwrap();
+    let options = [
+        "--server-id",
+        "1",
+        "--log-dir",
+        "logs",
+        "--own-dir",
+        "--copy",
+        "train.txt",
+        "--silent",
+    ];
+    let script = "cat train.txt; pwd >&2; echo made > made";
+    let output = shell(&folder, &options, script).output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", err(&output));
+    assert_eq!((out(&output), err(&output)), (String::new(), String::new()));
+    for rank in 8..16 {
+        let own = folder.path().join(format!("logs/device_{rank}"));
+        let read = |name: &str| std::fs::read_to_string(own.join(name)).unwrap();
+        let log = read("train.log");
+        let mut lines: Vec<&str> = log.lines().collect();
+        lines.sort_unstable();
+        assert_eq!(
+            lines,
+            [own.canonicalize().unwrap().to_str().unwrap(), "copied"]
+        );
+        assert_eq!(read("made"), "made\n");
+        let environment = read("env.log");
+        for line in [format!("RANK_ID={rank}"), "WORLD_SIZE=16".to_owned()] {
+            assert!(environment.lines().any(|found| found == line), "{line}");
+        }
+        // The rest is that of the launcher.
+        assert!(environment.lines().any(|line| line.starts_with("PATH=")));
+    }
+    assert!(!folder.path().join("logs/device_0").exists());
+}
+
+#[test]
+fn a_job_that_fails_is_started_again_as_often_as_asked() {
+    let folder = Folder::new("launch-restarts");
+    let script = "echo $ADASUM_RESTART_COUNT $HCCL_MOCK_JOB $MASTER_ADDR:$MASTER_PORT
+        [ $RANK_ID = 5 ] && [ $ADASUM_RESTART_COUNT -lt 2 ] && exit 7; exit 0";
+    let options = ["--restarts", "2", "--log-dir", "logs"];
+    let output = shell(&folder, &options, script).output().unwrap();
+    let message = err(&output);
+    assert_eq!(output.status.code(), Some(0), "{message}");
+    assert_eq!(
+        message
+            .matches("rank 5 failed first: exit status 7")
+            .count(),
+        2,
+        "{message}"
+    );
+    assert!(
+        message.contains("adasum-run: starting all ranks again: restart 2 of 2\n"),
+        "{message}"
+    );
+    // The log holds all attempts, each of them a job of its own.
+    let log = std::fs::read_to_string(folder.path().join("logs/device_5/train.log")).unwrap();
+    let attempts: Vec<Vec<&str>> = log.lines().map(|line| line.split(' ').collect()).collect();
+    let counts: Vec<&str> = attempts.iter().map(|words| words[0]).collect();
+    assert_eq!(counts, ["0", "1", "2"]);
+    assert_ne!(attempts[0][1], attempts[1][1]);
+    assert!(attempts[0][2].starts_with("127.0.0.1:"), "{log}");
+
+    let output = shell(&folder, &["--restarts", "1"], "exit 3")
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(3));
+    assert_eq!(err(&output).matches("starting all ranks again").count(), 1);
+}
+
+/// An interrupt ends a job for good.
+#[test]
+fn what_is_interrupted_is_not_started_again() {
+    let folder = Folder::new("launch-interrupt");
+    let options = ["--server-id", "0", "--restarts", "3"];
+    // The first attempt fails; the second waits.
+    let script = format!("[ $ADASUM_RESTART_COUNT = 0 ] && exit 1; {WAIT}");
+    let child = start(&mut shell(&folder, &options, &script));
+    let pids = folder.pids(0..8);
+    send("-INT", child.id());
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(130), "{}", err(&output));
+    assert_eq!(err(&output).matches("starting all ranks again").count(), 1);
+    all_gone(&pids);
+}
+
+/// The timeout is that of all attempts together.
+#[test]
+fn restarts_do_not_prolong_the_timeout() {
+    let folder = Folder::new("launch-restart-timeout");
+    let options = ["--server-id", "0", "--restarts", "1000", "--timeout", "2"];
+    let begin = Instant::now();
+    let output = shell(&folder, &options, "sleep 0.3; exit 1")
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(124), "{}", err(&output));
+    assert!(
+        begin.elapsed() < Duration::from_secs(20),
+        "{:?}",
+        begin.elapsed()
+    );
+}
+
+#[test]
+fn under_another_launcher_each_process_starts_its_rank() {
+    let run = |variables: &[(&str, &str)], rank: &str| {
+        let mut command = adasum_run(&["launch", "--rank", rank, "--", "env"]);
+        command.env("RANK_TABLE_FILE", TABLE);
+        command.envs(variables.iter().copied()).output().unwrap()
+    };
+    let output = run(
+        &[
+            ("OMPI_COMM_WORLD_RANK", "9"),
+            ("OMPI_COMM_WORLD_SIZE", "16"),
+        ],
+        "env",
+    );
+    assert_eq!(output.status.code(), Some(0), "{}", err(&output));
+    let ranks = environments(&output);
+    assert_eq!(ranks.keys().copied().collect::<Vec<_>>(), [9]);
+    for (name, value) in [
+        ("RANK_ID", "9"),
+        ("DEVICE_ID", "1"),
+        ("SERVER_ID", "1"),
+        ("LOCAL_RANK", "1"),
+        ("MASTER_ADDR", "10.155.111.140"),
+        ("MASTER_PORT", "29500"),
+    ] {
+        assert_eq!(ranks[&9][name], value, "{name}");
+    }
+    let output = run(&[("SLURM_PROCID", "3"), ("SLURM_NTASKS", "4")], "env");
+    assert_eq!(output.status.code(), Some(2));
+    assert!(err(&output).contains("SLURM_NTASKS is 4, but the rank table has 16 ranks"));
+    assert_eq!(environments(&run(&[], "2"))[&2]["RANK"], "2");
+}
+
+/// The server whose `server_id` is an address of this machine.
+#[test]
+fn the_own_server_is_found_by_its_address() {
+    let folder = Folder::new("launch-auto");
+    let text = std::fs::read_to_string(TABLE).unwrap();
+    let table = |first: &str, second: &str| {
+        let text = text
+            .replace("10.155.111.140", first)
+            .replace("10.155.111.141", second);
+        std::fs::write(folder.path().join("table.json"), text).unwrap();
+        adasum_run(&[
+            "launch",
+            "--rank-table",
+            "table.json",
+            "--server-id",
+            "auto",
+            "--",
+            "env",
+        ])
+        .current_dir(folder.path())
+        .output()
+        .unwrap()
+    };
+    // An address that is set aside for documentation, and one that every machine has.
+    let ranks = environments(&table("203.0.113.1", "127.0.0.1"));
+    assert_eq!(ranks.len(), 8);
+    assert_eq!(ranks[&8]["MASTER_ADDR"], "203.0.113.1");
+    let none = table("203.0.113.1", "203.0.113.2");
+    assert_eq!(none.status.code(), Some(2));
+    assert!(err(&none).contains("no server_id is an address or the name of this machine"));
+    let both = table("127.0.0.2", "127.0.0.1");
+    assert!(
+        err(&both).contains("several servers are this machine"),
+        "{}",
+        err(&both)
+    );
+}
+
+/// What any program records is drawn, and progress that it tells is shown.
+#[test]
+fn a_report_shows_what_ranks_recorded() {
+    let folder = Folder::new("launch-report");
+    let script = r#"for step in 1 2 3; do
+            echo "{\"step\":$step,\"values\":{\"loss\":$((step + RANK_ID))},\"tensors\":[{\"name\":\"w\",\"cosine\":0.$step,\"gain\":null}]}" \
+                >> $ADASUM_STATISTICS_DIR/rank_$RANK_ID.jsonl
+        done
+        echo "adasum-report: {\"report\":\"progress\",\"rank\":$RANK_ID,\"done\":1,\"total\":2,\"unit\":\"epochs\"}" >&2
+        exit 4"#;
+    // A record of an earlier run must not be in the report.
+    std::fs::create_dir(folder.path().join("report")).unwrap();
+    std::fs::write(folder.path().join("report/rank_3.jsonl"), "{\"step\":99}\n").unwrap();
+    let output = shell(&folder, &["--report", "report", "--server-id", "0"], script)
+        .output()
+        .unwrap();
+    // The report is written although the job failed.
+    assert_eq!(output.status.code(), Some(4), "{}", err(&output));
+    let message = err(&output);
+    assert!(message.contains("adasum-run: 1/2 epochs, "), "{message}");
+    assert!(!message.contains("adasum-report"), "{message}");
+    assert!(message.contains("adasum-run: report: "), "{message}");
+    let read =
+        |name: &str| std::fs::read_to_string(folder.path().join("report").join(name)).unwrap();
+    let loss = read("loss.csv");
+    assert!(loss.starts_with("step,loss\n1,"), "{loss}");
+    assert_eq!(loss.lines().count(), 4);
+    assert_eq!(read("cosine.csv"), "step,w\n1,0.1\n2,0.2\n3,0.3\n");
+    assert!(!folder.path().join("report/gain.csv").exists());
+    let report: serde_json::Value = serde_json::from_str(&read("report.json")).unwrap();
+    assert_eq!(
+        (&report["schema"], &report["exit_code"]),
+        (&"adasum.launch/1".into(), &4.into())
+    );
+    assert_eq!(report["charts"][0]["name"], "loss");
+    let page = read("index.html");
+    assert_eq!(page.matches("<svg ").count(), 2);
+    // One file that needs nothing else.
+    for outside in ["<script", "src=", "@import", "url("] {
+        assert!(!page.contains(outside), "{outside}");
+    }
+}

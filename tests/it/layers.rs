@@ -5,9 +5,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// What each module may import of ours; everything may use `error`.
-const ALLOWED: [(&str, &[&str]); 11] = [
+const ALLOWED: [(&str, &[&str]); 12] = [
     ("error", &[]),
     ("cache", &[]),
+    ("variables", &[]),
     ("plan", &[]),
     ("topo", &[]),
     ("sys", &["cache"]),
@@ -17,7 +18,16 @@ const ALLOWED: [(&str, &[&str]); 11] = [
     ("ffi", &["reduce", "topo", "plan", "ascend"]),
     (
         "cli",
-        &["reduce", "topo", "plan", "kernel", "ascend", "cache", "sys"],
+        &[
+            "reduce",
+            "topo",
+            "plan",
+            "kernel",
+            "ascend",
+            "cache",
+            "sys",
+            "variables",
+        ],
     ),
     ("bin", &["cli"]),
 ];

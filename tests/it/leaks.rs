@@ -3,13 +3,15 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::io::{BufRead, BufReader};
-use std::process::{Child, Stdio};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
 
+use crate::c_programs::program_as;
 use crate::processes::{Folder, adasum_run, alive, children, eventually, send, variable};
 
-/// A demo under way, its ranks, and the names of their sockets.
+/// Processes under way, the ranks among them or below, and the names of their sockets (a world of a root info keeps none).
 struct Job {
-    demo: Child,
+    started: Vec<Child>,
     ranks: Vec<u32>,
     sockets: BTreeSet<String>,
     folder: Folder,
@@ -17,14 +19,12 @@ struct Job {
 
 /// Starts the demo and waits until its ranks train.
 fn start(name: &str, net: &str, epochs: &str) -> Job {
-    let folder = Folder::new(name);
-    let temporary = folder.path().join("tmp");
-    fs::create_dir(&temporary).unwrap();
+    let folder = folder(name);
     let port = 31_800 + std::process::id() % 60 * 8;
     let mut demo = adasum_run(&["demo", "--epochs", epochs, "--reduction", "adasum"])
         .current_dir(folder.path())
         .env("ADASUM_CACHE_DIR", folder.path().join("cache"))
-        .env("TMPDIR", &temporary)
+        .env("TMPDIR", folder.path().join("tmp"))
         .env("HCCL_MOCK_NET", net)
         .env("HCCL_IF_BASE_PORT", port.to_string())
         .stdout(Stdio::piped())
@@ -38,16 +38,44 @@ fn start(name: &str, net: &str, epochs: &str) -> Job {
         .filter(|pid| variable(*pid, "RANK_ID").is_some())
         .collect();
     assert_eq!(ranks.len(), 16);
-    let sockets = socket_names(&ranks);
-    assert!(sockets.iter().any(|name| name.contains("claim-")));
     // Read on, so that the demo is not stopped by a full pipe.
     std::thread::spawn(move || lines.for_each(drop));
-    Job {
-        demo,
-        ranks,
-        sockets,
-        folder,
+    let job = Job::under_way(vec![demo], ranks, folder);
+    assert!(job.sockets.iter().any(|name| name.contains("claim-")));
+    job
+}
+
+/// Starts four ranks that share the bytes of a root info and nothing else, and waits until they exchange data.
+fn start_by_root_info(program: &Path, net: &str) -> Job {
+    let folder = folder("leaks-root-info");
+    let start = |rank: usize| {
+        Command::new(program)
+            .arg("forever")
+            .env("TMPDIR", folder.path().join("tmp"))
+            .env("HCCL_MOCK_NET", net)
+            .env("ROOT_INFO_FILE", folder.path().join("root-info"))
+            .env("OMPI_COMM_WORLD_SIZE", "4")
+            .env("OMPI_COMM_WORLD_RANK", rank.to_string())
+            .env("OMPI_COMM_WORLD_LOCAL_RANK", rank.to_string())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap()
+    };
+    let mut ranks: Vec<Child> = (0..4).map(start).collect();
+    for rank in &mut ranks {
+        let mut lines = BufReader::new(rank.stdout.take().unwrap()).lines();
+        assert_eq!(lines.next().unwrap().unwrap(), "right");
+        std::thread::spawn(move || lines.for_each(drop));
     }
+    let pids = ranks.iter().map(Child::id).collect();
+    Job::under_way(ranks, pids, folder)
+}
+
+/// A private folder with one for temporary files in it.
+fn folder(name: &str) -> Folder {
+    let folder = Folder::new(name);
+    fs::create_dir(folder.path().join("tmp")).unwrap();
+    folder
 }
 
 /// Names of the mock's sockets that are open now, by inode.
@@ -78,8 +106,27 @@ fn socket_names(pids: &[u32]) -> BTreeSet<String> {
 }
 
 impl Job {
+    fn under_way(started: Vec<Child>, ranks: Vec<u32>, folder: Folder) -> Job {
+        let sockets = socket_names(&ranks);
+        Job {
+            started,
+            ranks,
+            sockets,
+            folder,
+        }
+    }
+
+    /// Kills all ranks at once.
+    fn kill(&self) {
+        let pids = self.ranks.iter().map(u32::to_string);
+        let status = Command::new("kill").arg("-KILL").args(pids).status();
+        assert!(status.unwrap().success());
+    }
+
     fn left_nothing(mut self) {
-        self.demo.wait().unwrap();
+        for process in &mut self.started {
+            process.wait().unwrap();
+        }
         eventually("all ranks to end", || {
             (!self.ranks.iter().any(|pid| alive(*pid))).then_some(())
         });
@@ -119,12 +166,17 @@ fn a_rank_that_fails_leaves_nothing() {
 fn kill_of_every_rank_at_once_leaves_nothing() {
     for net in ["shm", "tcp"] {
         let job = start("leaks-kill", net, "1000");
-        let pids: Vec<String> = job.ranks.iter().map(u32::to_string).collect();
-        let kill = std::process::Command::new("kill")
-            .arg("-KILL")
-            .args(&pids)
-            .status();
-        assert!(kill.unwrap().success());
+        job.kill();
+        job.left_nothing();
+    }
+}
+
+#[test]
+fn kill_of_a_whole_world_of_a_root_info_leaves_nothing() {
+    let program = program_as("launched_ranks.cpp", "leaking_ranks");
+    for net in ["shm", "tcp"] {
+        let job = start_by_root_info(&program, net);
+        job.kill();
         job.left_nothing();
     }
 }

@@ -24,7 +24,10 @@ mod config;
 mod demo;
 #[cfg(feature = "cli")]
 mod doctor;
+mod documents;
 mod engine;
+mod failures;
+mod families;
 mod faults;
 mod fuzz;
 mod golden;
@@ -34,9 +37,12 @@ mod kernels;
 mod launch;
 mod layers;
 mod leaks;
+mod matrix;
 mod mean;
 mod oracle;
 mod plan;
+#[cfg(feature = "cli")]
+mod plan_command;
 mod processes;
 mod properties;
 mod rank_table;
@@ -44,6 +50,8 @@ mod rank_table_forms;
 #[cfg(feature = "cli")]
 mod reduce_command;
 mod reduction;
+#[cfg(feature = "cli")]
+mod simulate;
 mod statistics;
 mod subsets;
 mod support;
@@ -51,5 +59,6 @@ mod support;
 mod table;
 mod table_mutations;
 mod training;
+mod variables;
 #[cfg(feature = "bindgen")]
 mod vendor;

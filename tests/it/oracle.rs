@@ -2,10 +2,24 @@
 //!
 //! Rule and tree: arXiv 2006.02924, adjacent servers first. A zero vector is the identity.
 
+use std::ops::Range;
+
 /// AdaSum of one tensor over servers: for each prime factor of their number, ascending, that many adjacent
 /// vectors are merged by pairing neighbours; an odd one waits.
 pub(crate) fn adasum(servers: &[Vec<f64>]) -> Vec<f64> {
-    let mut level = servers.to_vec();
+    adasum_with(servers, |_, _| {})
+}
+
+/// The same, where `after` may change the vector of a merged subtree, given the servers in it.
+pub(crate) fn adasum_with(
+    servers: &[Vec<f64>],
+    mut after: impl FnMut(Range<usize>, &mut Vec<f64>),
+) -> Vec<f64> {
+    let leaf = |(server, vector): (usize, &Vec<f64>)| Subtree {
+        servers: server..server + 1,
+        vector: vector.clone(),
+    };
+    let mut level: Vec<Subtree> = servers.iter().enumerate().map(leaf).collect();
     let mut prime = 2;
     while level.len() > 1 {
         while !level.len().is_multiple_of(prime) {
@@ -13,18 +27,29 @@ pub(crate) fn adasum(servers: &[Vec<f64>]) -> Vec<f64> {
         }
         level = level
             .chunks(prime)
-            .map(|block| paired(block.to_vec()))
+            .map(|block| paired(block.to_vec(), &mut after))
             .collect();
     }
-    level.remove(0)
+    level.remove(0).vector
 }
 
-fn paired(mut block: Vec<Vec<f64>>) -> Vec<f64> {
+#[derive(Clone)]
+struct Subtree {
+    servers: Range<usize>,
+    vector: Vec<f64>,
+}
+
+fn paired(mut block: Vec<Subtree>, after: &mut impl FnMut(Range<usize>, &mut Vec<f64>)) -> Subtree {
     while block.len() > 1 {
         block = block
             .chunks(2)
             .map(|pair| match pair {
-                [a, b] => pair_rule(a, b),
+                [a, b] => {
+                    let servers = a.servers.start..b.servers.end;
+                    let mut vector = pair_rule(&a.vector, &b.vector);
+                    after(servers.clone(), &mut vector);
+                    Subtree { servers, vector }
+                }
                 _ => pair[0].clone(),
             })
             .collect();

@@ -16,6 +16,7 @@ pub(crate) fn adasum_run(arguments: &[&str]) -> Command {
     for name in [
         "ADASUM_BACKEND",
         "ADASUM_LOG",
+        "ADASUM_STATISTICS_DIR",
         "HCCL_MOCK_JOB",
         "HCCL_MOCK_NET",
     ] {

@@ -37,8 +37,8 @@ root_info() {
     local flags libraries rank pids=() code=0 bytes
     flags=$("$program" config --cflags)
     libraries=$("$program" config --libs)
-    # shellcheck disable=SC2086 # flags are words
-    "${CXX:-c++}" -std=c++17 -O1 -pthread $flags "$(dirname "$0")/../c/launched_ranks.cpp" -o "$work/launched_ranks" $libraries
+    # shellcheck disable=SC2086 # flags are words, and the compiler may have a wrapper before it
+    ${CXX:-c++} -std=c++17 -O1 -pthread $flags "$(dirname "$0")/../c/launched_ranks.cpp" -o "$work/launched_ranks" $libraries
     rm -f "$work/root-info"
     for rank in 0 1 2 3; do
         env -u HCCL_MOCK_NET HCCL_CONNECT_TIMEOUT=30 ROOT_INFO_FILE="$work/root-info" OMPI_COMM_WORLD_RANK=$rank \
@@ -74,14 +74,16 @@ table() {
 }
 table > "$work/table.json"
 
-# server NAMESPACE INDEX EPOCHS REDUCTION...: one launcher.
+# server NAMESPACE INDEX EPOCHS REDUCTION...: becomes one launcher.
 server() {
     local namespace=$1 index=$2 epochs=$3 reduction options=()
     shift 3
     for reduction in "$@"; do
         options+=(--reduction "$reduction")
     done
-    env -u HCCL_MOCK_NET ADASUM_BACKEND=mock HCCL_CONNECT_TIMEOUT=120 ip netns exec "$namespace" "$program" launch \
+    # A shell lets what it starts in the background ignore ^C.
+    exec env -u HCCL_MOCK_NET --default-signal=INT ADASUM_BACKEND=mock HCCL_CONNECT_TIMEOUT=120 \
+        ip netns exec "$namespace" "$program" launch \
         --rank-table "$work/table.json" --server-id "$index" --job "namespaces-$$" -- \
         "$program" demo-rank --epochs "$epochs" "${options[@]}"
 }
@@ -102,15 +104,86 @@ sent=$(ip -n "$a" -s link show cable | awk 'take { print $1; exit } /TX:/ { take
 printf 'trained over the cable in %.1f s, %d MB left the first server\n' "$(echo "$end $start" | awk '{ print $1 - $2 }')" $((sent >> 20))
 [ "$sent" -gt 1000000 ] || { echo "nothing went over the cable" >&2; exit 1; }
 
-# The cable is pulled in the middle: both sides end, and say which peer is gone.
-server "$a" 0 1000 adasum > "$work/first.txt" 2> "$work/first.err" &
-first=$!
-server "$b" 1 1000 adasum > "$work/second.txt" 2> "$work/second.err" &
-second=$!
-for _ in $(seq 600); do
-    ! grep -q '"event":"epoch"' "$work/first.txt" || break
-    sleep 0.1
+# Both launchers, until training is under way.
+begin() {
+    server "$a" 0 100000 adasum > "$work/first.txt" 2> "$work/first.err" &
+    first=$!
+    server "$b" 1 100000 adasum > "$work/second.txt" 2> "$work/second.err" &
+    second=$!
+    for _ in $(seq 600); do
+        ! grep -q '"event":"epoch"' "$work/first.txt" || return 0
+        sleep 0.1
+    done
+    wrong "training did not start"
+}
+
+wrong() {
+    echo "$1" >&2
+    tail -n 20 "$work"/*.err >&2
+    exit 1
+}
+
+# ended CODE_OF_FIRST CODE_OF_SECOND: what the launchers end with ("fails": anything but 0), and that no process is left.
+ended() {
+    local code=0 other=0 namespace left start=$SECONDS
+    wait $first || code=$?
+    wait $second || other=$?
+    first= second=
+    for _ in $(seq 100); do
+        left=
+        for namespace in "$a" "$b"; do
+            left+=$(ip netns pids "$namespace")
+        done
+        [ -n "$left" ] || break
+        sleep 0.1
+    done
+    [ -z "$left" ] || wrong "processes are left: $left"
+    [ "$1" = "$code" ] || { [ "$1" = fails ] && [ $code != 0 ]; } || wrong "the first launcher ended with $code, not $1"
+    [ "$2" = "$other" ] || { [ "$2" = fails ] && [ $other != 0 ]; } || wrong "the second launcher ended with $other, not $2"
+    printf '%s: ended with %d and %d after %d s, no process is left\n' "$3" $code $other $((SECONDS - start))
+}
+
+# says FILE TEXT: the first sentence of a launcher.
+says() {
+    local sentence
+    sentence=$(grep -m 1 '^adasum-run: ' "$work/$1.err" || true)
+    case $sentence in *"$2"*) ;; *) wrong "the $1 launcher says \"$sentence\" and not first \"$2\"" ;; esac
+}
+
+rank_process() {
+    local pid
+    for pid in $(ip netns pids "$1"); do
+        if tr '\0' '\n' < "/proc/$pid/environ" | grep -qx "RANK_ID=$2" 2> /dev/null; then
+            echo "$pid"
+            return
+        fi
+    done
+}
+
+# A rank, a launcher and a whole job are killed: what is left on either server ends by itself and names the cause.
+for rank in 0 3 11; do
+    begin
+    side=first other=second namespace=$a codes=(137 fails)
+    [ $rank -lt 8 ] || { side=second other=first namespace=$b codes=(fails 137); }
+    kill -KILL "$(rank_process "$namespace" $rank)"
+    ended "${codes[@]}" "kill -9 of rank $rank"
+    # The launcher of the killed rank names it; the other one has only victims, and points to the first.
+    says $side "cause: rank $rank died"
+    grep -q '^adasum-run:   ranks\? [0-9, -]*: started by another launcher' "$work/$other.err" ||
+        grep -q "^adasum-run: cause: rank $rank " "$work/$other.err" || wrong "the $other launcher blames its own ranks"
 done
+begin
+kill -KILL $second
+ended fails 137 "kill -9 of a launcher"
+grep -q '^adasum-run:   ranks\? [0-9, -]*: started by another launcher' "$work/first.err" ||
+    wrong "the first launcher blames its own ranks"
+begin
+kill -INT $first
+ended 130 fails "^C at the first launcher"
+says first "SIGINT: stopping all ranks"
+
+# The cable is pulled in the middle: both sides end, and say which peer is gone.
+begin
 ip -n "$a" link set cable down
 start=$SECONDS
 wait $first && { echo "the first launcher did not fail" >&2; exit 1; }

@@ -11,14 +11,15 @@ mod operands;
 pub(crate) mod rank;
 mod reduction;
 mod request;
-mod sizes;
+pub(in crate::cli) mod sizes;
 mod timing;
 mod transport;
 
 use std::path::PathBuf;
 
 use self::compare::Peers;
-use self::request::{ElementType, Reduced, Request};
+pub(in crate::cli) use self::request::ElementType;
+use self::request::{Reduced, Request};
 use super::engine::End;
 use crate::error::{Error, Result};
 

@@ -3,10 +3,10 @@
 /// Logarithms of relative sizes: draws from a normal distribution of mean 0 and standard deviation 2, one a line.
 const LOGARITHMS: &str = include_str!("log_sizes.txt");
 /// How many draws there are.
-pub(super) const MOST: i64 = 398;
+pub(in crate::cli) const MOST: i64 = 398;
 
 /// Splits `elements` into `tensors`, at least one element each; needs as many elements and 1 to [`MOST`] tensors.
-pub(super) fn split(elements: u64, tensors: u32) -> Vec<u64> {
+pub(in crate::cli) fn split(elements: u64, tensors: u32) -> Vec<u64> {
     let weights: Vec<f64> = LOGARITHMS
         .lines()
         .take(tensors as usize)

@@ -16,13 +16,13 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
 
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::{HumanBytes, ProgressBar, ProgressStyle};
 
 use self::event::{Event, Reduction};
 use self::result::{Outcome, Training};
 use self::training::Trainer;
 use super::engine::{self, End, Limits, Observer, Rank, Stream};
-use super::launch;
+use super::{launch, report};
 use crate::cache;
 use crate::error::{Error, ErrorKind, Result};
 use crate::topo::RankTable;
@@ -41,7 +41,7 @@ pub(crate) struct Args {
     /// Train with one reduction only [default: adasum, then mean on the same schedule]
     #[arg(long)]
     reduction: Option<Reduction>,
-    /// Write report.json and loss.csv into this folder
+    /// Write a report into this folder: index.html, report.json, and loss, accuracy, cosine and gain as SVG and CSV
     #[arg(long, value_name = "DIR")]
     report: Option<PathBuf>,
     /// Print the result as one line of JSON and nothing else on standard output
@@ -54,11 +54,6 @@ pub(crate) struct Args {
 /// # Errors
 /// If the ranks cannot be started or a file cannot be written. A rank that fails is told on the way and is in the `End`.
 pub(crate) fn run(args: &Args) -> Result<End> {
-    if let Some(folder) = &args.report {
-        // Better now than after the training.
-        std::fs::create_dir_all(folder)
-            .map_err(|error| Error::invalid(format!("--report {}: {error}", folder.display())))?;
-    }
     let table = RankTable::read(cache::unpack(&[(TABLE_NAME, TABLE)])?.join(TABLE_NAME))?;
     let backend = std::env::var(BACKEND).unwrap_or_else(|_| "mock".to_owned());
     let reductions = match args.reduction {
@@ -66,6 +61,11 @@ pub(crate) fn run(args: &Args) -> Result<End> {
         None => vec![Reduction::Adasum, Reduction::Mean],
     };
 
+    // Better now than after the training.
+    let report = args.report.as_deref();
+    let report = report
+        .map(|path| report::Folder::prepare(path, 0..table.size()))
+        .transpose()?;
     let mut view = View::new(args, &table, reductions.len())?;
     view.introduce(&table, &backend)
         .map_err(|error| Error::new(ErrorKind::Io, format!("cannot write the output: {error}")))?;
@@ -75,13 +75,20 @@ pub(crate) fn run(args: &Args) -> Result<End> {
         grace: launch::GRACE,
         linger: launch::LINGER,
     };
-    let ranks = ranks(&table, args.epochs, &reductions, &backend)?;
+    let ranks = ranks(&table, args.epochs, &reductions, &backend, report.as_ref())?;
     let end = engine::run(ranks, &limits, &mut view)?;
     view.bar.finish_and_clear();
     if end != End::Success {
         return Ok(end);
     }
-    conclude(args, &table, &backend, reductions.len(), &view.trainings)?;
+    conclude(
+        args,
+        &table,
+        &backend,
+        reductions.len(),
+        &view.trainings,
+        report.as_ref(),
+    )?;
     Ok(end)
 }
 
@@ -91,6 +98,7 @@ fn ranks(
     epochs: usize,
     reductions: &[Reduction],
     backend: &str,
+    report: Option<&report::Folder>,
 ) -> Result<Vec<Rank>> {
     let program = std::env::current_exe()
         .map_err(|error| Error::new(ErrorKind::Io, format!("cannot find this program: {error}")))?;
@@ -106,6 +114,7 @@ fn ranks(
             command.envs(launch::environment(table, server, device));
             launch::mock_environment(&mut command, Some(&job), true);
             command.env(BACKEND, backend);
+            command.envs(report.map(report::Folder::variable));
             ranks.push(Rank {
                 rank: device.rank,
                 place: launch::place(server, device),
@@ -123,6 +132,7 @@ fn conclude(
     backend: &str,
     due: usize,
     trainings: &[Training],
+    report: Option<&report::Folder>,
 ) -> Result<()> {
     let complete = |training: &&Training| training.loss.len() == args.epochs;
     if trainings.iter().filter(complete).count() != due {
@@ -135,8 +145,14 @@ fn conclude(
         backend,
         trainings,
     };
-    if let Some(folder) = &args.report {
+    if let Some(folder) = report {
         outcome.write(folder)?;
+        if !args.json {
+            launch::notice(&format!(
+                "report: {}",
+                folder.path().join("index.html").display()
+            ));
+        }
     }
     let text = if args.json {
         outcome.json()?
@@ -157,20 +173,29 @@ fn conclude(
 struct View {
     json: bool,
     bar: ProgressBar,
+    ranks: u32,
+    epochs: usize,
+    /// Of the gradients of a step on each rank.
+    bytes: u64,
     trainings: Vec<Training>,
 }
 
 impl View {
     fn new(args: &Args, table: &RankTable, trainings: usize) -> Result<View> {
-        let steps = Trainer::new(0, table.size() as usize, args.epochs)?.steps();
+        let trainer = Trainer::new(0, table.size() as usize, args.epochs)?;
+        let steps = trainer.steps();
+        let elements: usize = trainer.gradients.iter().map(Vec::len).sum();
         let bar = ProgressBar::new((trainings * args.epochs * steps) as u64);
-        let template = "{msg:>6} {wide_bar} {pos}/{len} steps, {eta} left";
+        let template = "{msg} {wide_bar} {pos}/{len} steps, {eta} left";
         if let Ok(style) = ProgressStyle::with_template(template) {
             bar.set_style(style);
         }
         Ok(View {
             json: args.json,
             bar,
+            ranks: table.size(),
+            epochs: args.epochs,
+            bytes: (elements * size_of::<f32>()) as u64,
             trainings: Vec::new(),
         })
     }
@@ -196,6 +221,21 @@ impl View {
         }
     }
 
+    /// What stands before the progress bar.
+    fn message(&self) {
+        let Some(training) = self.trainings.last() else {
+            return;
+        };
+        let (name, epoch) = (training.reduction.name(), training.loss.len() + 1);
+        let reduced = HumanBytes(self.bar.position() * self.bytes);
+        self.bar.set_message(format!(
+            "{} ranks, {name}, epoch {}/{}, {reduced} reduced on each",
+            self.ranks,
+            epoch.min(self.epochs),
+            self.epochs
+        ));
+    }
+
     fn show(&mut self, event: Event) -> std::io::Result<()> {
         match (event, self.trainings.last_mut()) {
             (Event::Start { reduction }, _) => {
@@ -206,13 +246,14 @@ impl View {
                     accuracy: 0.0,
                     seconds: 0.0,
                 });
-                self.bar.set_message(name);
+                self.message();
                 self.say(&format!(
                     "\n============== Starting Training ({name}) =============="
                 ))
             }
             (Event::Step, _) => {
                 self.bar.inc(1);
+                self.message();
                 Ok(())
             }
             (Event::Epoch { epoch, steps, loss }, Some(training)) => {

@@ -6,7 +6,9 @@ use super::event::{Event, Reduction};
 use super::training::Trainer;
 use crate::ascend::{Buffer, Span, Stream};
 use crate::error::{Context, Error, ErrorKind, Result};
-use crate::reduce::{DType, GradientReducer, Options, TensorSpec, World};
+use crate::reduce::{
+    DType, GradientReducer, Journal, Options, Record, STATISTICS_VARIABLE, TensorSpec, World,
+};
 use crate::topo::Cluster;
 
 /// How long a step may wait for the other ranks.
@@ -29,13 +31,44 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args) -> Result<()> {
     let cluster = Cluster::from_env()?;
     let world = World::from_cluster(&cluster)?;
+    let mut recorder = Recorder::new(world.rank())?;
     for reduction in &args.reduction {
-        train(&world, *reduction, args.epochs).context(|| reduction.name())?;
+        train(&world, *reduction, args.epochs, &mut recorder).context(|| reduction.name())?;
     }
     world.finish(PATIENCE)
 }
 
-fn train(world: &World, reduction: Reduction, epochs: usize) -> Result<()> {
+/// What goes into a report, if there is to be one: all ranks take part in taking figures, rank 0 writes them down.
+struct Recorder {
+    wanted: bool,
+    journal: Option<Journal>,
+}
+
+impl Recorder {
+    fn new(rank: u32) -> Result<Recorder> {
+        let wanted = std::env::var_os(STATISTICS_VARIABLE).is_some_and(|folder| !folder.is_empty());
+        let journal = if rank == 0 {
+            Journal::from_env(rank)?
+        } else {
+            None
+        };
+        Ok(Recorder { wanted, journal })
+    }
+
+    fn write(&mut self, record: &Record) -> Result<()> {
+        match &mut self.journal {
+            Some(journal) => journal.record(record),
+            None => Ok(()),
+        }
+    }
+}
+
+fn train(
+    world: &World,
+    reduction: Reduction,
+    epochs: usize,
+    recorder: &mut Recorder,
+) -> Result<()> {
     let (rank, ranks) = (world.rank() as usize, world.size() as usize);
     let mut trainer = Trainer::new(rank, ranks, epochs)?;
     let mut device = DeviceSide::new(world, reduction, &trainer)?;
@@ -50,6 +83,13 @@ fn train(world: &World, reduction: Reduction, epochs: usize) -> Result<()> {
             device
                 .reduce(&mut trainer.gradients)
                 .context(|| format!("epoch {epoch} step {}", step + 1))?;
+            if recorder.wanted && reduction == Reduction::Adasum {
+                let number = (epoch - 1) * batches.len() + step + 1;
+                let passed = number as f64 / batches.len() as f64;
+                let statistics = device.reducer.statistics()?;
+                let record = Record::new(reduction.name(), number as u64);
+                recorder.write(&record.epoch(passed).tensors(&statistics))?;
+            }
             trainer.step(epoch, step);
             tell(teller, &Event::Step)?;
         }
@@ -58,11 +98,21 @@ fn train(world: &World, reduction: Reduction, epochs: usize) -> Result<()> {
             .context(|| format!("end of epoch {epoch}"))?;
         let steps = batches.len();
         let loss = total / (ranks * steps) as f32;
+        if recorder.journal.is_some() {
+            let record = Record::new(reduction.name(), (epoch * steps) as u64);
+            let record = record.epoch(epoch as f64).value("loss", decimal(loss));
+            recorder.write(&record.value("accuracy", trainer.accuracy()))?;
+        }
         tell(teller, &Event::Epoch { epoch, steps, loss })?;
     }
     let seconds = begin.elapsed().as_secs_f64();
     let accuracy = trainer.accuracy();
     tell(teller, &Event::Done { accuracy, seconds })
+}
+
+/// The number that the shortest decimal form of `value` is.
+fn decimal(value: f32) -> f64 {
+    value.to_string().parse().unwrap_or(f64::from(value))
 }
 
 fn tell(teller: bool, event: &Event) -> Result<()> {
@@ -106,7 +156,7 @@ impl<'a> DeviceSide<'a> {
             span.write(values)?;
         }
         self.reducer.reduce(&self.gradients, &self.stream)?;
-        self.stream.synchronize_timeout(PATIENCE)?;
+        self.reducer.synchronize(&self.stream, PATIENCE)?;
         for (span, values) in self.gradients.iter().zip(gradients) {
             span.read(values)?;
         }
@@ -124,7 +174,7 @@ impl<'a> DeviceSide<'a> {
         }
         self.report.write(&report)?;
         self.world.all_reduce_sum(&self.report, &self.stream)?;
-        self.stream.synchronize_timeout(PATIENCE)?;
+        self.reducer.synchronize(&self.stream, PATIENCE)?;
         self.report.read(&mut report)?;
         match odd_ranks(&report[1..]).as_slice() {
             [] => Ok(report[0]),

@@ -1,12 +1,12 @@
 //! What the demo found out, as JSON, as files and as a table.
 
 use std::fmt::Write;
-use std::path::Path;
 
 use serde::Serialize;
 
 use super::event::Reduction;
 use super::training::{BATCH, LAYERS, MOMENTUM, RATE, WARM_UP};
+use crate::cli::report;
 use crate::error::{Error, ErrorKind, Result};
 
 /// Name and version of the form of `report.json`.
@@ -84,9 +84,9 @@ impl Outcome<'_> {
         serde_json::to_string(&line).map_err(|error| unwritable("the result", &error))
     }
 
-    /// Writes `report.json` and `loss.csv` into `folder`.
-    pub(crate) fn write(&self, folder: &Path) -> Result<()> {
-        let report = Report {
+    /// Writes the report into `folder`.
+    pub(crate) fn write(&self, folder: &report::Folder) -> Result<()> {
+        let head = Report {
             schema: SCHEMA,
             ranks: self.ranks,
             servers: self.servers,
@@ -99,26 +99,37 @@ impl Outcome<'_> {
             momentum: MOMENTUM,
             trainings: self.trainings,
         };
-        let json = serde_json::to_string_pretty(&report)
-            .map_err(|error| unwritable("report.json", &error))?;
-        save(&folder.join("report.json"), &format!("{json}\n"))?;
-        save(&folder.join("loss.csv"), &self.csv())
-    }
-
-    /// A row for each epoch, a column for each reduction.
-    fn csv(&self) -> String {
-        let mut text = "epoch".to_owned();
-        for training in self.trainings {
-            text = text + "," + training.reduction.name();
-        }
-        for epoch in 0..self.trainings[0].loss.len() {
-            // Writing to a string cannot fail.
-            let _ = write!(text, "\n{}", epoch + 1);
-            for training in self.trainings {
-                let _ = write!(text, ",{}", training.loss[epoch]);
-            }
-        }
-        text + "\n"
+        let layers: Vec<String> = LAYERS.iter().map(ToString::to_string).collect();
+        let mut facts = vec![
+            (
+                "ranks".to_owned(),
+                format!("{} on {} servers", self.ranks, self.servers),
+            ),
+            ("backend".to_owned(), self.backend.to_owned()),
+            (
+                "network".to_owned(),
+                format!("layers of {} values", layers.join(", ")),
+            ),
+            (
+                "optimizer".to_owned(),
+                format!(
+                    "momentum {MOMENTUM}, learning rate up to {RATE}, {BATCH} images a rank and step"
+                ),
+            ),
+        ];
+        facts.extend(self.trainings.iter().map(|training| {
+            let loss = &training.loss;
+            let text = format!(
+                "loss {:.4} to {:.4}, accuracy {:.1} % on held-back digits, {:.1} s",
+                loss[0],
+                loss[loss.len() - 1],
+                100.0 * training.accuracy,
+                training.seconds
+            );
+            (training.reduction.name().to_owned(), text)
+        }));
+        folder.write("Handwritten digits: AdaSum and the mean", &facts, &head)?;
+        Ok(())
     }
 
     /// The trainings side by side.
@@ -142,10 +153,6 @@ impl Outcome<'_> {
         }
         text
     }
-}
-
-fn save(path: &Path, text: &str) -> Result<()> {
-    std::fs::write(path, text).map_err(|error| unwritable(&path.display().to_string(), &error))
 }
 
 fn unwritable(what: &str, error: &dyn std::fmt::Display) -> Error {
@@ -189,14 +196,5 @@ mod tests {
             outcome(&two).json().unwrap(),
             r#"{"ranks":16,"servers":2,"reduction":"adasum","loss":[2.5],"accuracy":0.5,"mean":{"loss":[3.0],"accuracy":0.5}}"#
         );
-    }
-
-    #[test]
-    fn the_csv_has_a_row_for_each_epoch() {
-        let two = [
-            training(Reduction::Adasum, &[2.5, 0.1]),
-            training(Reduction::Mean, &[3.0, 1.0]),
-        ];
-        assert_eq!(outcome(&two).csv(), "epoch,adasum,mean\n1,2.5,3\n2,0.1,1\n");
     }
 }

@@ -7,6 +7,7 @@ use serde_json::json;
 use super::report::Check;
 use super::values::{Family, interfaces_match, known};
 use super::whitelist;
+use crate::variables::{PREFIXES, is_unknown};
 
 /// Variables of other programs that say which rank this is, beside those that HCCL knows.
 const PLACES: [&str; 6] = [
@@ -63,7 +64,8 @@ struct Environment {
 impl Environment {
     fn check(&self) -> Check {
         let mut check = Check::new("variables");
-        let of_hccl = |name: &str| name.starts_with("HCCL_") || name.starts_with("ADASUM_");
+        let ours = |name: &str| PREFIXES.iter().any(|prefix| name.starts_with(prefix));
+        let of_hccl = |name: &str| name.starts_with("HCCL_") || ours(name);
         let mut set: Vec<&(String, String)> = self
             .variables
             .iter()
@@ -107,6 +109,10 @@ impl Environment {
     }
 
     fn check_value(&self, name: &str, value: &str, check: &mut Check) {
+        if is_unknown(name) {
+            check.warn(format!("{name} is not known here: is it spelt right?"));
+            return;
+        }
         if name.starts_with("HCCL_MOCK_") {
             if !self.is_mock {
                 check.warn(format!("{name} means something to the mock only"));
@@ -437,5 +443,8 @@ mod tests {
         let fault = [("HCCL_MOCK_FAULT", "0:*:0:die")];
         expect_on(&fault, |e| e.is_mock = true, Verdict::Warning, "on purpose");
         expect(&fault, Verdict::Warning, "means something to the mock only");
+        for name in ["ADASUM_BACKND", "HCCL_MOCK_NETS", "ASCEND_MOCK_HBM"] {
+            expect(&[(name, "1")], Verdict::Warning, "spelt right?");
+        }
     }
 }

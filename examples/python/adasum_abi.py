@@ -1,0 +1,261 @@
+"""The C interface of adasum (include/adasum.h) as ctypes declarations, and how the library is found.
+
+`adasum.py` is what programs import. A test compares every declaration here with the header."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import shutil
+from ctypes import (
+    POINTER, c_char_p, c_double, c_float, c_int32, c_int64, c_size_t, c_uint8, c_uint32, c_uint64, c_void_p,
+)
+from pathlib import Path
+from typing import Any, Iterator
+
+ABI_VERSION = 1
+ROOT_INFO_BYTES = 4108
+
+#: Constants of the header, by their names there without ADASUM_.
+CONSTANTS: dict[str, int] = {
+    "ABI_VERSION": ABI_VERSION,
+    "TENSOR_LAYERWISE": 1,
+    "F32": 0,
+    "F16": 1,
+    "BF16": 27,
+    "PROFILE_PAPER": 0,
+    "PROFILE_MINDSPORE": 1,
+    "REDUCTION_ADASUM": 0,
+    "REDUCTION_MEAN": 1,
+    "REDUCTION_SUM": 2,
+    "IN_SERVER_MEAN": 0,
+    "IN_SERVER_SUM": 1,
+    "IN_SERVER_REDUCED": 2,
+    "IN_SERVER_SHARDS": 3,
+    "RADIX_AUTO": 0,
+    "PLACEMENT_HIERARCHICAL": 0,
+    "PLACEMENT_COLUMNS": 1,
+    "EXCHANGE_AUTO": 0,
+    "EXCHANGE_BATCH": 1,
+    "EXCHANGE_PAIRWISE": 2,
+    "SCALARS_AUTO": 0,
+    "SCALARS_GATHERED": 1,
+    "SCALARS_OWNED": 2,
+    "WIRE_NATIVE": 0,
+    "WIRE_F32": 1,
+    "OVERFLOW_REPORT": 0,
+    "OVERFLOW_VOTE": 1,
+    "DELTA_SERVER_MEAN": 0,
+    "DELTA_LOCAL": 1,
+    "FUSION_ALL": 0,
+    "FUSION_NONE": 1,
+    "ROOT_INFO_BYTES": ROOT_INFO_BYTES,
+    "STATISTICS": 5,
+    "STATISTIC_NORM": 0,
+    "STATISTIC_COSINE": 1,
+    "STATISTIC_GAIN": 2,
+    "STATISTIC_KAPPA": 3,
+    "STATISTIC_NONFINITE": 4,
+    "INDEX_I32": 0,
+    "INDEX_I64": 1,
+}
+
+#: The numbers of adasum_status, likewise.
+STATUSES: dict[str, int] = {
+    "OK": 0,
+    "INVALID_ARGUMENT": 1,
+    "NULL_ARGUMENT": 2,
+    "INVALID_STATE": 3,
+    "UNSUPPORTED": 4,
+    "OUT_OF_MEMORY": 5,
+    "ACL": 6,
+    "HCCL": 7,
+    "MISMATCH": 8,
+    "TIMEOUT": 9,
+    "POISONED": 10,
+    "PANIC": 11,
+    "IO": 12,
+}
+
+
+class adasum_options(ctypes.Structure):
+    """Opaque."""
+
+
+class adasum_world(ctypes.Structure):
+    """Opaque."""
+
+
+class adasum_reducer(ctypes.Structure):
+    """Opaque."""
+
+
+class adasum_tensor(ctypes.Structure):
+    """A tensor to reduce."""
+
+    _fields_ = [("name", c_char_p), ("count", c_uint64), ("dtype", c_int32), ("flags", c_uint32)]
+
+
+adasum_log_callback = ctypes.CFUNCTYPE(None, c_int32, c_char_p, c_void_p)
+
+_STATUS = c_int32
+_OPTIONS = POINTER(adasum_options)
+_WORLD = POINTER(adasum_world)
+_REDUCER = POINTER(adasum_reducer)
+_STREAM = c_void_p
+_SPECS = [POINTER(adasum_tensor), c_size_t]
+_ADDRESSES = POINTER(c_void_p)
+_INDICES = POINTER(c_size_t)
+
+
+def _option(*arguments: Any) -> tuple[Any, list[Any]]:
+    return _STATUS, [_OPTIONS, *arguments]
+
+
+def _world(*arguments: Any) -> tuple[Any, list[Any]]:
+    return _STATUS, [_WORLD, *arguments]
+
+
+def _reducer(*arguments: Any) -> tuple[Any, list[Any]]:
+    return _STATUS, [_REDUCER, *arguments]
+
+
+#: Result and arguments of every function, by name.
+SIGNATURES: dict[str, tuple[Any, list[Any]]] = {
+    "adasum_last_error": (c_char_p, []),
+    "adasum_last_vendor_code": (c_int32, []),
+    "adasum_status_string": (c_char_p, [c_int32]),
+    "adasum_abi_version": (c_uint32, []),
+    "adasum_version": (c_char_p, []),
+    "adasum_backend": (_STATUS, [POINTER(c_char_p)]),
+    "adasum_set_log_callback": (_STATUS, [adasum_log_callback, c_void_p, c_int32]),
+    "adasum_options_create": (_STATUS, [POINTER(_OPTIONS)]),
+    "adasum_options_destroy": (None, [_OPTIONS]),
+    "adasum_options_load_environment": _option(),
+    "adasum_options_load_boost": _option(c_char_p, c_char_p),
+    "adasum_options_set_profile": _option(c_int32),
+    "adasum_options_set_mindspore_context": _option(c_char_p, c_int32, c_uint32, c_uint32),
+    "adasum_options_set_reduction": _option(c_int32),
+    "adasum_options_set_in_server": _option(c_int32),
+    "adasum_options_set_devices_per_server": _option(c_uint32),
+    "adasum_options_set_radix": _option(c_uint32),
+    "adasum_options_set_placement": _option(c_int32),
+    "adasum_options_set_exchange": _option(c_int32),
+    "adasum_options_set_scalars": _option(c_int32),
+    "adasum_options_set_machine": _option(c_char_p),
+    "adasum_options_set_wire": _option(c_int32),
+    "adasum_options_set_scale": _option(c_float),
+    "adasum_options_set_result_scale": _option(c_float),
+    "adasum_options_set_zero_tol": _option(c_float),
+    "adasum_options_set_overflow": _option(c_int32),
+    "adasum_options_set_bucket_bytes": _option(c_uint64),
+    "adasum_options_set_pipeline_depth": _option(c_uint32),
+    "adasum_options_set_subset_plans": _option(c_uint32),
+    "adasum_options_set_scattered": _option(c_int32),
+    "adasum_options_set_barrier": _option(c_int32),
+    "adasum_options_set_checksum": _option(c_int32),
+    "adasum_options_set_allow_plain_mean": _option(c_int32),
+    "adasum_options_set_create_timeout": _option(c_uint64),
+    "adasum_options_set_stall_timeout": _option(c_uint64),
+    "adasum_options_set_delta_form": _option(c_int32),
+    "adasum_options_set_degree": _option(c_int64),
+    "adasum_options_set_fusion": _option(c_int32),
+    "adasum_options_set_fusion_split": _option(POINTER(c_size_t), c_size_t),
+    "adasum_options_set_group": _option(POINTER(c_uint32), c_size_t),
+    "adasum_world_from_rank_table": (_STATUS, [c_char_p, c_uint32, _OPTIONS, POINTER(_WORLD)]),
+    "adasum_world_from_environment": (_STATUS, [_OPTIONS, POINTER(_WORLD)]),
+    "adasum_root_info_create": (_STATUS, [c_int32, POINTER(c_uint8), c_size_t]),
+    "adasum_world_from_root_info": (
+        _STATUS,
+        [c_int32, POINTER(c_uint8), c_size_t, c_uint32, c_uint32, _OPTIONS, POINTER(_WORLD)],
+    ),
+    "adasum_world_from_comm": (_STATUS, [c_void_p, _OPTIONS, POINTER(_WORLD)]),
+    "adasum_world_rank": _world(POINTER(c_uint32)),
+    "adasum_world_size": _world(POINTER(c_uint32)),
+    "adasum_world_servers": _world(POINTER(c_uint32)),
+    "adasum_world_devices_per_server": _world(POINTER(c_uint32)),
+    "adasum_world_device": _world(POINTER(c_int32)),
+    "adasum_world_barrier": _world(_STREAM),
+    "adasum_world_abort": _world(),
+    "adasum_world_last_vendor_code": _world(POINTER(c_int32)),
+    "adasum_world_finish": _world(c_uint64),
+    "adasum_world_destroy": (None, [_WORLD]),
+    "adasum_reducer_create": _world(*_SPECS, _OPTIONS, POINTER(_REDUCER)),
+    "adasum_reducer_create_delta": _world(*_SPECS, _OPTIONS, POINTER(_REDUCER)),
+    "adasum_reducer_create_mean": _world(*_SPECS, _OPTIONS, POINTER(_REDUCER)),
+    "adasum_reducer_create_sparse": _world(
+        c_char_p, c_uint64, c_int32, c_int32, c_uint64, c_int32, _OPTIONS, POINTER(_REDUCER)
+    ),
+    "adasum_reducer_reduce": _reducer(_ADDRESSES, c_size_t, _STREAM),
+    "adasum_reducer_reduce_flat": _reducer(c_void_p, c_uint64, _STREAM),
+    "adasum_reducer_reduce_some": _reducer(_INDICES, _ADDRESSES, c_size_t, _STREAM),
+    "adasum_reducer_reduce_some_flat": _reducer(_INDICES, c_size_t, c_void_p, c_uint64, _STREAM),
+    "adasum_reducer_prepare_some": _reducer(_INDICES, c_size_t),
+    "adasum_reducer_delta_begin": _reducer(_ADDRESSES, _ADDRESSES, c_size_t, _STREAM),
+    "adasum_reducer_delta_end": _reducer(_ADDRESSES, c_size_t, _STREAM),
+    "adasum_reducer_delta_reset": _reducer(),
+    "adasum_reducer_gather": _reducer(
+        c_void_p, c_void_p, c_uint64, _STREAM, POINTER(c_uint64), _ADDRESSES, _ADDRESSES
+    ),
+    "adasum_reducer_synchronize": _reducer(_STREAM, c_uint64),
+    "adasum_reducer_forget_stream": _reducer(_STREAM),
+    "adasum_reducer_nonfinite": _reducer(POINTER(c_uint8), c_size_t),
+    "adasum_reducer_overflow": _reducer(_ADDRESSES, c_size_t, _STREAM, c_uint64, POINTER(c_int32)),
+    "adasum_reducer_statistics": _reducer(POINTER(c_double), c_size_t, POINTER(c_double), c_size_t),
+    "adasum_reducer_plan": _reducer(c_char_p, c_size_t, POINTER(c_size_t)),
+    "adasum_reducer_owned_count": _reducer(POINTER(c_size_t)),
+    "adasum_reducer_owned": _reducer(POINTER(c_size_t), POINTER(c_uint64), POINTER(c_uint64), c_size_t),
+    "adasum_reducer_collect": _reducer(_ADDRESSES, c_size_t, _STREAM),
+    "adasum_reducer_abort": _reducer(),
+    "adasum_reducer_destroy": (None, [_REDUCER]),
+}
+
+
+def _places() -> Iterator[Path]:
+    """Where the library may lie, best first."""
+    named = os.environ.get("ADASUM_LIBRARY")
+    if named:
+        # Nothing else: who names a library does not want another one.
+        yield Path(named)
+        return
+    here = Path(__file__).resolve().parent
+    folders = [here]
+    program = shutil.which("adasum-run")
+    if program:
+        binary = Path(program).resolve().parent
+        folders += [binary, binary.parent / "lib"]
+    target = Path(os.environ.get("CARGO_TARGET_DIR", here.parent.parent / "target"))
+    folders += [target / "release", target / "debug"]
+    for folder in folders:
+        yield folder / "libadasum.so"
+
+
+def find_library() -> str:
+    """The library that ADASUM_LIBRARY names; else the one beside this file, beside `adasum-run` (or in the `lib` folder
+    next to it) or in the build's `target` folder; else the loader's own search."""
+    if "ADASUM_LIBRARY" in os.environ:
+        return str(next(_places()))
+    for place in _places():
+        if place.exists():
+            return str(place)
+    return "libadasum.so"
+
+
+def load() -> ctypes.CDLL:
+    """The library with all functions declared.
+
+    Raises OSError if it cannot be loaded, ImportError if it has another version of the interface."""
+    name = find_library()
+    try:
+        library = ctypes.CDLL(name)
+    except OSError as error:
+        raise OSError(f"{name}: {error}. Build it (cargo build --release) or set ADASUM_LIBRARY to libadasum.so") from error
+    library.adasum_abi_version.restype = c_uint32
+    found = library.adasum_abi_version()
+    if found != ABI_VERSION:
+        raise ImportError(f"{name} has version {found} of the C interface, this module is for {ABI_VERSION}")
+    for function, (result, arguments) in SIGNATURES.items():
+        declared = getattr(library, function)
+        declared.restype = result
+        declared.argtypes = arguments
+    return library

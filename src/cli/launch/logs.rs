@@ -1,0 +1,104 @@
+//! A directory for each rank with what the tutorial's scripts leave there: `env.log` and `train.log`.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::error::{Error, ErrorKind, Result};
+
+/// The directories of all ranks that are started here.
+pub(super) struct Logs {
+    folder: PathBuf,
+    files: BTreeMap<u32, File>,
+    /// Whether a line could not be written, of which the user was told.
+    pub(super) failed: bool,
+}
+
+impl Logs {
+    /// Directories will be in `folder`, which is made.
+    ///
+    /// # Errors
+    /// If it cannot be made.
+    pub(super) fn new(folder: &Path) -> Result<Logs> {
+        fs::create_dir_all(folder)
+            .and_then(|()| std::path::absolute(folder))
+            .map(|folder| Logs {
+                folder,
+                files: BTreeMap::new(),
+                failed: false,
+            })
+            .map_err(|error| Error::invalid(format!("--log-dir {}: {error}", folder.display())))
+    }
+
+    /// Makes the directory of `rank`, puts `copies` into it and opens its log; writes down the environment of `command`.
+    /// The first attempt starts with an empty log, later ones go on.
+    ///
+    /// # Errors
+    /// If a file cannot be copied or made.
+    pub(super) fn open(
+        &mut self,
+        rank: u32,
+        command: &Command,
+        copies: &[PathBuf],
+        first: bool,
+    ) -> Result<PathBuf> {
+        let folder = self.folder.join(format!("device_{rank}"));
+        let failed = |path: &Path, error: std::io::Error| {
+            Error::new(ErrorKind::Io, format!("{}: {error}", path.display()))
+        };
+        fs::create_dir_all(&folder).map_err(|error| failed(&folder, error))?;
+        for copy in copies {
+            let name = copy
+                .file_name()
+                .ok_or_else(|| Error::invalid(format!("--copy {}: not a file", copy.display())))?;
+            fs::copy(copy, folder.join(name)).map_err(|error| failed(copy, error))?;
+        }
+        let path = folder.join("env.log");
+        fs::write(&path, environment(command)).map_err(|error| failed(&path, error))?;
+        let path = folder.join("train.log");
+        let mut options = File::options();
+        options
+            .create(true)
+            .write(true)
+            .append(!first)
+            .truncate(first);
+        let file = options.open(&path).map_err(|error| failed(&path, error))?;
+        self.files.insert(rank, file);
+        Ok(folder)
+    }
+
+    /// Writes a line of `rank`.
+    ///
+    /// # Errors
+    /// If the disk does not take it.
+    pub(super) fn line(&mut self, rank: u32, line: &[u8]) -> std::io::Result<()> {
+        match self.files.get_mut(&rank) {
+            // One write, so that whoever follows the file sees whole lines.
+            Some(file) => file.write_all(&[line, b"\n"].concat()),
+            None => Ok(()),
+        }
+    }
+}
+
+/// What `env` would print in the command, sorted.
+fn environment(command: &Command) -> Vec<u8> {
+    let mut all: BTreeMap<_, _> = std::env::vars_os().collect();
+    for (name, value) in command.get_envs() {
+        match value {
+            Some(value) => all.insert(name.to_owned(), value.to_owned()),
+            None => all.remove(name),
+        };
+    }
+    let line = |(name, value): (std::ffi::OsString, std::ffi::OsString)| {
+        [
+            name.as_encoded_bytes(),
+            b"=",
+            value.as_encoded_bytes(),
+            b"\n",
+        ]
+        .concat()
+    };
+    all.into_iter().flat_map(line).collect()
+}

@@ -1,0 +1,370 @@
+//! `adasum-run launch`: any program, once per rank, in the environment of the tutorial's scripts.
+//!
+//! `here` finds this machine in the table, `outside` the rank that another launcher gave us, `logs` keeps directories of
+//! ranks, `output` shows what they print.
+
+mod here;
+mod logs;
+mod output;
+mod outside;
+
+use std::ffi::OsString;
+use std::hash::{BuildHasher, Hasher};
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use serde::Serialize;
+
+use self::logs::Logs;
+use self::output::Output;
+use super::engine::{self, End, Limits, Rank};
+use super::report;
+use crate::error::{Error, Result};
+use crate::topo::{Device, RankTable, Server};
+
+/// Between SIGTERM and SIGKILL.
+pub(crate) const GRACE: Duration = Duration::from_secs(5);
+/// How long ranks that report failures may take to notice that of another.
+pub(crate) const LINGER: Duration = Duration::from_secs(2);
+/// Name and version of the form of `report.json`.
+const SCHEMA: &str = "adasum.launch/1";
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = LONG_HELP)]
+pub(crate) struct Args {
+    /// The rank table (JSON; version 1.0, 1.2 or none) [default: RANK_TABLE_FILE, else MINDSPORE_HCCL_CONFIG_PATH]
+    #[arg(long, value_name = "FILE")]
+    rank_table: Option<PathBuf>,
+    /// Start only this server's ranks: its 0-based index in server_list, its server_id, or auto for the server whose
+    /// server_id is an address or the name of this machine [default: all servers, here]
+    #[arg(long, value_name = "SERVER")]
+    server_id: Option<String>,
+    /// Start only this rank: its number, or env for what mpirun or srun has set
+    #[arg(long, value_name = "RANK", conflicts_with = "server_id")]
+    rank: Option<String>,
+    /// Name of the job for the mock of HCCL; equal on all servers [default for all servers here: a random one]
+    #[arg(long, value_name = "ID")]
+    job: Option<String>,
+    /// Stop the job after this many seconds, all attempts together
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    timeout: Option<Duration>,
+    /// After a failure, let ranks that use this library end by themselves for so many seconds [default: 2]
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    linger: Option<Duration>,
+    /// Start all ranks again, at most so many times, when one has failed
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    restarts: u32,
+    /// Write each rank's output to DIR/device_R/train.log and its environment to env.log beside it
+    #[arg(long, value_name = "DIR")]
+    log_dir: Option<PathBuf>,
+    /// Start each rank in its directory DIR/device_R
+    #[arg(long, requires = "log_dir")]
+    own_dir: bool,
+    /// Copy this file into each rank's directory; may be given several times
+    #[arg(long, value_name = "FILE", requires = "own_dir")]
+    copy: Vec<PathBuf>,
+    /// Show nothing of what ranks print
+    #[arg(long)]
+    silent: bool,
+    /// MASTER_ADDR of the ranks [default: this machine if all servers are here, else the first server's server_id]
+    #[arg(long, value_name = "HOST")]
+    master_addr: Option<String>,
+    /// MASTER_PORT of the ranks [default: a free one if all servers are here, else 29500]
+    #[arg(long, value_name = "PORT")]
+    master_port: Option<u16>,
+    /// Draw what ranks record (loss, accuracy, cosine and gain of tensors) into this folder: index.html, SVG, CSV, JSON
+    #[arg(long, value_name = "DIR")]
+    report: Option<PathBuf>,
+    /// The program and its arguments
+    #[arg(last = true, required = true, value_name = "PROGRAM")]
+    program: Vec<OsString>,
+}
+
+const LONG_HELP: &str = "\
+Each rank gets RANK_TABLE_FILE (also as MINDSPORE_HCCL_CONFIG_PATH), RANK_ID, RANK_SIZE (all ranks), DEVICE_ID, DEVICE_NUM
+(ranks on its server), SERVER_ID (index of its server); torchrun's RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE, MASTER_ADDR,
+MASTER_PORT; ADASUM_RESTART_COUNT; and HCCL_MOCK_JOB. Its lines come out as \"[r2] line\". When a rank fails, it is reported with
+its last lines and the rest are stopped: SIGTERM, 5 s, SIGKILL. Ranks that use this library report what they waited for, which
+is joined to name the cause.
+
+Under a launcher that starts a process for each rank: srun adasum-run launch --rank env --rank-table T -- PROGRAM.
+
+With --report, ADASUM_STATISTICS_DIR names the folder: a rank R appends lines to rank_R.jsonl there, such as
+{\"step\":1,\"epoch\":0.1,\"values\":{\"loss\":2.3},\"tensors\":[{\"name\":\"w\",\"cosine\":0.3,\"gain\":1.2}]}
+(adasum::reduce::Journal writes them). Progress is shown for a rank that writes to standard error
+adasum-report: {\"report\":\"progress\",\"rank\":0,\"done\":3,\"total\":90,\"unit\":\"epochs\"}
+
+Exit code: that of the first rank that fails (of the last attempt), 128 + n if signal n killed it; 0 when all ranks end with
+0; 2 wrong usage or rank table; 124 timeout; 126, 127 the program cannot be started; 130 interrupted by ^C, 143 by SIGTERM.";
+
+/// What `report.json` says of a job.
+#[derive(Serialize)]
+struct Head {
+    schema: &'static str,
+    program: Vec<String>,
+    ranks: usize,
+    servers: usize,
+    attempts: u32,
+    exit_code: u8,
+    seconds: f64,
+}
+
+/// The ranks of this machine and what they share.
+struct Job<'a> {
+    args: &'a Args,
+    table: &'a RankTable,
+    places: Vec<(&'a Server, &'a Device)>,
+    all_here: bool,
+    master: [(&'static str, OsString); 2],
+    report: Option<report::Folder>,
+}
+
+/// Runs the job that `args` describe.
+///
+/// # Errors
+/// If the table or the server is wrong, a file cannot be written, or this machine refuses what the launcher needs.
+pub(crate) fn run(args: Args) -> Result<End> {
+    let table = RankTable::read(table_path(&args)?)?;
+    let places = places(&args, &table)?;
+    let all_here = args.server_id.is_none() && args.rank.is_none();
+    let numbers = || places.iter().map(|(_, device)| device.rank);
+    let report = args.report.as_deref();
+    let report = report
+        .map(|path| report::Folder::prepare(path, numbers()))
+        .transpose()?;
+    let logs = args.log_dir.as_deref().map(Logs::new).transpose()?;
+    let address = args.master_addr.clone();
+    let address = address.unwrap_or_else(|| here::master_address(&table, all_here));
+    let port = args
+        .master_port
+        .unwrap_or_else(|| here::master_port(all_here));
+    let job = Job {
+        args: &args,
+        table: &table,
+        places,
+        all_here,
+        master: [
+            ("MASTER_ADDR", address.into()),
+            ("MASTER_PORT", port.to_string().into()),
+        ],
+        report,
+    };
+    let mut output = Output::new(args.silent, logs);
+    let start = Instant::now();
+    let (end, attempts) = job.run(&mut output)?;
+    output.finish();
+    if let Some(folder) = &job.report {
+        job.write_report(folder, end, attempts, start.elapsed())?;
+    }
+    Ok(end)
+}
+
+impl Job<'_> {
+    /// Runs the ranks until they succeed, fail for the last time, or are stopped; returns the number of attempts.
+    fn run(&self, output: &mut Output) -> Result<(End, u32)> {
+        let start = Instant::now();
+        let mut attempt = 0;
+        loop {
+            let left = |limit: Duration| match attempt {
+                0 => limit,
+                _ => limit.saturating_sub(start.elapsed()),
+            };
+            let limits = Limits {
+                timeout: self.args.timeout.map(left),
+                grace: GRACE,
+                linger: self.args.linger.unwrap_or(LINGER),
+            };
+            let ranks = self.ranks(attempt, output)?;
+            output.start(ranks.len());
+            let end = engine::run(ranks, &limits, output)?;
+            if !matches!(end, End::Failed(_)) || attempt == self.args.restarts {
+                return Ok((end, attempt + 1));
+            }
+            attempt += 1;
+            let most = self.args.restarts;
+            notice(&format!(
+                "starting all ranks again: restart {attempt} of {most}"
+            ));
+        }
+    }
+
+    /// The commands of one attempt. Each has a job of its own, so that it meets nothing that an earlier one left.
+    fn ranks(&self, attempt: u32, output: &mut Output) -> Result<Vec<Rank>> {
+        let args = self.args;
+        let job = match &args.job {
+            Some(job) => Some(job.clone()),
+            None => self.all_here.then(random_job),
+        };
+        let mut ranks = Vec::new();
+        for &(server, device) in &self.places {
+            let mut command = Command::new(&args.program[0]);
+            command.args(&args.program[1..]);
+            command.envs(environment(self.table, server, device));
+            command.envs(self.master.clone());
+            command.env("ADASUM_RESTART_COUNT", attempt.to_string());
+            command.envs(self.report.as_ref().map(report::Folder::variable));
+            mock_environment(&mut command, job.as_deref(), self.all_here);
+            if let Some(logs) = &mut output.logs {
+                let folder = logs.open(device.rank, &command, &args.copy, attempt == 0)?;
+                if args.own_dir {
+                    command.current_dir(folder);
+                }
+            }
+            ranks.push(Rank {
+                rank: device.rank,
+                place: place(server, device),
+                command,
+            });
+        }
+        Ok(ranks)
+    }
+
+    fn write_report(
+        &self,
+        folder: &report::Folder,
+        end: End,
+        attempts: u32,
+        duration: Duration,
+    ) -> Result<()> {
+        let program = self.args.program.iter();
+        let program: Vec<String> = program
+            .map(|word| word.to_string_lossy().into_owned())
+            .collect();
+        let servers = self.places.iter().map(|(server, _)| server.index);
+        let servers: std::collections::BTreeSet<usize> = servers.collect();
+        let head = Head {
+            schema: SCHEMA,
+            ranks: self.places.len(),
+            servers: servers.len(),
+            attempts,
+            exit_code: end.exit_code(),
+            seconds: duration.as_secs_f64(),
+            program,
+        };
+        let facts = vec![
+            ("program".to_owned(), head.program.join(" ")),
+            (
+                "rank table".to_owned(),
+                self.table.path().display().to_string(),
+            ),
+            (
+                "started here".to_owned(),
+                format!("{} ranks of {} servers", head.ranks, head.servers),
+            ),
+            ("attempts".to_owned(), attempts.to_string()),
+            ("exit code".to_owned(), head.exit_code.to_string()),
+            ("duration".to_owned(), format!("{:.1} s", head.seconds)),
+        ];
+        let charts = folder.write("Report of a job", &facts, &head)?;
+        let page = folder.path().join("index.html");
+        match charts.len() {
+            0 => notice(&format!(
+                "{}: no rank has recorded anything",
+                page.display()
+            )),
+            _ => notice(&format!("report: {}", page.display())),
+        }
+        Ok(())
+    }
+}
+
+fn table_path(args: &Args) -> Result<PathBuf> {
+    let variable = |name| std::env::var_os(name).filter(|value| !value.is_empty());
+    let path = args.rank_table.clone();
+    let path = path.or_else(|| variable("RANK_TABLE_FILE").map(PathBuf::from));
+    let path = path.or_else(|| variable("MINDSPORE_HCCL_CONFIG_PATH").map(PathBuf::from));
+    path.ok_or_else(|| Error::invalid("no rank table: give --rank-table, or set RANK_TABLE_FILE"))
+}
+
+/// The ranks to start.
+fn places<'a>(args: &Args, table: &'a RankTable) -> Result<Vec<(&'a Server, &'a Device)>> {
+    if let Some(rank) = &args.rank {
+        let rank = outside::rank(rank, table.size(), |name| std::env::var_os(name))?;
+        return Ok(vec![table.find(rank)?]);
+    }
+    let servers: Vec<&Server> = match args.server_id.as_deref() {
+        Some("auto") => vec![here::own_server(table)?],
+        Some(name) => vec![table.server_by(name)?],
+        None => table.servers().iter().collect(),
+    };
+    let devices = |server: &'a Server| server.devices.iter().map(move |device| (server, device));
+    Ok(servers.into_iter().flat_map(devices).collect())
+}
+
+/// What the tutorial's scripts export for a rank, and what torchrun does.
+pub(crate) fn environment(
+    table: &RankTable,
+    server: &Server,
+    device: &Device,
+) -> Vec<(&'static str, OsString)> {
+    let text = |value: String| OsString::from(value);
+    let size = table.size().to_string();
+    let locals = server.devices.len().to_string();
+    let rank = device.rank.to_string();
+    let local_rank = (device.rank - server.first_rank()).to_string();
+    vec![
+        ("RANK_TABLE_FILE", table.path().into()),
+        // An older name of the same thing, which must not contradict it.
+        ("MINDSPORE_HCCL_CONFIG_PATH", table.path().into()),
+        ("RANK_ID", text(rank.clone())),
+        ("RANK_SIZE", text(size.clone())),
+        ("DEVICE_ID", text(device.device_id.to_string())),
+        ("DEVICE_NUM", text(locals.clone())),
+        ("SERVER_ID", text(server.index.to_string())),
+        ("RANK", text(rank)),
+        ("WORLD_SIZE", text(size)),
+        ("LOCAL_RANK", text(local_rank)),
+        ("LOCAL_WORLD_SIZE", text(locals)),
+    ]
+}
+
+/// What the mock of HCCL needs to know: which ranks belong together and how they reach each other.
+pub(crate) fn mock_environment(command: &mut Command, job: Option<&str>, all_here: bool) {
+    if let Some(job) = job {
+        command.env("HCCL_MOCK_JOB", job);
+    }
+    if all_here && std::env::var_os("HCCL_MOCK_NET").is_none() {
+        command.env("HCCL_MOCK_NET", "shm");
+    }
+}
+
+/// Where a rank runs, for messages.
+pub(crate) fn place(server: &Server, device: &Device) -> String {
+    format!(
+        "server {} {:?}, device {}",
+        server.index, server.id, device.device_id
+    )
+}
+
+/// A name that no other job has.
+pub(crate) fn random_job() -> String {
+    // The standard library seeds this from the system's source of randomness.
+    let hash = || std::hash::RandomState::new().build_hasher().finish();
+    format!("{:016x}{:08x}", hash(), std::process::id())
+}
+
+/// A rank's line with its prefix and line break.
+pub(crate) fn prefixed(rank: u32, line: &[u8]) -> Vec<u8> {
+    let mut whole = format!("[r{rank}] ").into_bytes();
+    whole.extend_from_slice(line);
+    whole.push(b'\n');
+    whole
+}
+
+/// A sentence of this program on standard error.
+pub(crate) fn notice(text: &str) {
+    let _ = std::io::stderr()
+        .lock()
+        .write_all(format!("adasum-run: {text}\n").as_bytes());
+}
+
+fn seconds(text: &str) -> std::result::Result<Duration, String> {
+    let seconds = text.parse::<f64>().map_err(|error| error.to_string())?;
+    match Duration::try_from_secs_f64(seconds) {
+        Ok(limit) if !limit.is_zero() => Ok(limit),
+        Ok(_) => Err("must be more than 0".to_owned()),
+        Err(error) => Err(error.to_string()),
+    }
+}

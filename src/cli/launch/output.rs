@@ -1,0 +1,149 @@
+//! What the user sees of a running job, and what goes to the logs.
+
+use std::io::Write;
+use std::time::{Duration, Instant};
+
+use indicatif::{HumanBytes, ProgressBar, ProgressStyle};
+
+use super::logs::Logs;
+use super::{notice, prefixed};
+use crate::cli::engine::{Observer, Stream};
+use crate::reduce::Progress;
+
+/// Without a terminal, progress is told after each of so many parts of the whole.
+const PARTS: u64 = 10;
+
+/// Lines as `[r2] line`, each written whole, unless they are to go to the logs only.
+pub(super) struct Output {
+    pub(super) silent: bool,
+    pub(super) logs: Option<Logs>,
+    bar: ProgressBar,
+    /// Ranks that were started, and those that have ended.
+    ranks: usize,
+    ended: usize,
+    /// Who tells how far the job has come: the first that does.
+    teller: Option<u32>,
+    start: Instant,
+    /// How many parts were told.
+    told: u64,
+}
+
+impl Output {
+    pub(super) fn new(silent: bool, logs: Option<Logs>) -> Output {
+        // Draws on standard error, and only if that is a terminal.
+        let bar = ProgressBar::new_spinner();
+        style(&bar, "{spinner} {msg}, {elapsed}");
+        Output {
+            silent,
+            logs,
+            bar,
+            ranks: 0,
+            ended: 0,
+            teller: None,
+            start: Instant::now(),
+            told: 0,
+        }
+    }
+
+    /// A job of so many ranks starts, maybe again.
+    pub(super) fn start(&mut self, ranks: usize) {
+        (self.ranks, self.ended, self.teller, self.told) = (ranks, 0, None, 0);
+        self.start = Instant::now();
+        self.bar.set_message(self.alive());
+        if !self.bar.is_hidden() {
+            self.bar.enable_steady_tick(Duration::from_millis(250));
+        }
+    }
+
+    /// The job is over.
+    pub(super) fn finish(&self) {
+        self.bar.finish_and_clear();
+    }
+
+    fn alive(&self) -> String {
+        match self.ended {
+            0 => format!("{} ranks", self.ranks),
+            ended => format!("{} of {} ranks", self.ranks - ended, self.ranks),
+        }
+    }
+
+    /// A line for those who have no terminal.
+    fn tell(&mut self, progress: &Progress) {
+        let parts = progress.done.saturating_mul(PARTS) / progress.total.max(1);
+        if parts <= self.told || progress.done == 0 {
+            return;
+        }
+        self.told = parts;
+        let (done, total, unit) = (progress.done, progress.total, &progress.unit);
+        let left =
+            total.saturating_sub(done) as f64 / done as f64 * self.start.elapsed().as_secs_f64();
+        let bytes = match progress.bytes {
+            0 => String::new(),
+            bytes => format!(", {} reduced", HumanBytes(bytes)),
+        };
+        notice(&format!("{done}/{total} {unit}{bytes}, {left:.0} s left"));
+    }
+}
+
+impl Observer for Output {
+    fn line(&mut self, rank: u32, stream: Stream, line: &[u8]) -> std::io::Result<()> {
+        if let Some(logs) = self.logs.as_mut().filter(|logs| !logs.failed)
+            && let Err(error) = logs.line(rank, line)
+        {
+            logs.failed = true;
+            self.notice(&format!(
+                "rank {rank}: cannot write its log, nor others: {error}"
+            ));
+        }
+        if self.silent {
+            return Ok(());
+        }
+        let whole = prefixed(rank, line);
+        self.bar.suspend(|| match stream {
+            Stream::Out => std::io::stdout().lock().write_all(&whole),
+            Stream::Err => {
+                // Nobody to tell if standard error is closed.
+                let _ = std::io::stderr().lock().write_all(&whole);
+                Ok(())
+            }
+        })
+    }
+
+    fn notice(&mut self, text: &str) {
+        self.bar.suspend(|| notice(text));
+    }
+
+    fn ended(&mut self, _rank: u32) {
+        self.ended += 1;
+        self.bar.set_message(self.alive());
+    }
+
+    fn progress(&mut self, progress: &Progress) {
+        if *self.teller.get_or_insert(progress.rank) != progress.rank || progress.total == 0 {
+            return;
+        }
+        if self.bar.is_hidden() {
+            return self.tell(progress);
+        }
+        if self.bar.length() != Some(progress.total) {
+            style(
+                &self.bar,
+                "{spinner} {msg} {wide_bar} {pos}/{len}, {eta} left",
+            );
+            self.bar.set_length(progress.total);
+        }
+        let bytes = match progress.bytes {
+            0 => String::new(),
+            bytes => format!(", {} reduced", HumanBytes(bytes)),
+        };
+        self.bar
+            .set_message(format!("{}{bytes}, {}", self.alive(), progress.unit));
+        self.bar.set_position(progress.done);
+    }
+}
+
+fn style(bar: &ProgressBar, template: &str) {
+    if let Ok(style) = ProgressStyle::with_template(template) {
+        bar.set_style(style);
+    }
+}

@@ -1,0 +1,442 @@
+//! Plans as data to show.
+
+use serde::Serialize;
+
+use crate::cli::workload::{Bucket, TensorArgs};
+use crate::error::{Error, ErrorKind, Result};
+use crate::plan::mindspore::{TagHash, group_name, tag};
+use crate::plan::{
+    Combine, Cost, Exchange, Group, Machine, Order, Placement, Plan, Planner, Request, Round,
+    Shape, Step, StepCost, Transfer, choose,
+};
+
+/// Name and version of the form of `--json`.
+const SCHEMA: &str = "adasum.plan/1";
+/// Groups with more ranks are not named.
+const NAMED: u32 = 64;
+
+/// All plans of a reduction.
+pub(super) struct View {
+    pub(super) shape: Shape,
+    pub(super) machine: Machine,
+    pub(super) head: Head,
+    pub(super) buckets: Vec<(Bucket, Planner)>,
+}
+
+/// What all ranks have in common.
+#[derive(Debug, Clone, Serialize)]
+pub(super) struct Head {
+    schema: &'static str,
+    pub(super) servers: u32,
+    pub(super) devices_per_server: u32,
+    pub(super) ranks: u32,
+    pub(super) dtype: &'static str,
+    pub(super) elements: u64,
+    pub(super) bytes: u64,
+    pub(super) tensors: usize,
+    pub(super) radix: u32,
+    pub(super) placement: &'static str,
+    pub(super) order: &'static str,
+    pub(super) machine: String,
+    /// Servers in pairs, as AdaSum combines them.
+    pub(super) tree: String,
+    /// For each round the servers, first and end, of the subtrees that become one.
+    pub(super) rounds: Vec<Vec<Vec<[u32; 2]>>>,
+    pub(super) buckets: Vec<BucketHead>,
+}
+
+/// A fused buffer.
+#[derive(Debug, Clone, Serialize)]
+pub(super) struct BucketHead {
+    pub(super) bucket: usize,
+    /// First and end of its tensors.
+    pub(super) tensors: [usize; 2],
+    pub(super) elements: u64,
+    pub(super) bytes: u64,
+}
+
+/// What one rank does.
+#[derive(Debug, Clone, Serialize)]
+pub(super) struct RankView {
+    pub(super) rank: u32,
+    pub(super) server: u32,
+    pub(super) local: u32,
+    /// Scalars counted.
+    pub(super) sent_bytes: u64,
+    pub(super) bytes_between_servers: u64,
+    pub(super) messages: u64,
+    pub(super) accessed_bytes: u64,
+    pub(super) seconds: f64,
+    pub(super) steps: Vec<StepView>,
+}
+
+/// A step of one bucket.
+#[derive(Debug, Clone, Serialize)]
+pub(super) struct StepView {
+    pub(super) bucket: usize,
+    pub(super) step: String,
+    /// What the rank owns after it: first and end.
+    pub(super) owns: [u64; 2],
+    pub(super) sends: Vec<Message>,
+    pub(super) receives: Vec<Message>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) combine: Option<CombineView>,
+    pub(super) sent_bytes: u64,
+    pub(super) scalar_bytes: u64,
+    pub(super) accessed_bytes: u64,
+    pub(super) seconds: f64,
+}
+
+/// Part of a vector on its way.
+#[derive(Debug, Clone, Serialize)]
+pub(super) struct Message {
+    pub(super) peer: u32,
+    pub(super) range: [u64; 2],
+    pub(super) bytes: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) tag: Option<u32>,
+}
+
+/// What is done with the vectors of a step.
+#[derive(Debug, Clone, Serialize)]
+pub(super) struct CombineView {
+    pub(super) vectors: u32,
+    /// Position of this rank's own one.
+    pub(super) own: u32,
+    /// The ranks that exchange vectors, named as in MindSpore's cells.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) group: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) scalars: Option<ScalarsView>,
+}
+
+/// How scalars are summed.
+#[derive(Debug, Clone, Serialize)]
+pub(super) struct ScalarsView {
+    pub(super) first_rank: u32,
+    pub(super) ranks: u32,
+    pub(super) stride: u32,
+    /// First and end of the tensors that this rank contributes to.
+    pub(super) tensors: [u64; 2],
+    /// `gathered` by all, or `owned`: each tensor's owner sums and solves.
+    pub(super) how: &'static str,
+}
+
+impl View {
+    pub(super) fn new(
+        shape: Shape,
+        tensors: &TensorArgs,
+        machine: &Machine,
+        request: Request,
+    ) -> Result<Self> {
+        let choices = choose(shape, &[tensors.whole()?], machine, &request)?;
+        let buckets = tensors.buckets()?.into_iter().map(|bucket| {
+            let planner = Planner::with(shape, bucket.layout.clone(), choices)?;
+            Ok((bucket, planner))
+        });
+        let buckets = buckets.collect::<Result<Vec<_>>>()?;
+        let size = tensors.dtype().size();
+        let counts = tensors.elements()?;
+        let elements = counts.iter().sum::<u64>();
+        let head = Head {
+            schema: SCHEMA,
+            servers: shape.servers,
+            devices_per_server: shape.locals,
+            ranks: shape.size(),
+            dtype: tensors.dtype().name(),
+            elements,
+            bytes: elements * size,
+            tensors: counts.len(),
+            radix: choices.radix,
+            placement: match choices.placement {
+                Placement::Hierarchical => "hierarchical",
+                Placement::Columns => "columns",
+            },
+            order: match choices.order {
+                Order::Batch => "batch",
+                Order::Pairwise => "pairwise",
+            },
+            machine: machine.name.clone(),
+            tree: tree(shape)?,
+            rounds: rounds(shape, choices.radix)?,
+            buckets: buckets
+                .iter()
+                .enumerate()
+                .map(|(index, (bucket, planner))| BucketHead {
+                    bucket: index,
+                    tensors: [bucket.members.start, bucket.members.end],
+                    elements: planner.layout().elements(),
+                    bytes: planner.layout().elements() * size,
+                })
+                .collect(),
+        };
+        Ok(View {
+            shape,
+            machine: machine.clone(),
+            head,
+            buckets,
+        })
+    }
+
+    /// What `rank` does, bucket after bucket.
+    pub(super) fn rank(&self, rank: u32) -> Result<RankView> {
+        let mut view = RankView {
+            rank,
+            server: self.shape.server(rank),
+            local: self.shape.local(rank),
+            sent_bytes: 0,
+            bytes_between_servers: 0,
+            messages: 0,
+            accessed_bytes: 0,
+            seconds: 0.0,
+            steps: Vec::new(),
+        };
+        for (bucket, (_, planner)) in self.buckets.iter().enumerate() {
+            let plan = planner.plan(rank)?;
+            let cost = Cost::of(&plan, &self.machine);
+            view.sent_bytes += cost.sent();
+            view.bytes_between_servers += cost.payload_between_servers();
+            view.messages += cost.messages();
+            view.accessed_bytes += cost.accesses();
+            view.seconds += cost.seconds();
+            let steps = Steps {
+                plan: &plan,
+                bucket,
+                buckets: self.buckets.len(),
+            };
+            view.steps
+                .extend(cost.steps.iter().map(|step| steps.view(step)));
+        }
+        Ok(view)
+    }
+
+    /// One line: `rank`, or all.
+    pub(super) fn json(&self, rank: Option<u32>) -> Result<String> {
+        #[derive(Serialize)]
+        struct Whole<'a> {
+            #[serde(flatten)]
+            head: &'a Head,
+            plans: Vec<RankView>,
+        }
+        let ranks = rank.map_or(0..self.shape.size(), |rank| rank..rank + 1);
+        let whole = Whole {
+            head: &self.head,
+            plans: ranks.map(|rank| self.rank(rank)).collect::<Result<_>>()?,
+        };
+        serde_json::to_string(&whole)
+            .map(|text| text + "\n")
+            .map_err(|error| Error::new(ErrorKind::Io, format!("the plan as JSON: {error}")))
+    }
+}
+
+/// One rank's plan of one bucket.
+struct Steps<'a> {
+    plan: &'a Plan,
+    bucket: usize,
+    buckets: usize,
+}
+
+impl Steps<'_> {
+    fn view(&self, cost: &StepCost) -> StepView {
+        let plan = self.plan;
+        let rounds = plan.rounds.len();
+        let of = |combine: &Combine| (combine.slice.start(), combine.slice.end());
+        // What the rounds find, which returns lead back to.
+        let chunk = match (&plan.mean, plan.placement) {
+            (Some(mean), Placement::Hierarchical) => of(mean),
+            _ => (0, plan.elements),
+        };
+        let after = |round: usize| match round.checked_sub(1) {
+            Some(before) => of(&plan.rounds[before].combine),
+            None => chunk,
+        };
+        let whole = (0, plan.elements);
+        let empty = Exchange::default();
+        let (name, exchange, owns, combine, round) = match cost.step {
+            Step::Mean => {
+                let mean = plan.mean.as_ref();
+                let exchange = mean.map_or(&empty, |mean| &mean.exchange);
+                let combine = mean.map(mean_view);
+                (
+                    "mean".to_owned(),
+                    exchange,
+                    mean.map_or(whole, of),
+                    combine,
+                    None,
+                )
+            }
+            Step::Share => {
+                let share = plan.share.as_ref().unwrap_or(&empty);
+                ("share".to_owned(), share, whole, None, None)
+            }
+            Step::Round(index) => {
+                let round = &plan.rounds[index];
+                let exchange = &round.combine.exchange;
+                let combine = Some(round_view(round));
+                (
+                    format!("round {index}"),
+                    exchange,
+                    of(&round.combine),
+                    combine,
+                    Some(index),
+                )
+            }
+            Step::Return(index) => {
+                let round = rounds - 1 - index;
+                let name = format!("return of round {round}");
+                (name, &plan.returns[index], after(round), None, Some(round))
+            }
+            Step::Gather => {
+                let gather = plan.gather.as_ref().unwrap_or(&empty);
+                ("gather".to_owned(), gather, whole, None, None)
+            }
+        };
+        StepView {
+            bucket: self.bucket,
+            step: name,
+            owns: [owns.0, owns.1],
+            sends: self.messages(&exchange.sends, round, true),
+            receives: self.messages(&exchange.receives, round, false),
+            combine,
+            sent_bytes: cost.payload.sent(),
+            scalar_bytes: cost.scalars.sent(),
+            accessed_bytes: cost.accesses,
+            seconds: cost.seconds,
+        }
+    }
+
+    fn messages(
+        &self,
+        transfers: &[Transfer],
+        round: Option<usize>,
+        sending: bool,
+    ) -> Vec<Message> {
+        let message = |transfer: &Transfer| {
+            let (sender, receiver) = match sending {
+                true => (self.plan.rank, transfer.peer),
+                false => (transfer.peer, self.plan.rank),
+            };
+            Message {
+                peer: transfer.peer,
+                range: [transfer.range.start(), transfer.range.end()],
+                bytes: transfer.range.len() * self.plan.dtype.size(),
+                tag: round.and_then(|round| self.tag(round, sender, receiver)),
+            }
+        };
+        transfers.iter().map(message).collect()
+    }
+
+    /// A bucket takes the place of a parameter in the cells' numbering.
+    fn tag(&self, round: usize, sender: u32, receiver: u32) -> Option<u32> {
+        let index = match sender < receiver {
+            true => self.bucket,
+            false => self.buckets + self.bucket,
+        };
+        let (round, index) = (u32::try_from(round).ok()?, u32::try_from(index).ok()?);
+        Some(tag(round, sender, index, TagHash::Sha1))
+    }
+}
+
+fn mean_view(mean: &Combine) -> CombineView {
+    CombineView {
+        vectors: mean.operands,
+        own: mean.own,
+        group: None,
+        scalars: None,
+    }
+}
+
+fn round_view(round: &Round) -> CombineView {
+    let count: u32 = round.members.iter().map(|group| group.count).sum();
+    let ranks = || {
+        round
+            .members
+            .iter()
+            .copied()
+            .flat_map(Group::ranks)
+            .collect::<Vec<u32>>()
+    };
+    let scalars = &round.scalars;
+    CombineView {
+        vectors: round.combine.operands,
+        own: round.combine.own,
+        group: (count <= NAMED).then(|| group_name(&ranks())),
+        scalars: Some(ScalarsView {
+            first_rank: scalars.group.first,
+            ranks: scalars.group.count,
+            stride: scalars.group.stride,
+            tensors: [scalars.tensors.start(), scalars.tensors.end()],
+            how: match scalars.owned {
+                Some(_) => "owned",
+                None => "gathered",
+            },
+        }),
+    }
+}
+
+/// The subtrees that each round merges; an empty buffer is enough to ask for them.
+fn rounds(shape: Shape, radix: u32) -> Result<Vec<Vec<Vec<[u32; 2]>>>> {
+    let layout = crate::plan::Layout::new(crate::plan::DType::F32, &[])?;
+    let shape = Shape::new(shape.servers, 1)?;
+    let planner = Planner::new(shape, layout, radix)?;
+    let mut rounds: Vec<Vec<Vec<[u32; 2]>>> = Vec::new();
+    for server in 0..shape.servers {
+        for (index, round) in planner.plan(server)?.rounds.iter().enumerate() {
+            if rounds.len() <= index {
+                rounds.push(Vec::new());
+            }
+            let parts = round
+                .members
+                .iter()
+                .map(|group| [group.first, group.first + group.count]);
+            let parts: Vec<[u32; 2]> = parts.collect();
+            if rounds[index].last() != Some(&parts) {
+                rounds[index].push(parts);
+            }
+        }
+    }
+    Ok(rounds)
+}
+
+/// The tree in brackets: rounds of radix 2 are its nodes.
+fn tree(shape: Shape) -> Result<String> {
+    let mut subtrees: std::collections::BTreeMap<u32, String> = (0..shape.servers)
+        .map(|server| (server, server.to_string()))
+        .collect();
+    for round in rounds(shape, 2)? {
+        for parts in round.iter().filter(|parts| parts.len() > 1) {
+            let names = parts.iter().filter_map(|part| subtrees.remove(&part[0]));
+            let names: Vec<String> = names.collect();
+            subtrees.insert(parts[0][0], format!("({})", names.join(" ")));
+        }
+    }
+    Ok(subtrees.into_values().collect::<Vec<_>>().join(" "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The trees of the documentation.
+    #[test]
+    fn trees_are_those_of_the_contract() {
+        for (servers, expected) in [
+            (1, "0"),
+            (2, "(0 1)"),
+            (5, "(((0 1) (2 3)) 4)"),
+            (6, "(((0 1) (2 3)) (4 5))"),
+            (9, "((((0 1) 2) ((3 4) 5)) ((6 7) 8))"),
+        ] {
+            assert_eq!(tree(Shape::new(servers, 4).unwrap()).unwrap(), expected);
+        }
+    }
+
+    #[test]
+    fn rounds_of_a_larger_radix_merge_more() {
+        let shape = Shape::new(8, 1).unwrap();
+        assert_eq!(rounds(shape, 2).unwrap().len(), 3);
+        let one = rounds(shape, 8).unwrap();
+        let parts: Vec<[u32; 2]> = (0..8).map(|server| [server, server + 1]).collect();
+        assert_eq!(one, [[parts]]);
+    }
+}

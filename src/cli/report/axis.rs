@@ -1,0 +1,163 @@
+//! An axis: its ends, and where it has numbers.
+
+/// Maps values to the part 0 to 1 of an axis.
+pub(super) struct Axis {
+    start: f64,
+    end: f64,
+    doubling: bool,
+    /// Values that have a number.
+    marks: Vec<f64>,
+}
+
+/// About so many numbers stand at an axis.
+const MARKS: f64 = 5.0;
+/// An axis of doublings has at most so many numbers.
+const DOUBLINGS: usize = 7;
+
+impl Axis {
+    /// An axis that holds all values, with round numbers; `round` moves its ends to such numbers.
+    pub(super) fn linear(values: impl Iterator<Item = f64>, round: bool) -> Axis {
+        let (mut start, mut end) = ends(values);
+        if start == end {
+            let room = if start == 0.0 { 1.0 } else { start.abs() / 2.0 };
+            (start, end) = (start - room, end + room);
+        }
+        let step = round_step((end - start) / MARKS);
+        if round {
+            start = (start / step).floor() * step;
+            end = (end / step).ceil() * step;
+        }
+        let first = (start / step - 1e-9).ceil();
+        let last = (end / step + 1e-9).floor();
+        let marks =
+            std::iter::successors(Some(first), |at| Some(at + 1.0)).take_while(|at| *at <= last);
+        Axis {
+            marks: marks.map(|at| at * step).collect(),
+            start,
+            end,
+            doubling: false,
+        }
+    }
+
+    /// An axis on which powers of two have equal distances; values are positive.
+    pub(super) fn doubling(values: impl Iterator<Item = f64>) -> Axis {
+        let (start, end) = ends(values.filter(|value| *value > 0.0));
+        let (first, last) = (start.max(1.0).log2().floor(), end.max(1.0).log2().ceil());
+        let powers: Vec<f64> = std::iter::successors(Some(first), |at| Some(at + 1.0))
+            .take_while(|at| *at <= last)
+            .map(f64::exp2)
+            .collect();
+        let every = powers.len().div_ceil(DOUBLINGS).max(1);
+        Axis {
+            start: first,
+            end: last.max(first + 1.0),
+            doubling: true,
+            marks: powers.into_iter().step_by(every).collect(),
+        }
+    }
+
+    /// Where a value lies, 0 to 1.
+    pub(super) fn part(&self, value: f64) -> f64 {
+        let at = if self.doubling {
+            value.max(1.0).log2()
+        } else {
+            value
+        };
+        (at - self.start) / (self.end - self.start)
+    }
+
+    /// The values with a number, and the number.
+    pub(super) fn ticks(&self) -> Vec<(f64, String)> {
+        let step = match self.marks.as_slice() {
+            [first, second, ..] if !self.doubling => second - first,
+            _ => 1.0,
+        };
+        self.marks
+            .iter()
+            .map(|mark| (*mark, number(*mark, step)))
+            .collect()
+    }
+}
+
+/// The least and the greatest value; 0 and 1 without any.
+fn ends(values: impl Iterator<Item = f64>) -> (f64, f64) {
+    let finite = values.filter(|value| value.is_finite());
+    let ends = finite.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), value| {
+        (low.min(value), high.max(value))
+    });
+    if ends.0 <= ends.1 { ends } else { (0.0, 1.0) }
+}
+
+/// 1, 2 or 5 times a power of ten, at least `step`.
+fn round_step(step: f64) -> f64 {
+    let power = 10.0_f64.powf(step.log10().floor());
+    let factor = [1.0, 2.0, 5.0]
+        .into_iter()
+        .find(|factor| factor * power >= step * (1.0 - 1e-9));
+    factor.unwrap_or(10.0) * power
+}
+
+/// A number with as many decimals as the distance of numbers needs.
+fn number(value: f64, step: f64) -> String {
+    let value = if value.abs() < step * 1e-6 {
+        0.0
+    } else {
+        value
+    };
+    let magnitude = value.abs();
+    if magnitude >= 1e6 || (magnitude > 0.0 && step < 1e-4) {
+        return format!("{value:.1e}");
+    }
+    let decimals = [1.0, 0.1, 0.01, 0.001]
+        .iter()
+        .position(|unit| step >= unit * (1.0 - 1e-9));
+    format!("{value:.*}", decimals.unwrap_or(4))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn labels(axis: &Axis) -> Vec<String> {
+        axis.ticks().into_iter().map(|tick| tick.1).collect()
+    }
+
+    #[test]
+    fn numbers_are_round_and_hold_the_values() {
+        let axis = Axis::linear([0.07, 2.19].into_iter(), true);
+        assert_eq!(labels(&axis), ["0.0", "0.5", "1.0", "1.5", "2.0", "2.5"]);
+        assert!(axis.part(0.07) > 0.0 && axis.part(2.19) < 1.0);
+        let epochs = Axis::linear([1.0, 10.0].into_iter(), false);
+        assert_eq!(labels(&epochs), ["2", "4", "6", "8", "10"]);
+        assert_eq!((epochs.part(1.0), epochs.part(10.0)), (0.0, 1.0));
+    }
+
+    #[test]
+    fn odd_values_do_not_break_an_axis() {
+        for values in [
+            &[][..],
+            &[0.0],
+            &[5.0, 5.0],
+            &[-1e-9, 1e-9],
+            &[1e9, 3e9],
+            &[f64::NAN, 1.0],
+        ] {
+            let axis = Axis::linear(values.iter().copied(), true);
+            let ticks = axis.ticks();
+            assert!((1..=12).contains(&ticks.len()), "{values:?}: {ticks:?}");
+            assert!(
+                ticks
+                    .iter()
+                    .all(|(at, _)| (-1e-6..=1.0 + 1e-6).contains(&axis.part(*at)))
+            );
+        }
+    }
+
+    #[test]
+    fn doublings_have_equal_distances() {
+        let axis = Axis::doubling([16.0, 8192.0].into_iter());
+        assert_eq!(labels(&axis), ["16", "64", "256", "1024", "4096"]);
+        assert!((axis.part(64.0) - 2.0 / 9.0).abs() < 1e-12);
+        assert_eq!(labels(&Axis::doubling([16.0].into_iter())).len(), 1);
+    }
+}

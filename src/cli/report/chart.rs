@@ -1,0 +1,285 @@
+//! Lines over an axis, as SVG and as CSV.
+
+use serde::Serialize;
+
+use super::axis::Axis;
+use crate::cli::svg::{Anchor, COLOURS, Picture};
+
+/// Small enough that letters are still read on a telephone, where the page is as wide as a picture.
+const WIDTH: f64 = 480.0;
+const PLOT: f64 = 250.0;
+const LEFT: f64 = 70.0;
+/// Right end of the plot.
+const END: f64 = WIDTH - 14.0;
+const TOP: f64 = 40.0;
+/// From the plot to the legend: numbers, then the axis' name.
+const BELOW: f64 = 62.0;
+const LETTERS: f64 = 14.0;
+const ROW: f64 = 22.0;
+/// Points of a line that are drawn; more are averaged in groups.
+const POINTS: usize = 60;
+/// The same where many lines would hide each other.
+const FEW_POINTS: usize = 24;
+/// From so many lines on.
+const MANY: usize = 4;
+/// Letters of a name in the legend.
+const NAME: usize = 26;
+
+/// A picture of some lines.
+#[derive(Debug, Clone, Serialize)]
+pub(in crate::cli) struct Chart {
+    /// Its files are called so.
+    pub(in crate::cli) name: String,
+    pub(in crate::cli) title: String,
+    pub(in crate::cli) x: String,
+    pub(in crate::cli) y: String,
+    /// Whether x doubles at equal distances.
+    pub(in crate::cli) doubling: bool,
+    pub(in crate::cli) series: Vec<Series>,
+    /// Lines that are in the files but not drawn.
+    #[serde(skip)]
+    pub(in crate::cli) undrawn: Vec<Series>,
+}
+
+/// A line.
+#[derive(Debug, Clone, Serialize)]
+pub(in crate::cli) struct Series {
+    pub(in crate::cli) name: String,
+    /// x and y, both finite, x ascending.
+    pub(in crate::cli) points: Vec<(f64, f64)>,
+}
+
+impl Chart {
+    /// A column for x, then one for each line; a row for each x that any line has.
+    pub(in crate::cli) fn csv(&self) -> String {
+        let lines: Vec<&Series> = match self.undrawn.is_empty() {
+            true => self.series.iter().collect(),
+            false => self.undrawn.iter().collect(),
+        };
+        let mut xs: Vec<f64> = lines
+            .iter()
+            .flat_map(|line| &line.points)
+            .map(|point| point.0)
+            .collect();
+        xs.sort_by(f64::total_cmp);
+        xs.dedup();
+        let mut text = field(&self.x);
+        for line in &lines {
+            text = text + "," + &field(&line.name);
+        }
+        let mut next = vec![0; lines.len()];
+        for x in xs {
+            text += &format!("\n{x}");
+            for (line, next) in lines.iter().zip(&mut next) {
+                text.push(',');
+                if let Some(point) = line.points.get(*next).filter(|point| point.0 == x) {
+                    text += &point.1.to_string();
+                    *next += 1;
+                }
+            }
+        }
+        text + "\n"
+    }
+
+    /// The picture.
+    pub(in crate::cli) fn draw(&self) -> Picture {
+        let rows = self.legend();
+        let height = TOP + PLOT + BELOW + ROW * rows.len() as f64 + 8.0;
+        let mut picture = Picture::new(WIDTH, height, &self.title);
+        let at = (LEFT - 50.0, 24.0);
+        picture.text(at, 16.0, Anchor::Start, "ink", &self.title);
+        let group = self.group();
+        let lines = self.series.iter().map(|line| thinned(&line.points, group));
+        let lines: Vec<Vec<(f64, f64)>> = lines.collect();
+        let points = || lines.iter().flatten();
+        let xs = points().map(|point| point.0);
+        let frame = Frame {
+            x: match self.doubling {
+                true => Axis::doubling(xs),
+                false => Axis::linear(xs, false),
+            },
+            y: Axis::linear(points().map(|point| point.1), true),
+        };
+        frame.draw(&mut picture);
+        let name = match group {
+            1 => self.x.clone(),
+            _ => format!("{} (each point is the mean of {group})", self.x),
+        };
+        let below = ((LEFT + END) / 2.0, TOP + PLOT + 43.0);
+        picture.text(below, LETTERS, Anchor::Middle, "ink", &name);
+        picture.upright((16.0, TOP + PLOT / 2.0), LETTERS, "ink", &self.y);
+        for (index, line) in lines.iter().enumerate() {
+            let colour = index % COLOURS;
+            let drawn: Vec<(f64, f64)> = line.iter().map(|point| frame.at(*point)).collect();
+            picture.line(&drawn, &format!("line c{colour}"));
+            if drawn.len() <= FEW_POINTS {
+                let class = format!("f{colour}");
+                drawn.iter().for_each(|&at| picture.dot(at, 3.0, &class));
+            }
+        }
+        for (row, entries) in rows.iter().enumerate() {
+            let middle = TOP + PLOT + BELOW + ROW * row as f64 + 6.0;
+            for (x, index, name) in entries {
+                let class = format!("line c{}", index % COLOURS);
+                picture.line(&[(*x, middle), (x + 18.0, middle)], &class);
+                let at = (x + 24.0, middle + 5.0);
+                picture.text(at, LETTERS, Anchor::Start, "ink", name);
+            }
+        }
+        picture
+    }
+
+    /// How many points of a line are drawn as one.
+    fn group(&self) -> usize {
+        let most = if self.series.len() < MANY {
+            POINTS
+        } else {
+            FEW_POINTS
+        };
+        let longest = self.series.iter().map(|line| line.points.len()).max();
+        longest.unwrap_or(0).div_ceil(most).max(1)
+    }
+
+    /// Rows of the legend: place, number and name of each line.
+    fn legend(&self) -> Vec<Vec<(f64, usize, String)>> {
+        let mut rows: Vec<Vec<(f64, usize, String)>> = vec![Vec::new()];
+        let start = LEFT - 50.0;
+        let mut x = start;
+        for (index, line) in self.series.iter().enumerate() {
+            let mut name: String = line.name.chars().take(NAME).collect();
+            if line.name.chars().nth(NAME).is_some() {
+                name.push('\u{2026}');
+            }
+            // A wide letter is a bit more than 0.6 of its height.
+            let width = 24.0 + 0.64 * LETTERS * name.chars().count() as f64 + 16.0;
+            if x + width > WIDTH && x > start {
+                rows.push(Vec::new());
+                x = start;
+            }
+            if let Some(row) = rows.last_mut() {
+                row.push((x, index, name));
+            }
+            x += width;
+        }
+        rows
+    }
+}
+
+/// The two axes and where values lie between them.
+struct Frame {
+    x: Axis,
+    y: Axis,
+}
+
+impl Frame {
+    /// The place of a value in the picture.
+    fn at(&self, (x, y): (f64, f64)) -> (f64, f64) {
+        let across = LEFT + (END - LEFT) * self.x.part(x);
+        (across, TOP + PLOT * (1.0 - self.y.part(y)))
+    }
+
+    /// Axes, their numbers, and lines at those of y.
+    fn draw(&self, picture: &mut Picture) {
+        let bottom = TOP + PLOT;
+        for (value, label) in self.y.ticks() {
+            let y = bottom - PLOT * self.y.part(value);
+            picture.line(&[(LEFT, y), (END, y)], "grid");
+            let at = (LEFT - 8.0, y + 5.0);
+            picture.text(at, LETTERS, Anchor::End, "soft", &label);
+        }
+        for (value, label) in self.x.ticks() {
+            let x = LEFT + (END - LEFT) * self.x.part(value);
+            picture.line(&[(x, bottom), (x, bottom + 5.0)], "axis");
+            let at = (x, bottom + 21.0);
+            picture.text(at, LETTERS, Anchor::Middle, "soft", &label);
+        }
+        picture.line(&[(LEFT, TOP), (LEFT, bottom), (END, bottom)], "axis");
+    }
+}
+
+/// Means of `group` consecutive points each.
+fn thinned(points: &[(f64, f64)], group: usize) -> Vec<(f64, f64)> {
+    let mean = |group: &[(f64, f64)]| {
+        let count = group.len() as f64;
+        let sum = group
+            .iter()
+            .fold((0.0, 0.0), |sum, point| (sum.0 + point.0, sum.1 + point.1));
+        (sum.0 / count, sum.1 / count)
+    };
+    points.chunks(group).map(mean).collect()
+}
+
+/// A field of CSV, in quotes where it needs them.
+fn field(text: &str) -> String {
+    match text.contains([',', '"', '\n', '\r']) {
+        true => format!("\"{}\"", text.replace('"', "\"\"")),
+        false => text.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn chart(series: &[(&str, &[(f64, f64)])]) -> Chart {
+        let series = series.iter().map(|(name, points)| Series {
+            name: (*name).to_owned(),
+            points: points.to_vec(),
+        });
+        Chart {
+            name: "loss".into(),
+            title: "Loss".into(),
+            x: "epoch".into(),
+            y: "loss".into(),
+            doubling: false,
+            series: series.collect(),
+            undrawn: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn rows_of_csv_join_the_lines_by_x() {
+        let chart = chart(&[
+            ("a,b", &[(1.0, 2.5), (2.0, 0.5)]),
+            ("mean", &[(2.0, 1.0), (3.0, 4.0)]),
+        ]);
+        assert_eq!(chart.csv(), "epoch,\"a,b\",mean\n1,2.5,\n2,0.5,1\n3,,4\n");
+    }
+
+    #[test]
+    fn a_long_line_is_thinned_to_means() {
+        let points: Vec<(f64, f64)> = (0..1000).map(|i| (f64::from(i), 3.0)).collect();
+        let chart = chart(&[("a", &points)]);
+        let drawn = thinned(&points, chart.group());
+        assert!(drawn.len() <= POINTS);
+        assert_eq!(drawn[0], (8.0, 3.0));
+        assert!(chart.draw().file().contains("each point is the mean of 17"));
+    }
+
+    #[test]
+    fn nothing_leaves_the_picture() {
+        let names = [
+            "layer1.weight",
+            "layer1.bias",
+            "a name that is longer than a legend can show it",
+        ];
+        let lines: Vec<(&str, &[(f64, f64)])> = names
+            .iter()
+            .map(|name| (*name, &[(0.0, 1.0)][..]))
+            .collect();
+        let chart = chart(&lines);
+        for row in chart.legend() {
+            for (x, _, name) in row {
+                assert!(
+                    x + 24.0 + 0.64 * LETTERS * name.chars().count() as f64 <= WIDTH,
+                    "{name}"
+                );
+            }
+        }
+        // One point, and none, are drawn as well.
+        assert!(chart.draw().file().contains("<circle"));
+        let mut empty = chart;
+        empty.series.clear();
+        assert!(!empty.draw().file().contains("NaN"));
+    }
+}

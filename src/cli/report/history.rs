@@ -1,0 +1,392 @@
+//! What the ranks recorded, as lines to draw.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use super::chart::{Chart, Series};
+use crate::error::{Error, ErrorKind, Result};
+use crate::reduce::{Record, TensorRecord};
+
+/// More tensors than this are not drawn one by one: some of them are, and the mean of all.
+const TENSORS: usize = 8;
+
+/// A step of a run, from the records of all ranks.
+#[derive(Default)]
+struct Moment {
+    epoch: Option<f64>,
+    /// By rank, so that a later record of a rank replaces its earlier one.
+    values: BTreeMap<String, BTreeMap<u32, f64>>,
+    tensors: Vec<TensorRecord>,
+}
+
+/// One training.
+#[derive(Default)]
+struct Run {
+    name: String,
+    moments: BTreeMap<u64, Moment>,
+}
+
+/// The charts of all records in `folder`.
+///
+/// # Errors
+/// If a file cannot be read. Lines that are no records are counted in a warning.
+pub(super) fn read(folder: &Path) -> Result<Vec<Chart>> {
+    let mut runs: Vec<Run> = Vec::new();
+    let mut wrong = 0;
+    for (rank, path) in files(folder)? {
+        let text = std::fs::read(&path).map_err(|error| unreadable(&path, &error))?;
+        for line in text
+            .split(|byte| *byte == b'\n')
+            .filter(|line| !line.trim_ascii().is_empty())
+        {
+            match serde_json::from_slice(line) {
+                Ok(record) => take(&mut runs, rank, record),
+                Err(_) => wrong += 1,
+            }
+        }
+    }
+    if wrong > 0 {
+        log::warn!("{}: {wrong} lines are no records", folder.display());
+    }
+    Ok(charts(&runs))
+}
+
+/// The files of records, in the order of the ranks.
+fn files(folder: &Path) -> Result<Vec<(u32, PathBuf)>> {
+    let entries = std::fs::read_dir(folder).map_err(|error| unreadable(folder, &error))?;
+    let rank = |path: &Path| {
+        let name = path.file_name()?.to_str()?;
+        name.strip_prefix("rank_")?
+            .strip_suffix(".jsonl")?
+            .parse()
+            .ok()
+    };
+    let paths = entries.flatten().map(|entry| entry.path());
+    let mut files: Vec<(u32, PathBuf)> = paths
+        .filter_map(|path| Some((rank(&path)?, path)))
+        .collect();
+    files.sort();
+    Ok(files)
+}
+
+fn unreadable(path: &Path, error: &dyn std::fmt::Display) -> Error {
+    Error::new(ErrorKind::Io, format!("{}: {error}", path.display()))
+}
+
+fn take(runs: &mut Vec<Run>, rank: u32, record: Record) {
+    let place = runs
+        .iter()
+        .position(|run| run.name == record.run)
+        .unwrap_or_else(|| {
+            runs.push(Run {
+                name: record.run.clone(),
+                ..Run::default()
+            });
+            runs.len() - 1
+        });
+    let moment = runs[place].moments.entry(record.step).or_default();
+    moment.epoch = record
+        .epoch
+        .filter(|epoch| epoch.is_finite())
+        .or(moment.epoch);
+    for (name, value) in record.values {
+        moment.values.entry(name).or_default().insert(rank, value.0);
+    }
+    if !record.tensors.is_empty() {
+        moment.tensors = record.tensors;
+    }
+}
+
+fn charts(runs: &[Run]) -> Vec<Chart> {
+    let by_epoch = runs
+        .iter()
+        .flat_map(|run| run.moments.values())
+        .all(|moment| moment.epoch.is_some());
+    let x = |step: u64, moment: &Moment| match moment.epoch {
+        Some(epoch) if by_epoch => epoch,
+        _ => step as f64,
+    };
+    let chart = |name: &str, title: String, y: &str, series: Vec<Series>| Chart {
+        name: file_name(name),
+        title,
+        x: if by_epoch { "epoch" } else { "step" }.to_owned(),
+        y: y.to_owned(),
+        doubling: false,
+        series,
+        undrawn: Vec::new(),
+    };
+    let mut charts = Vec::new();
+    for name in value_names(runs) {
+        let of_run = |run: &Run| Series {
+            name: if run.name.is_empty() {
+                name.clone()
+            } else {
+                run.name.clone()
+            },
+            points: points(run, &x, |moment| {
+                mean(moment.values.get(&name)?.values().copied())
+            }),
+        };
+        let series: Vec<Series> = runs
+            .iter()
+            .map(of_run)
+            .filter(|line| !line.points.is_empty())
+            .collect();
+        let ranks = runs
+            .iter()
+            .flat_map(|run| run.moments.values())
+            .filter_map(|moment| moment.values.get(&name));
+        let averaged = ranks.map(BTreeMap::len).max().unwrap_or(0) > 1;
+        let title = match averaged {
+            true => format!("{}, mean over ranks", capital(&name)),
+            false => capital(&name),
+        };
+        charts.push(chart(&name, title, &name, series));
+    }
+    type Figure = fn(&TensorRecord) -> f64;
+    let figures: [(&str, &str, Figure); 2] = [
+        ("cosine", "Cosine of the gradients, per tensor", |tensor| {
+            tensor.cosine.0
+        }),
+        ("gain", "Gain |result| / |mean|, per tensor", |tensor| {
+            tensor.gain.0
+        }),
+    ];
+    for (name, title, figure) in figures {
+        let all = tensor_lines(runs, &x, figure);
+        if all.is_empty() {
+            continue;
+        }
+        let mut made = chart(name, title.to_owned(), name, some(&all));
+        made.undrawn = all;
+        charts.push(made);
+    }
+    distinct(&mut charts);
+    charts
+}
+
+/// Gives charts whose names are alike files of their own.
+fn distinct(charts: &mut [Chart]) {
+    let mut known = std::collections::HashSet::new();
+    for chart in charts {
+        let name = chart.name.clone();
+        let mut number = 2;
+        while !known.insert(chart.name.clone()) {
+            chart.name = format!("{name}_{number}");
+            number += 1;
+        }
+    }
+}
+
+/// Loss and accuracy first, then the others by name.
+fn value_names(runs: &[Run]) -> Vec<String> {
+    let moments = runs.iter().flat_map(|run| run.moments.values());
+    let mut names: Vec<String> = moments
+        .flat_map(|moment| moment.values.keys().cloned())
+        .collect();
+    let place = |name: &String| match name.as_str() {
+        "loss" => 0,
+        "accuracy" => 1,
+        _ => 2,
+    };
+    names.sort_by(|a, b| (place(a), a).cmp(&(place(b), b)));
+    names.dedup();
+    names
+}
+
+/// A line for each tensor of each run.
+fn tensor_lines(
+    runs: &[Run],
+    x: &impl Fn(u64, &Moment) -> f64,
+    figure: fn(&TensorRecord) -> f64,
+) -> Vec<Series> {
+    let recorded = |run: &&Run| {
+        run.moments
+            .values()
+            .any(|moment| !moment.tensors.is_empty())
+    };
+    let several = runs.iter().filter(recorded).count() > 1;
+    let mut lines = Vec::new();
+    for run in runs {
+        let mut names: Vec<&str> = Vec::new();
+        let mut known = std::collections::HashSet::new();
+        for tensor in run.moments.values().flat_map(|moment| &moment.tensors) {
+            if known.insert(tensor.name.as_str()) {
+                names.push(&tensor.name);
+            }
+        }
+        for name in names {
+            let of = |moment: &Moment| {
+                moment
+                    .tensors
+                    .iter()
+                    .find(|tensor| tensor.name == name)
+                    .map(figure)
+            };
+            let points = points(run, x, of);
+            let name = if several {
+                format!("{}: {name}", run.name)
+            } else {
+                name.to_owned()
+            };
+            if !points.is_empty() {
+                lines.push(Series { name, points });
+            }
+        }
+    }
+    lines
+}
+
+/// What is drawn of many lines: some, evenly chosen, and the mean of all.
+fn some(all: &[Series]) -> Vec<Series> {
+    if all.len() <= TENSORS {
+        return all.to_vec();
+    }
+    let mut sums: BTreeMap<u64, (f64, f64, f64)> = BTreeMap::new();
+    for &(x, y) in all.iter().flat_map(|line| &line.points) {
+        // x is not negative, so its bits are in its order.
+        let sum = sums.entry(x.to_bits()).or_insert((x, 0.0, 0.0));
+        (sum.1, sum.2) = (sum.1 + y, sum.2 + 1.0);
+    }
+    let mut drawn = vec![Series {
+        name: format!("mean of {}", all.len()),
+        points: sums
+            .values()
+            .map(|(x, sum, count)| (*x, sum / count))
+            .collect(),
+    }];
+    let chosen = TENSORS - 1;
+    drawn.extend((0..chosen).map(|index| all[index * (all.len() - 1) / (chosen - 1)].clone()));
+    drawn
+}
+
+/// The points of a line, where there is a number.
+fn points(
+    run: &Run,
+    x: &impl Fn(u64, &Moment) -> f64,
+    y: impl Fn(&Moment) -> Option<f64>,
+) -> Vec<(f64, f64)> {
+    let moments = run.moments.iter();
+    let all = moments.filter_map(|(step, moment)| Some((x(*step, moment), y(moment)?)));
+    let mut points: Vec<(f64, f64)> = all.filter(|point| point.1.is_finite()).collect();
+    points.sort_by(|a, b| a.0.total_cmp(&b.0));
+    points.dedup_by(|next, kept| {
+        let same = next.0 == kept.0;
+        if same {
+            kept.1 = next.1;
+        }
+        same
+    });
+    points
+}
+
+fn mean(values: impl Iterator<Item = f64>) -> Option<f64> {
+    let (sum, count) = values.fold((0.0, 0.0), |(sum, count), value| (sum + value, count + 1.0));
+    (count > 0.0).then_some(sum / count)
+}
+
+fn capital(name: &str) -> String {
+    let mut letters = name.chars();
+    let first = letters
+        .next()
+        .map(|letter| letter.to_uppercase().to_string());
+    first.unwrap_or_default() + letters.as_str()
+}
+
+/// A name that stays in the folder.
+fn file_name(name: &str) -> String {
+    let safe = |letter: char| letter.is_ascii_alphanumeric() || "-_".contains(letter);
+    let name: String = name
+        .chars()
+        .map(|letter| if safe(letter) { letter } else { '_' })
+        .collect();
+    if name.is_empty() {
+        "_".to_owned()
+    } else {
+        name
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn drawn(records: &[(u32, Record)]) -> Vec<Chart> {
+        let mut runs = Vec::new();
+        for (rank, record) in records {
+            take(&mut runs, *rank, record.clone());
+        }
+        charts(&runs)
+    }
+
+    #[test]
+    fn ranks_are_averaged_and_later_records_replace_earlier_ones() {
+        let record = |loss| Record::new("", 1).value("loss", loss);
+        let charts = drawn(&[(0, record(9.0)), (0, record(1.0)), (1, record(3.0))]);
+        assert_eq!(charts.len(), 1);
+        assert_eq!(
+            (charts[0].name.as_str(), charts[0].x.as_str()),
+            ("loss", "step")
+        );
+        assert_eq!(charts[0].series[0].points, [(1.0, 2.0)]);
+    }
+
+    #[test]
+    fn runs_are_lines_over_epochs_and_what_is_no_number_is_left_out() {
+        let record = |run: &str, step, loss| {
+            Record::new(run, step)
+                .epoch(step as f64 / 2.0)
+                .value("loss", loss)
+        };
+        let charts = drawn(&[
+            (0, record("adasum", 1, 2.0)),
+            (0, record("adasum", 2, f64::NAN)),
+            (0, record("mean", 1, 4.0)),
+        ]);
+        let lines: Vec<_> = charts[0]
+            .series
+            .iter()
+            .map(|line| (line.name.as_str(), line.points.clone()))
+            .collect();
+        assert_eq!(
+            lines,
+            [("adasum", vec![(0.5, 2.0)]), ("mean", vec![(0.5, 4.0)])]
+        );
+        assert_eq!(charts[0].csv(), "epoch,adasum,mean\n0.5,2,4\n");
+    }
+
+    #[test]
+    fn of_many_tensors_some_are_drawn_and_all_are_in_the_file() {
+        let mut record = Record::new("", 1);
+        for index in 0..20 {
+            let line = format!(r#"{{"name":"t{index}","cosine":{index}}}"#);
+            record.tensors.push(serde_json::from_str(&line).unwrap());
+        }
+        let charts = drawn(&[(0, record)]);
+        // No gain was recorded.
+        assert_eq!(charts.len(), 1);
+        let names: Vec<&str> = charts[0]
+            .series
+            .iter()
+            .map(|line| line.name.as_str())
+            .collect();
+        assert_eq!(
+            names,
+            ["mean of 20", "t0", "t3", "t6", "t9", "t12", "t15", "t19"]
+        );
+        assert_eq!(charts[0].series[0].points, [(1.0, 9.5)]);
+        assert_eq!(
+            charts[0].csv().lines().next().unwrap().split(',').count(),
+            21
+        );
+    }
+
+    #[test]
+    fn names_cannot_leave_the_folder() {
+        assert_eq!(file_name("../a b"), "___a_b");
+        assert_eq!(file_name(""), "_");
+        let charts = drawn(&[(0, Record::new("", 1).value("a b", 1.0).value("a_b", 2.0))]);
+        let names: Vec<&str> = charts.iter().map(|chart| chart.name.as_str()).collect();
+        assert_eq!(names, ["a_b", "a_b_2"]);
+    }
+}

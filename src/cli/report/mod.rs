@@ -1,0 +1,102 @@
+//! The report of a run: what its ranks recorded, as pictures, CSV, JSON and one page that shows all of it.
+//!
+//! `history` reads the records, `chart` (with `axis`) draws lines, `page` writes `index.html`. Who runs the ranks prepares the
+//! folder, gives them its name and writes the report when they have ended.
+
+mod axis;
+pub(super) mod chart;
+mod history;
+mod page;
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+
+pub(super) use self::chart::Chart;
+use super::workload::save;
+use crate::error::{Error, ErrorKind, Result};
+use crate::reduce::STATISTICS_VARIABLE;
+
+/// Records in a run that more names have are not drawn.
+const CHARTS: usize = 24;
+
+/// A folder for a report.
+pub(super) struct Folder {
+    path: PathBuf,
+}
+
+/// What stands above the pictures: rows of a name and a text.
+pub(super) type Facts = Vec<(String, String)>;
+
+/// The object of `report.json`: what the command says, then the lines of all pictures.
+#[derive(Serialize)]
+struct Whole<'a, T: Serialize> {
+    #[serde(flatten)]
+    head: &'a T,
+    charts: &'a [Chart],
+}
+
+impl Folder {
+    /// Makes the folder and removes records of an earlier run of `ranks`.
+    ///
+    /// # Errors
+    /// If it cannot be made or an old file stays.
+    pub(super) fn prepare(path: &Path, ranks: impl Iterator<Item = u32>) -> Result<Folder> {
+        let failed = |error: &dyn std::fmt::Display| {
+            Error::invalid(format!("--report {}: {error}", path.display()))
+        };
+        std::fs::create_dir_all(path).map_err(|error| failed(&error))?;
+        let path = std::path::absolute(path).map_err(|error| failed(&error))?;
+        for rank in ranks {
+            match std::fs::remove_file(path.join(format!("rank_{rank}.jsonl"))) {
+                Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                    return Err(failed(&error));
+                }
+                _ => {}
+            }
+        }
+        Ok(Folder { path })
+    }
+
+    /// What tells a rank to record.
+    pub(super) fn variable(&self) -> (&'static str, OsString) {
+        (STATISTICS_VARIABLE, self.path.clone().into_os_string())
+    }
+
+    /// Writes all files; returns the charts that the records gave.
+    ///
+    /// # Errors
+    /// If a file cannot be read or written.
+    pub(super) fn write(
+        &self,
+        title: &str,
+        facts: &Facts,
+        head: &impl Serialize,
+    ) -> Result<Vec<Chart>> {
+        let mut charts = history::read(&self.path)?;
+        charts.truncate(CHARTS);
+        for chart in &charts {
+            let file = |ending: &str| self.path.join(format!("{}.{ending}", chart.name));
+            save(&file("csv"), &chart.csv())?;
+            save(&file("svg"), &chart.draw().file())?;
+        }
+        let whole = Whole {
+            head,
+            charts: &charts,
+        };
+        let json = serde_json::to_string_pretty(&whole)
+            .map_err(|error| Error::new(ErrorKind::Io, format!("report.json: {error}")))?;
+        save(&self.path.join("report.json"), &format!("{json}\n"))?;
+        save(
+            &self.path.join("index.html"),
+            &page::page(title, facts, &charts),
+        )?;
+        Ok(charts)
+    }
+
+    /// Where it is, for messages.
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+}

@@ -1,0 +1,216 @@
+//! The environment variables that are the project's own, in one list.
+//!
+//! `docs/environment.md` is made from it, `adasum-run doctor` finds misspelt names with it, and a test holds it against
+//! the sources.
+
+/// Who reads a variable.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reader {
+    /// The library and `adasum-run`.
+    Library,
+    /// `cargo build`.
+    Build,
+    /// The mock of ACL and HCCL.
+    Mock,
+    /// Tests of this repository.
+    Tests,
+}
+
+/// An environment variable.
+#[derive(Debug, Clone, Copy)]
+pub struct Variable {
+    /// Its name.
+    pub name: &'static str,
+    /// Who reads it.
+    pub reader: Reader,
+    /// Which values it takes.
+    pub values: &'static str,
+    /// What holds where it is not set.
+    pub default: &'static str,
+    /// What it decides.
+    pub meaning: &'static str,
+}
+
+const fn variable(
+    reader: Reader,
+    name: &'static str,
+    values: &'static str,
+    default: &'static str,
+    meaning: &'static str,
+) -> Variable {
+    Variable {
+        name,
+        reader,
+        values,
+        default,
+        meaning,
+    }
+}
+
+/// Beginnings of the names that are the project's own.
+pub const PREFIXES: [&str; 3] = ["ADASUM_", "HCCL_MOCK_", "ASCEND_MOCK_"];
+
+/// All of them, those of a reader together.
+pub const VARIABLES: &[Variable] = &[
+    variable(
+        Reader::Library,
+        "ADASUM_BACKEND",
+        "`cann`, `mock`, `auto`",
+        "`auto`",
+        "Which ACL and HCCL are loaded. `auto`: what the process has loaded already, then CANN, then the mock where there \
+         is neither an NPU nor a toolkit",
+    ),
+    variable(
+        Reader::Library,
+        "ADASUM_CACHE_DIR",
+        "folder",
+        "`$XDG_CACHE_HOME/adasum`, `~/.cache/adasum`",
+        "Where embedded files (mock, kernels, headers) are unpacked",
+    ),
+    variable(
+        Reader::Library,
+        "ADASUM_CANN_HOME",
+        "folder of a CANN toolkit",
+        "`ASCEND_HOME_PATH`, `ASCEND_TOOLKIT_HOME`",
+        "Where CANN's libraries are loaded from and where `build-kernels` finds the compiler",
+    ),
+    variable(
+        Reader::Library,
+        "ADASUM_KERNELS",
+        "absolute path of a file or folder",
+        "what is embedded, the program's folder, the cache",
+        "The kernel binary to load",
+    ),
+    variable(
+        Reader::Library,
+        "ADASUM_LOG",
+        "`off`, `error`, `warn`, `info`, `debug`, `trace`",
+        "`warn`",
+        "The least important log records that `adasum-run` shows",
+    ),
+    variable(
+        Reader::Library,
+        "ADASUM_REPORT",
+        "`stderr`",
+        "no reports",
+        "Has a rank that fails write a line for programs: why, and what it waits for. The launcher sets it",
+    ),
+    variable(
+        Reader::Library,
+        "ADASUM_RESTART_COUNT",
+        "a number",
+        "set by the launcher",
+        "How often all ranks were started again before; for programs that go on from a checkpoint",
+    ),
+    variable(
+        Reader::Library,
+        "ADASUM_STATISTICS_DIR",
+        "folder",
+        "nothing is recorded",
+        "Where `Journal` writes what a rank records; the launcher sets it for `--report`",
+    ),
+    variable(
+        Reader::Build,
+        "ADASUM_BUILD_KERNELS",
+        "architectures: `1001`, `2201`, `3510`, with commas",
+        "none",
+        "The kernels that `cargo build` compiles with the CANN toolkit and embeds",
+    ),
+    variable(
+        Reader::Build,
+        "ADASUM_SANITIZE",
+        "as in `-fsanitize=`",
+        "none",
+        "The sanitizers that the C++ parts are built with",
+    ),
+    variable(
+        Reader::Mock,
+        "ASCEND_MOCK_CANN",
+        "a version such as `8.3.RC1`",
+        "`8.3.RC1`",
+        "The version of CANN that the mock says it is",
+    ),
+    variable(
+        Reader::Mock,
+        "ASCEND_MOCK_DEVICES",
+        "1 to 1024",
+        "`8`",
+        "Devices of this machine",
+    ),
+    variable(
+        Reader::Mock,
+        "ASCEND_MOCK_HBM_MB",
+        "16 to 16777216",
+        "`65536`",
+        "Memory of a device in MiB; what is not touched costs nothing",
+    ),
+    variable(
+        Reader::Mock,
+        "ASCEND_MOCK_QUIET",
+        "anything",
+        "warnings are shown",
+        "Silences the mock's warnings",
+    ),
+    variable(
+        Reader::Mock,
+        "ASCEND_MOCK_SOC",
+        "a name such as `Ascend910B1`",
+        "`Ascend910B1`",
+        "The chip that the mock says it is, with its limits",
+    ),
+    variable(
+        Reader::Mock,
+        "HCCL_MOCK_FAULT",
+        "`rank:op:index:kind`, with commas",
+        "none",
+        "Makes operations fail on purpose (`csrc/mock/README.md`)",
+    ),
+    variable(
+        Reader::Mock,
+        "HCCL_MOCK_JOB",
+        "any word, the same on all ranks",
+        "made from the rank table",
+        "Keeps jobs apart that run at the same time; the launcher sets it",
+    ),
+    variable(
+        Reader::Mock,
+        "HCCL_MOCK_NET",
+        "`auto`, `shm`, `tcp`",
+        "`auto`",
+        "How ranks reach each other: shared memory, TCP, or what each pair can do",
+    ),
+    variable(
+        Reader::Mock,
+        "HCCL_MOCK_TABLE_TIMEOUT",
+        "seconds",
+        "`1800`",
+        "How long a rank waits for a rank table to get the status `completed`",
+    ),
+    variable(
+        Reader::Tests,
+        "ADASUM_BLESS",
+        "anything",
+        "files are compared",
+        "Has tests write the files that they otherwise compare: `include/adasum.h`, function tables, `docs/environment.md`",
+    ),
+    variable(
+        Reader::Tests,
+        "ADASUM_STRICT_ALL",
+        "anything",
+        "small cases only",
+        "Runs every case of the kernels on the strict twins, too",
+    ),
+    variable(
+        Reader::Tests,
+        "ADASUM_VENDOR_WHEELS",
+        "folder",
+        "those tests are left out",
+        "The torch-npu wheels whose headers and exports are compared",
+    ),
+];
+
+/// Whether `name` looks like one of the project's own but is none.
+pub fn is_unknown(name: &str) -> bool {
+    PREFIXES.iter().any(|prefix| name.starts_with(prefix))
+        && VARIABLES.iter().all(|variable| variable.name != name)
+}

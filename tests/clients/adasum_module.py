@@ -1,0 +1,304 @@
+"""One rank of a test of examples/python/adasum.py, started by `adasum-run launch`. Needs nothing but Python; NumPy's part is
+left out, loudly, where there is none.
+
+    adasum_module.py FOLDER     a folder that all ranks share
+
+What comes out is compared with AdaSum in double precision, written here from the paper."""
+
+import array
+import ctypes
+import math
+import os
+import sys
+import time
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "examples/python"))
+
+import adasum  # noqa: E402
+import adasum_abi  # noqa: E402
+from adasum_device import Stage  # noqa: E402
+
+RANK, SIZE = int(os.environ["RANK_ID"]), int(os.environ["RANK_SIZE"])
+LOCALS = int(os.environ["DEVICE_NUM"])
+COUNTS = [1, 7, 300, 20000]
+
+
+def tensor(rank, index, step=0):
+    """Values of a rank's tensor, the same in every process: exact in fp16."""
+    state = 1 + rank + 64 * index + 4096 * step
+    values = []
+    for _ in range(COUNTS[index]):
+        state = (state * 1103515245 + 12345) % 2**31
+        values.append((state >> 20) / 1024 - 1.0)
+    return values
+
+
+def pair(a, b):
+    dot, aa, bb = math.fsum(map(mul, a, b)), math.fsum(map(mul, a, a)), math.fsum(map(mul, b, b))
+    if aa == 0 or bb == 0:
+        return [x + y for x, y in zip(a, b)]
+    return [(1 - dot / (2 * aa)) * x + (1 - dot / (2 * bb)) * y for x, y in zip(a, b)]
+
+
+def mul(x, y):
+    return x * y
+
+
+def mean(vectors):
+    return [math.fsum(values) / len(vectors) for values in zip(*vectors)]
+
+
+def truth(vectors, locals_):
+    """The mean in each server of `locals_` ranks, then AdaSum of neighbours; the number of servers is a power of two."""
+    level = [mean(vectors[first : first + locals_]) for first in range(0, len(vectors), locals_)]
+    while len(level) > 1:
+        level = [pair(level[i], level[i + 1]) for i in range(0, len(level), 2)]
+    return level[0]
+
+
+def near(what, found, wanted, tolerance=3e-6):
+    size = max(map(abs, wanted)) + 1e-30
+    worst = max(abs(x - y) for x, y in zip(found, wanted)) / size
+    assert len(found) == len(wanted) and worst <= tolerance, f"rank {RANK}: {what}: off by {worst} of the largest element"
+
+
+def inputs(step=0):
+    return [array.array("f", tensor(RANK, index, step)) for index in range(len(COUNTS))]
+
+
+def expected(index, step=0, locals_=LOCALS):
+    return truth([tensor(rank, index, step) for rank in range(SIZE)], locals_)
+
+
+def refuses(kind, part, action):
+    try:
+        action()
+    except kind as error:
+        assert part in str(error), f"{part!r} is not in {error}"
+        return error
+    raise AssertionError(f"rank {RANK}: nothing was refused, expected {kind.__name__} with {part!r}")
+
+
+def reduces_buffers_of_the_host(world):
+    named = dict(zip("abcd", inputs()))
+    with adasum.Reducer(world, adasum.specs(named)) as reducer:
+        for step in range(2):
+            data = inputs(step)
+            reducer.reduce(data)
+            for index, found in enumerate(data):
+                near(f"tensor {index}, step {step}", found, expected(index, step))
+        assert reducer.nonfinite() == [False] * 4
+
+
+def reduces_on_the_device(world):
+    data = inputs()
+    views = [adasum.view(x) for x in data]
+    stage = Stage(world.device, [seen.bytes for seen in views])
+    stage.upload([seen.address for seen in views])
+    on_device = [adasum.View(place, seen.count, seen.dtype, True) for place, seen in zip(stage.addresses, views)]
+    with adasum.Reducer(world, adasum.specs(data)) as reducer:
+        refuses(ValueError, "need the stream", lambda: reducer.reduce(on_device))
+        reducer.reduce(on_device, stage.stream)
+        reducer.synchronize(stage.stream, 60)
+        reducer.forget_stream(stage.stream)
+    stage.download([seen.address for seen in views])
+    stage.close()
+    for index, found in enumerate(data):
+        near(f"tensor {index} on the device", found, expected(index))
+
+
+def reduces_to_mean_and_sum(world):
+    for name, factor in (("mean", 1 / SIZE), ("sum", 1)):
+        data = inputs()
+        options = adasum.Options(reduction=name, bucket_bytes=4096, wire="f32", pipeline_depth=2)
+        with adasum.Reducer(world, adasum.specs(data), options) as reducer:
+            reducer.reduce(data)
+        for index, found in enumerate(data):
+            values = zip(*(tensor(rank, index) for rank in range(SIZE)))
+            near(f"{name} of tensor {index}", found, [factor * math.fsum(of_ranks) for of_ranks in values])
+
+
+def reduces_some(world):
+    """Two subsets, the second twice, and statistics of the whole."""
+    everything = inputs()
+    with adasum.Reducer(world, adasum.specs(everything)) as reducer:
+        for indices in ([2, 0], [3], [3]):
+            data = inputs()
+            reducer.reduce_some(indices, [data[index] for index in indices])
+            for index, found in enumerate(data):
+                near(f"some: tensor {index}", found, expected(index) if index in indices else tensor(RANK, index))
+        reducer.reduce(everything)
+        for index, (figures, found) in enumerate(zip(reducer.statistics(), everything)):
+            norm = math.sqrt(math.fsum(x * x for x in found))
+            assert abs(figures.norm / norm - 1) < 1e-5 and not figures.nonfinite, (index, figures, norm)
+            assert len(figures.servers) == world.servers and figures.gain > 0, figures
+        assert len(reducer.plan().splitlines()) > 3, reducer.plan()
+
+
+def reduces_steps_of_an_optimizer(world):
+    """The step of every rank is weights -= 0.5 * gradients: new weights are old - AdaSum(0.5 * gradients)."""
+    for form in ("server_mean", "local"):
+        old = [[0.25] * count for count in COUNTS]
+        weights, gradients = [array.array("f", values) for values in old], inputs()
+        with adasum.DeltaReducer(world, adasum.specs(weights), adasum.Options(delta_form=form)) as reducer:
+            reducer.begin(weights, gradients)
+            reducer.reset()
+            gradients = inputs()
+            reducer.begin(weights, gradients if form == "server_mean" else None)
+            refuses(adasum.Error, "begin", lambda: reducer.begin(weights, gradients))
+            for tensor_, gradient in zip(weights, gradients):
+                for i, value in enumerate(gradient):
+                    tensor_[i] -= 0.5 * value
+            reducer.end(weights)
+        for index, found in enumerate(weights):
+            wanted = [0.25 - 0.5 * value for value in expected(index)]
+            near(f"delta {form}, tensor {index}", found, wanted)
+
+
+def takes_the_mean_of_a_group(world):
+    members = [rank for rank in range(SIZE) if rank % 2 == RANK % 2]
+    data = inputs()
+    with adasum.MeanReducer(world, adasum.specs(data), adasum.Options(group=members)) as reducer:
+        reducer.reduce(data)
+    for index, found in enumerate(data):
+        near(f"mean of {members}", found, mean([tensor(rank, index) for rank in members]))
+
+
+def finds_what_is_not_finite(world):
+    data = inputs()
+    if RANK == SIZE - 1:
+        data[2][5] = math.nan
+    with adasum.Reducer(world, adasum.specs(data)) as reducer:
+        reducer.reduce(data)
+        assert reducer.nonfinite() == [False, False, True, False]
+
+
+def refuses_what_is_wrong(world):
+    data = inputs()
+    refuses(TypeError, "no option 'colour'", lambda: adasum.Options(colour=1))
+    refuses(ValueError, "not one of adasum, mean, sum", lambda: adasum.Options(reduction="max"))
+    error = refuses(adasum.Error, "radix", lambda: adasum.Options(radix=9))
+    assert error.status == "INVALID_ARGUMENT" and error.vendor_code == 0, error.status
+    refuses(TypeError, "neither fp32", lambda: adasum.view(array.array("d", [1.0])))
+    refuses(ValueError, "not writable", lambda: adasum.view(b"1234"))
+    refuses(adasum.Error, "RANK_TABLE_FILE", lambda: adasum.World.from_rank_table("/nowhere/RANK_TABLE_FILE", 0))
+    with adasum.Reducer(world, adasum.specs(data)) as reducer:
+        refuses(ValueError, "the reducer has 4", lambda: reducer.reduce(data[:3]))
+        refuses(ValueError, "was made for 7", lambda: reducer.reduce([data[0], data[2], data[2], data[3]]))
+        still_used = refuses(adasum.Error, "reducers still use the world", world.finish)
+        assert still_used.status == "INVALID_STATE", still_used.status
+    refuses(ValueError, "is closed", lambda: reducer.reduce(data))
+
+
+def reduces_numpy(world):
+    try:
+        import numpy as np
+    except ImportError:
+        if RANK == 0:
+            print("!!! SKIPPED NumPy arrays: NumPy is not installed", flush=True)
+        return
+    for dtype, tolerance in (("float32", 3e-6), ("float16", 2e-3)):
+        data = {f"t{i}": np.array(tensor(RANK, i), dtype=dtype).reshape(-1, 1) for i in range(len(COUNTS))}
+        with adasum.Reducer(world, adasum.specs(data)) as reducer:
+            reducer.reduce(list(data.values()))
+        for index, found in enumerate(data.values()):
+            near(f"NumPy {dtype} {index}", found.ravel().tolist(), expected(index), tolerance)
+    refuses(ValueError, "not contiguous", lambda: adasum.view(np.zeros((4, 4), dtype="float32")[:, 1]))
+    refuses(TypeError, "int64", lambda: adasum.view(np.zeros(3, dtype="int64")))
+
+
+def shared(file, content):
+    """What rank 0 says, on all ranks."""
+    if RANK == 0:
+        part = file.with_suffix(".part")
+        part.write_bytes(content)
+        part.rename(file)
+    until = time.monotonic() + 60
+    while not file.exists():
+        assert time.monotonic() < until, f"rank 0 did not write {file}"
+        time.sleep(0.01)
+    return file.read_bytes()
+
+
+def world_by_root_info(folder):
+    """One rank's bytes, handed on by a file; here every rank is a server."""
+    info = shared(folder / "root-info", adasum.root_info(RANK) if RANK == 0 else b"")
+    servers = adasum.Options(devices_per_server=1)
+    with adasum.World.from_root_info(RANK, info, SIZE, RANK, servers) as world:
+        assert (world.rank, world.size, world.servers, world.device) == (RANK, SIZE, SIZE, RANK)
+        data = inputs()
+        with adasum.Reducer(world, adasum.specs(data)) as reducer:
+            reducer.reduce(data)
+        near("root info", data[3], expected(3, locals_=1))
+
+
+def world_of_a_communicator(folder):
+    """The calls by which vllm-ascend's pyhccl makes a communicator and uses it, by ctypes. The world borrows it."""
+    acl = ctypes.CDLL("libascendcl.so", mode=os.RTLD_NOLOAD | os.RTLD_NOW)
+    # The table's world was in this process, so the mock's other library is there, too.
+    hccl = ctypes.CDLL("libhccl.so", mode=os.RTLD_NOLOAD | os.RTLD_NOW)
+    hccl.HcclGetErrorString.restype = ctypes.c_char_p
+    assert acl.aclrtSetDevice(RANK) == 0
+
+    def check(result):
+        assert result == 0, f"rank {RANK}: {hccl.HcclGetErrorString(result)}"
+
+    info = ctypes.create_string_buffer(adasum_abi.ROOT_INFO_BYTES)
+    if RANK == 0:
+        check(hccl.HcclGetRootInfo(info))
+    info.raw = shared(folder / "pyhccl", info.raw)
+    comm = ctypes.c_void_p()
+    check(hccl.HcclCommInitRootInfo(ctypes.c_uint32(SIZE), info, ctypes.c_uint32(RANK), ctypes.byref(comm)))
+    source, out = array.array("f", [RANK + 1.0] * 8), array.array("f", [0.0] * 8)
+    addresses = [adasum.view(x).address for x in (source, out)]
+    stage = Stage(RANK, [32, 32])
+
+    def all_reduce():
+        stage.upload(addresses)
+        check(hccl.HcclAllReduce(ctypes.c_void_p(stage.addresses[0]), ctypes.c_void_p(stage.addresses[1]),
+                                 ctypes.c_uint64(8), 4, 0, comm, ctypes.c_void_p(stage.stream)))
+        assert acl.aclrtSynchronizeStream(ctypes.c_void_p(stage.stream)) == 0
+        stage.download(addresses)
+        assert list(out) == [SIZE * (SIZE + 1) / 2] * 8, out
+
+    all_reduce()
+    with adasum.World.from_comm(comm.value, adasum.Options(devices_per_server=1)) as world:
+        data = inputs()
+        with adasum.Reducer(world, adasum.specs(data)) as reducer:
+            reducer.reduce(data)
+        near("a borrowed communicator", data[3], expected(3, locals_=1))
+    all_reduce()
+    stage.close()
+    check(hccl.HcclCommDestroy(comm))
+
+
+def world_by_torchrun(folder):
+    """RANK, WORLD_SIZE, LOCAL_RANK and LOCAL_WORLD_SIZE, without a rank table; here two ranks a server."""
+    for name in ("RANK_TABLE_FILE", "MINDSPORE_HCCL_CONFIG_PATH", "RANK_ID"):
+        os.environ.pop(name, None)
+    os.environ.update(ADASUM_ROOTINFO_FILE=str(folder / "meeting"), LOCAL_RANK=str(RANK), DEVICE_ID=str(RANK))
+    with adasum.World.from_environment(adasum.Options(devices_per_server=2)) as world:
+        assert (world.rank, world.size, world.servers) == (RANK, SIZE, SIZE // 2)
+        data = inputs()
+        with adasum.Reducer(world, adasum.specs(data)) as reducer:
+            reducer.reduce(data)
+        near("torchrun", data[3], expected(3, locals_=2))
+
+
+def main(folder):
+    assert adasum.backend() == "mock", adasum.backend()
+    with adasum.World.from_environment() as world:
+        assert (world.rank, world.size, world.devices_per_server) == (RANK, SIZE, LOCALS)
+        for case in (reduces_buffers_of_the_host, reduces_on_the_device, reduces_to_mean_and_sum, reduces_some,
+                     reduces_steps_of_an_optimizer, takes_the_mean_of_a_group, finds_what_is_not_finite,
+                     refuses_what_is_wrong, reduces_numpy):
+            case(world)
+    if LOCALS == 1:
+        world_by_root_info(folder)
+        world_of_a_communicator(folder)
+        world_by_torchrun(folder)
+    print(f"adasum {adasum.version()}: rank {RANK} of {SIZE} right", flush=True)
+
+
+main(Path(sys.argv[1]))

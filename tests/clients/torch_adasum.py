@@ -1,0 +1,163 @@
+"""adasum_torch beside torch's own process group: worlds of groups, streams, types, and the wrapper for optimizers.
+
+    torchrun --nproc-per-node N torch_adasum.py cpu
+    torchrun --nproc-per-node N cpu_operators.py torch_adasum.py npu
+
+What comes out is compared with AdaSum in the arithmetic of digits_reference.py, bit for bit in fp32."""
+
+import os
+import sys
+from pathlib import Path
+
+import torch
+import torch.distributed as dist
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "examples/python"))
+
+import adasum  # noqa: E402
+import adasum_torch  # noqa: E402
+from digits_reference import adasum as reference  # noqa: E402
+from digits_reference import device_dot  # noqa: E402
+
+DEVICE = sys.argv[1]
+RANK, SIZE = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+SHAPES = [(1,), (7, 3), (64, 64), (10000,), (2, 3, 5, 4)]
+
+
+def values(rank, dtype=torch.float32, seed=0):
+    generator = torch.Generator().manual_seed(1000 * seed + rank)
+    made = [torch.randn(shape, generator=generator).to(dtype) for shape in SHAPES]
+    # Layouts in which axes have another order are tensors, too.
+    return [tensor.to(memory_format=torch.channels_last) if tensor.dim() == 4 else tensor for tensor in made]
+
+
+def expect(what, found, wanted, tolerance=0.0):
+    for index, (x, y) in enumerate(zip(found, wanted)):
+        worst = (x.cpu().double() - y.double()).abs().max().item()
+        assert worst <= tolerance, f"rank {RANK}: {what}, tensor {index}: off by {worst}"
+
+
+def combined(of_ranks, locals_=1):
+    """AdaSum of one tensor of all ranks, its scalars summed in the order of memory, in fp32."""
+    if of_ranks[0].dim() < 4:
+        return reference([x.float() for x in of_ranks], locals_, device_dot)
+    return reference([x.float().permute(0, 2, 3, 1) for x in of_ranks], locals_, device_dot).permute(0, 3, 1, 2)
+
+
+def expected(ranks, locals_=1, seed=0):
+    return [combined(of_ranks, locals_) for of_ranks in zip(*(values(rank, seed=seed) for rank in ranks))]
+
+
+def reduces(world, ranks, what):
+    assert (world.rank, world.size) == (ranks.index(RANK), len(ranks)), what
+    tensors = [tensor.to(DEVICE) for tensor in values(RANK)]
+    with adasum.Reducer(world, adasum.specs(tensors)) as reducer:
+        reducer.reduce(tensors, adasum_torch.current_stream(tensors[0]))
+        expect(what, tensors, expected(ranks, world.devices_per_server))
+
+
+def worlds():
+    """On all ranks, on a group of all, and on groups of every second rank; torch's collectives go on between and after."""
+    everyone, evens, odds = list(range(SIZE)), list(range(0, SIZE, 2)), list(range(1, SIZE, 2))
+    with adasum_torch.world() as world:
+        reduces(world, everyone, "all ranks")
+    if SIZE % 2 == 0 and SIZE > 2:
+        with adasum_torch.world(devices_per_server=2) as world:
+            reduces(world, everyone, "two ranks a server")
+    with adasum_torch.world(dist.new_group(everyone)) as world:
+        reduces(world, everyone, "a group of all ranks")
+        total = torch.ones(3).to(DEVICE)
+        dist.all_reduce(total)
+        expect("all_reduce beside the world", [total], [torch.full((3,), float(SIZE))])
+    groups = [dist.new_group(members) for members in (evens, odds)]
+    members = evens if RANK % 2 == 0 else odds
+    if len(members) > 1:
+        with adasum_torch.world(groups[RANK % 2]) as world:
+            reduces(world, members, f"group {members}")
+    dist.barrier()
+
+
+def types(world):
+    """16-bit types: the result of the values as they are, rounded at the end."""
+    for dtype, tolerance in ((torch.bfloat16, 0.06), (torch.float16, 0.008)):
+        tensors = [tensor.to(DEVICE) for tensor in values(RANK, dtype)]
+        exact = [values(rank, dtype) for rank in range(SIZE)]
+        wanted = [combined(of_ranks) for of_ranks in zip(*exact)]
+        with adasum.Reducer(world, adasum.specs(tensors)) as reducer:
+            reducer.reduce(tensors, adasum_torch.current_stream(tensors[0]))
+            expect(f"{dtype}", tensors, wanted, tolerance)
+
+
+def streams(world):
+    """Reductions are ordered with what torch queues before and after on the stream, without a wait of the host."""
+    if DEVICE != "npu":
+        return
+    side = torch.npu.Stream()
+    with torch.npu.stream(side):
+        with adasum.Reducer(world, adasum.specs(values(RANK))) as reducer:
+            for seed in range(3):
+                host = [tensor.pin_memory() for tensor in values(RANK, seed=seed)]
+                tensors = [tensor.to(DEVICE, non_blocking=True) for tensor in host]
+                reducer.reduce(tensors, adasum_torch.current_stream(tensors[0]))
+                copies = [tensor.clone() for tensor in tensors]
+                side.synchronize()
+                expect(f"side stream, {seed}", copies, expected(range(SIZE), seed=seed))
+
+
+def delta(world, form):
+    """Three steps of Adam in which each rank keeps a state of its own, beside the same in one process."""
+    def model():
+        torch.manual_seed(7)
+        return torch.nn.Sequential(torch.nn.Linear(12, 8), torch.nn.Tanh(), torch.nn.Linear(8, 3))
+
+    def loss(network, rank, step, device):
+        generator = torch.Generator().manual_seed(100 * step + rank)
+        x, y = torch.randn(5, 12, generator=generator), torch.randn(5, 3, generator=generator)
+        return ((network(x.to(device)) - y.to(device)) ** 2).mean()
+
+    mine = model().to(DEVICE)
+    adam = torch.optim.Adam(mine.parameters(), lr=0.01)
+    optimizer = adasum_torch.DeltaOptimizer(adam, world, mine, adasum.Options(delta_form=form))
+    schedule = torch.optim.lr_scheduler.ExponentialLR(optimizer, 0.5)
+    others = [model() for _ in range(SIZE)]
+    adams = [torch.optim.Adam(other.parameters(), lr=0.01) for other in others]
+    for step in range(3):
+        optimizer.zero_grad()
+        loss(mine, RANK, step, DEVICE).backward()
+        optimizer.step()
+        schedule.step()
+        deltas = []
+        for rank, (other, adam) in enumerate(zip(others, adams)):
+            old = [parameter.detach().clone() for parameter in other.parameters()]
+            adam.zero_grad()
+            loss(other, rank, step, "cpu").backward()
+            adam.step()
+            for group in adam.param_groups:
+                group["lr"] *= 0.5
+            deltas.append([before - after.detach() for before, after in zip(old, other.parameters())])
+        changes = [combined(of_ranks) for of_ranks in zip(*deltas)]
+        with torch.no_grad():
+            for other in others:
+                for parameter, before, change in zip(other.parameters(), old, changes):
+                    parameter.copy_(before - change)
+    optimizer.close()
+    expect(f"delta {form}", [p.detach() for p in mine.parameters()], [p.detach() for p in others[0].parameters()])
+
+
+def main():
+    if DEVICE == "npu":
+        torch.npu.set_device(int(os.environ["LOCAL_RANK"]))
+    dist.init_process_group("hccl" if DEVICE == "npu" else "gloo")
+    worlds()
+    with adasum_torch.world() as world:
+        types(world)
+        streams(world)
+        for form in ("server_mean", "local"):
+            delta(world, form)
+    dist.barrier()
+    dist.destroy_process_group()
+    print(f"{DEVICE}: rank {RANK} of {SIZE} right", flush=True)
+
+
+main()

@@ -1,0 +1,96 @@
+#!/usr/bin/env bash
+# The torch_npu wheel, unmodified, over the mock; and adasum.py with torch, on CPU tensors and on torch_npu's.
+#   bash tests/clients/torch_npu.sh ADASUM_RUN LIBRARY WORK
+# ADASUM_RUN is the program, LIBRARY libadasum.so, WORK a folder for an environment of 6 GB, which is deleted at the end. Ends with
+# 77 if the wheels cannot be had. ADASUM_TORCH_PYTHON names a Python that has them already.
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+run=$(realpath "$1") library=$(realpath "$2") work=$3/torch_npu
+mkdir -p "$work"
+trap 'rm -rf "$work"' EXIT
+
+# Makes an environment with the pinned wheels; fails where that cannot be done. torch-npu's metadata asks for a build of
+# torch that PyPI has not, hence --no-deps.
+install() {
+    local free base
+    free=$(df --output=avail -B1G "$work" | tail -1)
+    [ "$free" -ge 9 ] || { echo "only $free GB are free" >&2; return 1; }
+    for base in python3.11 python3.10 python3.9; do
+        "$base" -m venv "$work/venv" 2> "$work/why" || continue
+        python=$work/venv/bin/python
+        local pip=("$python" -m pip install --quiet --disable-pip-version-check --no-cache-dir --only-binary=:all:)
+        "${pip[@]}" torch==2.7.1 numpy==2.2.6 pyyaml==6.0.2 || return 1
+        "${pip[@]}" --no-deps torch-npu==2.7.1.post11
+        return
+    done
+    echo "no Python 3.9 to 3.11 that makes environments: $(tail -1 "$work/why")" >&2
+    return 1
+}
+
+start=$SECONDS
+python=${ADASUM_TORCH_PYTHON:-}
+if [ -z "$python" ] && ! install; then
+    echo "the wheels of torch and torch-npu cannot be installed" >&2
+    exit 77
+fi
+echo "$((SECONDS - start)) s for the wheels"
+
+mock=$("$run" config --mock-lib-dir)
+export ADASUM_LIBRARY=$library ADASUM_BACKEND=mock OMP_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE=1
+export ASCEND_MOCK_SOC=Ascend950PR_9599
+unset RANK_TABLE_FILE
+
+# ranks N PROGRAM ARGUMENTS...: torchrun on a port of its own; prints what it said only if it fails.
+ranks() {
+    local count=$1 began=$SECONDS
+    shift
+    if ! timeout 600 "$python" -m torch.distributed.run --nproc-per-node "$count" --rdzv-backend c10d \
+        --rdzv-endpoint localhost:0 "$@" > "$work/said" 2>&1; then
+        cat "$work/said"
+        echo "$count ranks of $* FAILED"
+        return 1
+    fi
+    echo "$((SECONDS - began)) s: $count ranks of ${RANK_TABLE_FILE:+(with RANK_TABLE_FILE) }$*"
+}
+npu() { LD_LIBRARY_PATH=$mock ranks "$@"; }
+cpu() { TORCH_DEVICE_BACKEND_AUTOLOAD=0 ranks "$@"; }
+
+clients=tests/clients trainer=examples/python/train_digits.py
+for size in 2 4; do
+    table=$work/table-$size.json
+    python3 $clients/rank_table.py 1 $size "$table"
+    npu $size $clients/process_group.py
+    # Root info fails here, so that communicators must come from the table.
+    HCCL_MOCK_FAULT="0:HcclGetRootInfo:*:error=4" RANK_TABLE_FILE=$table npu $size $clients/process_group.py
+    npu $size $clients/cpu_operators.py $clients/torch_adasum.py npu
+    RANK_TABLE_FILE=$table npu $size $clients/cpu_operators.py $clients/torch_adasum.py npu
+    cpu $size $clients/torch_adasum.py cpu
+    for device in npu cpu; do
+        weights=$work/weights-$size-$device
+        mkdir "$weights"
+        if [ $device = npu ]; then
+            npu $size $clients/cpu_operators.py $trainer --device npu --epochs 3 --save "$weights"
+        else
+            cpu $size $trainer --epochs 3 --save "$weights"
+        fi
+        TORCH_DEVICE_BACKEND_AUTOLOAD=0 "$python" $clients/digits_reference.py "$weights" $size 3
+    done
+done
+
+# The trainer without its lines for AdaSum is an ordinary one, with the mean.
+added=$(grep -c '# AdaSum$' $trainer)
+echo "$added lines of $trainer are for AdaSum"
+[ "$added" -le 20 ]
+mkdir -p "$work/plain/python" "$work/plain/data" "$work/plain/weights"
+grep -v '# AdaSum$' $trainer > "$work/plain/python/train_digits.py"
+"$python" - "$work/plain/python/train_digits.py" <<'PYTHON'
+import ast, sys
+tree = ast.parse(open(sys.argv[1]).read())
+assert "adasum" in ast.get_docstring(tree).lower()
+tree.body = tree.body[1:]
+assert "adasum" not in ast.unparse(tree).lower(), "lines for AdaSum without the mark"
+PYTHON
+cp examples/data/optdigits.csv "$work/plain/data"
+cpu 2 "$work/plain/python/train_digits.py" --epochs 3 --save "$work/plain/weights"
+TORCH_DEVICE_BACKEND_AUTOLOAD=0 "$python" $clients/digits_reference.py "$work/plain/weights" 2 3 1 mean
+echo "$((SECONDS - start)) s in all"
