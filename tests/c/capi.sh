@@ -7,8 +7,23 @@ mode=$1 prefix=$2 run=$3 work=$4
 cd "$(dirname "$0")"
 export PKG_CONFIG_PATH="$prefix/lib/pkgconfig"
 # valgrind has little address space to give.
-export ASCEND_MOCK_HBM_MB=256
+export ASCEND_MOCK_HBM_MB=2048 HCCL_BUFFSIZE=8
 unset RANK_TABLE_FILE MINDSPORE_HCCL_CONFIG_PATH RANK WORLD_SIZE
+
+# Runs a program; leaks=no in the environment looks for none. What lives until the end of the process is no leak.
+check() (
+    cd "$work"
+    if [ "$mode" = sanitizers ]; then
+        [ "${leaks:-}" != no ] || export ASAN_OPTIONS=detect_leaks=0
+        "$@"
+    elif [ "${leaks:-}" = no ]; then
+        valgrind --quiet --error-exitcode=99 "$@"
+    else
+        valgrind --quiet --error-exitcode=99 --leak-check=full --show-leak-kinds=definite,indirect \
+            --errors-for-leak-kinds=definite,indirect "$@"
+    fi
+)
+
 # shellcheck disable=SC2046 # flags are words
 for program in capi.c capi_nulls.c capi_order.c capi_profile.c capi.cpp; do
     case $program in
@@ -21,13 +36,11 @@ for program in capi.c capi_nulls.c capi_order.c capi_profile.c capi.cpp; do
     binary=$work/$mode-$program.out
     "$@" -O1 -g -Wall -Wextra -Werror -pthread $(pkg-config --cflags adasum) $("$run" config --cflags) "$program" \
         -o "$binary" $(pkg-config --libs adasum) $("$run" config --libs) -lm -Wl,-rpath,"$prefix/lib"
-    if [ "$mode" = sanitizers ]; then
-        nm "$binary" | grep -q __asan_init
-        (cd "$work" && "$binary")
-    else
-        # What lives until the end of the process is no leak; what nothing points to is.
-        (cd "$work" && valgrind --quiet --error-exitcode=99 --leak-check=full --show-leak-kinds=definite,indirect \
-            --errors-for-leak-kinds=definite,indirect "$binary")
-    fi
+    [ "$mode" = valgrind ] || nm "$binary" | grep -q __asan_init
+    case $program in
+        # What the queued work of an aborted world may still use is never freed: no leaks are looked for there.
+        capi_order.c) check "$binary" orderly; (leaks=no; check "$binary" aborted) ;;
+        *) check "$binary" ;;
+    esac
     echo "$program: clean under $mode"
 done

@@ -251,13 +251,20 @@ static void many_threads(void) {
     leave(world);
 }
 
-int main(void) {
-    run_ranks(RANKS, wrong_order);
-    run_ranks(RANKS, destroyed_in_any_order);
-    OK(adasum_root_info_create(0, other_root_info, sizeof other_root_info));
-    run_ranks(RANKS, two_worlds);
-    CHECK(pthread_barrier_init(&both, NULL, RANKS) == 0);
-    run_ranks(RANKS, aborted);
-    many_threads();
+/* With "orderly" nothing is aborted, with "aborted" all the rest is left out: what the queued work of an aborted world may
+ * still use is never freed, and whoever looks for leaks must know. */
+int main(int count, char **words) {
+    const char *part = count > 1 ? words[1] : "";
+    if (strcmp(part, "aborted") != 0) {
+        run_ranks(RANKS, wrong_order);
+        run_ranks(RANKS, destroyed_in_any_order);
+        OK(adasum_root_info_create(0, other_root_info, sizeof other_root_info));
+        run_ranks(RANKS, two_worlds);
+        many_threads();
+    }
+    if (strcmp(part, "orderly") != 0) {
+        CHECK(pthread_barrier_init(&both, NULL, RANKS) == 0);
+        run_ranks(RANKS, aborted);
+    }
     return verdict();
 }
