@@ -96,6 +96,20 @@ pub const VARIABLES: &[Variable] = &[
         "Has a rank that fails write a line for programs: why, and what it waits for. The launcher sets it",
     ),
     variable(
+        Reader::Library,
+        "ADASUM_RESTART_COUNT",
+        "a number",
+        "set by `adasum-run launch`",
+        "How often the job was started again; for programs that go on where they stopped",
+    ),
+    variable(
+        Reader::Library,
+        "ADASUM_STATISTICS_DIR",
+        "folder",
+        "no records",
+        "Where a rank records loss, accuracy and what became of its tensors. `--report` of `launch` and `demo` sets it",
+    ),
+    variable(
         Reader::Build,
         "ADASUM_BUILD_KERNELS",
         "architectures: `1001`, `2201`, `3510`, with commas",
