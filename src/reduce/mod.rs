@@ -25,6 +25,7 @@ mod lanes;
 mod maker;
 mod mean;
 mod memory;
+mod observed;
 mod options;
 mod overflow;
 mod pipeline;

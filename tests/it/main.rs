@@ -24,9 +24,12 @@ mod config;
 mod demo;
 #[cfg(feature = "cli")]
 mod doctor;
+mod documents;
 mod engine;
+mod failures;
 mod families;
 mod faults;
+mod fuzz;
 mod golden;
 mod golden_log;
 mod header;
