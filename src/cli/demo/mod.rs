@@ -229,7 +229,7 @@ impl View {
         let (name, epoch) = (training.reduction.name(), training.loss.len() + 1);
         let reduced = HumanBytes(self.bar.position() * self.bytes);
         self.bar.set_message(format!(
-            "{} ranks, {name}, epoch {}/{}, {reduced} reduced on each",
+            "{} ranks, {name}, epoch {}/{}, {reduced}",
             self.ranks,
             epoch.min(self.epochs),
             self.epochs
