@@ -39,8 +39,8 @@ _library: Optional[ctypes.CDLL] = None
 
 
 class Error(RuntimeError):
-    """A call that failed. `status` is the name of its adasum_status without ADASUM_, `vendor_code` the aclError or HcclResult behind it
-    (0 if there is none)."""
+    """A call that failed. `status` is the name of its adasum_status without ADASUM_, `vendor_code` the aclError or HcclResult
+    behind it (0 if there is none)."""
 
     def __init__(self, message: str, status: int, vendor_code: int):
         super().__init__(message)
@@ -355,8 +355,8 @@ class _Reducer(_Handle):
 
 @dataclass(frozen=True)
 class Statistics:
-    """Figures of a tensor in a reduction: the norm of the result, the cosine between servers, the gain |result| / |mean|, kappa (how
-    far weighted vectors cancelled), and whether anything was not finite; the norm of each server's vector."""
+    """Figures of a tensor in a reduction: the norm of the result, the cosine between servers, the gain |result| / |mean|, kappa
+    (how far weighted vectors cancelled), and whether anything was not finite; the norm of each server's vector."""
 
     norm: float
     cosine: float
@@ -402,7 +402,10 @@ class Reducer(_Reducer):
         _call("adasum_reducer_statistics", self._get(), figures, len(figures), norms, len(norms))
         rows = (figures[width * i : width * (i + 1)] for i in range(count))
         of_servers = (tuple(norms[self._servers * i : self._servers * (i + 1)]) for i in range(count))
-        return [Statistics(*row[:4], row[4] != 0, servers) for row, servers in zip(rows, of_servers)]
+        return [
+            Statistics(norm, cosine, gain, kappa, nonfinite != 0, servers)
+            for (norm, cosine, gain, kappa, nonfinite), servers in zip(rows, of_servers)
+        ]
 
     def plan(self) -> str:
         """What this rank does in a reduction, a line a step."""

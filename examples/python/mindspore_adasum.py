@@ -2,8 +2,8 @@
 
     msrun --worker_num 2 --local_worker_num 2 --join True mindspore_adasum.py
 
-The program makes an HcclComm by root info, which MindSpore's own broadcast carries. MindSpore adopts it as a group, and AdaSum borrows
-it to make its world. Then each reduces the same tensor of the device: MindSpore to the sum, AdaSum by its rule.
+The program makes an HcclComm by root info, which MindSpore's own broadcast carries. MindSpore adopts it as a group and adds tensors
+over it; AdaSum borrows it to make its world and reduces a tensor of MindSpore's where it lies.
 
 On the mock this is as far as MindSpore goes: training needs operators (aclnn) that the mock has not."""
 
@@ -40,7 +40,6 @@ def make_comm(rank, size):
     info = np.zeros(adasum_abi.ROOT_INFO_BYTES, np.int8)
     if rank == 0:
         check(hccl.HcclGetRootInfo(info.ctypes.data_as(ctypes.c_void_p)))
-    # MindSpore's device belongs to its own threads until its first operation.
     info = broadcast(on_device(info), 0).asnumpy().copy()
     comm = ctypes.c_void_p()
     check(hccl.HcclCommInitRootInfo(ctypes.c_uint32(size), info.ctypes.data_as(ctypes.c_void_p), ctypes.c_uint32(rank),

@@ -3,8 +3,8 @@
     torchrun --nproc-per-node 4 train_digits.py                  # CPU tensors, over the mock of ACL and HCCL
     torchrun --nproc-per-node 8 train_digits.py --device npu     # torch_npu
 
-The lines that end with "# AdaSum" are all that this takes: without them it is an ordinary training with the mean of gradients, and a
-test runs it so."""
+The lines that end with "# AdaSum" are all that this takes: without them it is an ordinary training with the mean of
+gradients, and a test runs it so."""
 
 import argparse
 import os

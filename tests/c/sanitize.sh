@@ -28,6 +28,8 @@ objects() {
 
 objects acl
 compile -shared "$out"/acl/*.o -Wl,-soname,libascendcl.so -o "$out/libascendcl.so" -ldl
+# Empty, as that of the build: clients look operators up in it.
+compile -shared -fPIC -x c++ /dev/null -Wl,-soname,libopapi.so -o "$out/libopapi.so" -L"$out" -Wl,--no-as-needed -lascendcl
 objects hccl
 compile -shared "$out"/hccl/*.o -Wl,-soname,libhccl.so -o "$out/libhccl.so" -L"$out" -lascendcl
 compile -fvisibility=default -shared -fPIC tests/c/kernel_binary.cpp -o "$out/kernel_binary.so"

@@ -1,11 +1,11 @@
-"""What examples/python/train_digits.py has to arrive at: the same training of all ranks in this one process, on the CPU, without
-DistributedDataParallel and without adasum. The difference to the weights that the ranks saved must be 0.
+"""What examples/python/train_digits.py has to arrive at: the same training of all ranks in this one process, on the CPU,
+without DistributedDataParallel and without adasum. The difference to the weights that the ranks saved must be 0.
 
     digits_reference.py FOLDER SIZE EPOCHS [LOCALS [mean]]
 
-AdaSum here is the paper's, in the arithmetic that the library documents for fp32 pairs on the device, which has no double precision:
-a product and a sum are rounded to fp32 each, and scalars are sums over 4096 elements in 512 lanes (64 for short ones) that are joined
-by halves. Beside it the same with scalars in double precision, to which the difference is a rounding."""
+AdaSum here is the paper's, in the arithmetic of fp32 pairs on the device, which has no double precision (csrc/kernels/gram_lanes.h):
+a product and a sum are rounded to fp32 each, and scalars are sums over 4096 elements in 512 lanes (64 for short ones) that
+are joined by halves. Beside it the same with scalars in double precision, to which the difference is a rounding."""
 
 import sys
 from pathlib import Path

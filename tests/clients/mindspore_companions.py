@@ -2,10 +2,10 @@
 
     mindspore_companions.py MOCK_LIBRARIES FOLDER
 
-FOLDER/latest/lib64, the layout that MindSpore looks for, gets the mock's libraries and empty ones under the vendor's other names. They
-lead to one library with a function for each name that the plugin would not load without; it returns 0. Nothing of it computes:
-it is for tests of what MindSpore does through ACL and HCCL, which are the mock's own. FOLDER/python gets a package `hccl`
-that says a version, as MindSpore asks for one."""
+FOLDER/latest/lib64, the layout that MindSpore looks for, gets the mock's libraries and empty ones under the vendor's other
+names. They lead to one library with a function for each name that the plugin would not load without; it returns 0.
+Nothing of it computes: it is for tests of what MindSpore does through ACL and HCCL, which are the mock's own. FOLDER/python gets
+a package `hccl` that says a version, as MindSpore asks for one."""
 
 import importlib.util
 import os
