@@ -99,8 +99,8 @@ class PlainLanes {
   // `add` for a whole tile of each vector.
   template <typename T>
   void add_tile(const AscendC::LocalTensor<T> &tiles, uint32_t stride, uint32_t count) {
-    fused::PairSums sums{sums_.write(0, lanes_), sums_.write(WIDTH, lanes_), sums_.write(2 * WIDTH, lanes_), lanes_,
-                         fresh_};
+    static_assert(WIDTH == fused::PairSums::WIDTH, "the fused step has the sums of an entry elsewhere");
+    fused::PairSums sums{sums_.write(0, entries_ * WIDTH), lanes_, fresh_};
     fused::pair_tile(sums, tiles.read(0, count), tiles.read(stride, count), count);
     fresh_ = false;
   }

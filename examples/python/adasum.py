@@ -39,7 +39,7 @@ _library: Optional[ctypes.CDLL] = None
 
 
 class Error(RuntimeError):
-    """A call that failed. `status` is the name of its adasum_status, `vendor_code` the aclError or HcclResult behind it
+    """A call that failed. `status` is the name of its adasum_status without ADASUM_, `vendor_code` the aclError or HcclResult behind it
     (0 if there is none)."""
 
     def __init__(self, message: str, status: int, vendor_code: int):
@@ -397,7 +397,7 @@ class Reducer(_Reducer):
 
     def statistics(self) -> list[Statistics]:
         """Figures of the last reduction for each tensor, the same on all ranks. Collective; waits."""
-        width, count = abi.CONSTANTS["ADASUM_STATISTICS"], len(self._specs)
+        width, count = abi.CONSTANTS["STATISTICS"], len(self._specs)
         figures, norms = (c_double * (width * count))(), (c_double * (self._servers * count))()
         _call("adasum_reducer_statistics", self._get(), figures, len(figures), norms, len(norms))
         rows = (figures[width * i : width * (i + 1)] for i in range(count))

@@ -12,7 +12,7 @@ from typing import Any, Iterable, Mapping, Sequence, Union
 
 from adasum_abi import CONSTANTS
 
-F32, F16, BF16 = (CONSTANTS[f"ADASUM_{name}"] for name in ("F32", "F16", "BF16"))
+F32, F16, BF16 = (CONSTANTS[name] for name in ("F32", "F16", "BF16"))
 _BYTES = {F32: 4, F16: 2, BF16: 2}
 _TYPE_NAMES = {"float32": F32, "float16": F16, "bfloat16": BF16}
 _BUFFER_FORMATS = {"f": F32, "e": F16}
@@ -64,12 +64,13 @@ class View:
 def view(tensor: Any) -> View:
     """What lies behind a torch tensor, a NumPy array, or an object with a writable buffer of floats; a View is itself.
 
-    Raises TypeError or ValueError for other types, and for memory that is not contiguous."""
+    The order of axes does not matter where it is the same on all ranks (torch's channels_last). Raises TypeError or ValueError
+    for other types, and for memory that is not contiguous."""
     if isinstance(tensor, View):
         return tensor
     if hasattr(tensor, "data_ptr"):
-        if not tensor.is_contiguous():
-            raise ValueError("the tensor is not contiguous")
+        if not _is_dense(tensor.shape, tensor.stride()):
+            raise ValueError("the tensor has gaps or overlaps: it is not contiguous in any order of its axes")
         kind = tensor.device.type
         if kind not in ("cpu", "npu"):
             raise ValueError(f"the tensor is on {kind}, not on the CPU or an NPU")
@@ -88,6 +89,16 @@ def view(tensor: Any) -> View:
         return View(0, 0, _BUFFER_FORMATS[buffer.format], False)
     address = ctypes.addressof(ctypes.c_char.from_buffer(buffer))
     return View(address, buffer.nbytes // buffer.itemsize, _BUFFER_FORMATS[buffer.format], False)
+
+
+def _is_dense(shape: Sequence[int], strides: Sequence[int]) -> bool:
+    """Whether the elements fill their memory, in whatever order of the axes."""
+    expected = 1
+    for stride, length in sorted((stride, length) for stride, length in zip(strides, shape) if length != 1):
+        if stride != expected and 0 not in shape:
+            return False
+        expected *= length
+    return True
 
 
 def _type_of(dtype: Any) -> int:

@@ -27,49 +27,73 @@ inline const T *part_of(const AscendC::LocalTensor<T> &tiles, uint32_t vector, u
 inline void expect(const void *address) { __builtin_prefetch(address, 0, 3); }
 constexpr uint32_t AHEAD = 2048;
 
-// The products of two vectors, added up in `lanes` lanes: element i of a tile goes to lane i % lanes.
+// Lines of both vectors that are asked for while the lanes of a unit are summed up, so that memory does not wait.
+constexpr uint32_t AHEAD_OF_PAIRS = 1024;
+constexpr uint32_t BETWEEN_UNITS = 128;
+
+// The products of two vectors, added up in `lanes` lanes: element i of a tile goes to lane i % lanes. Sums of xx, xy and
+// yy lie `WIDTH` floats apart.
 struct PairSums {
-  float *xx;
-  float *xy;
-  float *yy;
+  static constexpr uint32_t WIDTH = 512;
+  float *all;
   uint32_t lanes;
   bool fresh;
 };
 
 // One row of products, added to the sums or, where those are fresh, put in their place.
-template <bool FRESH, typename T>
-inline void pair_row(const PairSums &sums, const T *x, const T *y) {
+template <uint32_t LANES, bool FRESH, typename T>
+inline void pair_row(float *__restrict xx, const T *__restrict x, const T *__restrict y) {
   using namespace AscendC::twin;
-  for (uint32_t i = 0; i < sums.lanes; i += REGISTER_LANES) {
-    expect(x + i + AHEAD);
-    expect(y + i + AHEAD);
+  float *xy = xx + PairSums::WIDTH;
+  float *yy = xy + PairSums::WIDTH;
+  // The fewer instructions a line takes, the more lines a processor has under way.
+#pragma GCC unroll 8
+  for (uint32_t i = 0; i < LANES; i += REGISTER_LANES) {
+    expect(x + i + AHEAD_OF_PAIRS);
+    expect(y + i + AHEAD_OF_PAIRS);
     Lanes a = load_lanes(x + i);
     Lanes b = load_lanes(y + i);
-    store_lanes(sums.xx + i, FRESH ? a * a : load_lanes(sums.xx + i) + a * a);
-    store_lanes(sums.xy + i, FRESH ? a * b : load_lanes(sums.xy + i) + a * b);
-    store_lanes(sums.yy + i, FRESH ? b * b : load_lanes(sums.yy + i) + b * b);
+    store_lanes(xx + i, FRESH ? a * a : load_lanes(xx + i) + a * a);
+    store_lanes(xy + i, FRESH ? a * b : load_lanes(xy + i) + a * b);
+    store_lanes(yy + i, FRESH ? b * b : load_lanes(yy + i) + b * b);
   }
 }
 
-// Adds the products of a tile. The number of lanes is a multiple of 16; sums are fresh only if the tile fills them all.
-template <typename T>
+template <uint32_t LANES, typename T>
 inline void pair_tile(const PairSums &sums, const T *x, const T *y, uint32_t count) {
   using namespace AscendC::twin;
   uint32_t row = 0;
   if (sums.fresh) {
-    pair_row<true>(sums, x, y);
-    row = sums.lanes;
+    pair_row<LANES, true>(sums.all, x, y);
+    row = LANES;
   }
-  for (; row + sums.lanes <= count; row += sums.lanes) {
-    pair_row<false>(sums, x + row, y + row);
+  for (; row + LANES <= count; row += LANES) {
+    pair_row<LANES, false>(sums.all, x + row, y + row);
   }
+  float *xx = sums.all;
+  float *xy = xx + PairSums::WIDTH;
+  float *yy = xy + PairSums::WIDTH;
   for (uint32_t i = row; i < count; ++i) {
     float a = load_one(x + i);
     float b = load_one(y + i);
     uint32_t lane = i - row;
-    sums.xx[lane] = sums.xx[lane] + a * a;
-    sums.xy[lane] = sums.xy[lane] + a * b;
-    sums.yy[lane] = sums.yy[lane] + b * b;
+    xx[lane] = xx[lane] + a * a;
+    xy[lane] = xy[lane] + a * b;
+    yy[lane] = yy[lane] + b * b;
+  }
+}
+
+// Adds the products of a tile. There are 64 or 512 lanes; sums are fresh only if the tile fills them all.
+template <typename T>
+inline void pair_tile(const PairSums &sums, const T *x, const T *y, uint32_t count) {
+  if (sums.lanes == PairSums::WIDTH) {
+    pair_tile<PairSums::WIDTH>(sums, x, y, count);
+  } else {
+    pair_tile<64>(sums, x, y, count);
+  }
+  for (uint32_t i = 0; i < BETWEEN_UNITS; i += 64 / sizeof(T)) {
+    expect(x + count + AHEAD_OF_PAIRS + i);
+    expect(y + count + AHEAD_OF_PAIRS + i);
   }
 }
 

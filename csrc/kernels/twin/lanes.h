@@ -112,6 +112,9 @@ inline void store_lanes(half *to, const Lanes &lanes) { store_one_by_one(to, lan
 
 #endif
 
+// Numbers of lanes, for as many as any register has.
+alignas(64) inline constexpr uint32_t LANE_NUMBERS[16] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+
 // Lane i has what lane i ^ distance had; for a distance that is a power of two.
 inline Lanes exchanged(const Lanes &lanes, uint32_t distance) {
 #ifdef __clang__
@@ -122,10 +125,8 @@ inline Lanes exchanged(const Lanes &lanes, uint32_t distance) {
   return result;
 #else
   LaneBits from;
-  for (uint32_t i = 0; i < REGISTER_LANES; ++i) {
-    from[i] = i ^ distance;
-  }
-  return __builtin_shuffle(lanes, from);
+  std::memcpy(&from, LANE_NUMBERS, sizeof(from));
+  return __builtin_shuffle(lanes, from ^ distance);
 #endif
 }
 

@@ -96,7 +96,7 @@ fn one_rank_keeps_its_gradient() {
         let values = prop::collection::vec(any::<f32>(), 0..300);
         holds(&values, |values| {
             prop_assert_eq!(
-                bits(&vec![world.reduce(&[values.clone()])]),
+                bits(&vec![world.reduce(std::slice::from_ref(&values))]),
                 bits(&vec![values])
             );
             Ok(())
