@@ -1,4 +1,4 @@
-//! The environment variables that are the project's own, in one list.
+//! The environment variables that are the project's own, but for the options of reductions, in one list.
 //!
 //! `docs/environment.md` is made from it, `adasum-run doctor` finds misspelt names with it, and a test holds it against
 //! the sources.
@@ -50,7 +50,7 @@ const fn variable(
 /// Beginnings of the names that are the project's own.
 pub const PREFIXES: [&str; 3] = ["ADASUM_", "HCCL_MOCK_", "ASCEND_MOCK_"];
 
-/// All of them, those of a reader together.
+/// All but those that set options of reductions (`reduce::VARIABLES`), those of a reader together.
 pub const VARIABLES: &[Variable] = &[
     variable(
         Reader::Library,
@@ -83,10 +83,31 @@ pub const VARIABLES: &[Variable] = &[
     ),
     variable(
         Reader::Library,
+        "ADASUM_LIBRARY",
+        "path of `libadasum.so`",
+        "beside the module, beside `adasum-run`, the build's folder",
+        "The library that the Python module loads",
+    ),
+    variable(
+        Reader::Library,
         "ADASUM_LOG",
         "`off`, `error`, `warn`, `info`, `debug`, `trace`",
         "`warn`",
         "The least important log records that `adasum-run` shows",
+    ),
+    variable(
+        Reader::Library,
+        "ADASUM_MASTER_ADDR",
+        "name or address of rank 0's machine",
+        "`MASTER_ADDR`",
+        "Where the ranks of a job without a rank table meet",
+    ),
+    variable(
+        Reader::Library,
+        "ADASUM_MASTER_PORT",
+        "1 to 65535",
+        "the port behind `MASTER_PORT`",
+        "The port that rank 0 listens at for that",
     ),
     variable(
         Reader::Library,
@@ -101,6 +122,13 @@ pub const VARIABLES: &[Variable] = &[
         "a number",
         "set by the launcher",
         "How often all ranks were started again before; for programs that go on from a checkpoint",
+    ),
+    variable(
+        Reader::Library,
+        "ADASUM_ROOTINFO_FILE",
+        "path that all ranks see",
+        "none",
+        "The file through which ranks of a job without a rank table meet, in place of an address",
     ),
     variable(
         Reader::Library,
@@ -195,10 +223,31 @@ pub const VARIABLES: &[Variable] = &[
     ),
     variable(
         Reader::Tests,
+        "ADASUM_MATRIX",
+        "`K/N`, K below N",
+        "all worlds",
+        "Which part of the matrix of worlds runs: every N-th from the K-th on",
+    ),
+    variable(
+        Reader::Tests,
+        "ADASUM_MINDSPORE_PYTHON",
+        "a Python with MindSpore",
+        "one is made from the wheel",
+        "The Python for `tests/clients/mindspore.sh`",
+    ),
+    variable(
+        Reader::Tests,
         "ADASUM_STRICT_ALL",
         "anything",
         "small cases only",
         "Runs every case of the kernels on the strict twins, too",
+    ),
+    variable(
+        Reader::Tests,
+        "ADASUM_TORCH_PYTHON",
+        "a Python with torch and torch_npu",
+        "one is made from the wheels",
+        "The Python for `tests/clients/torch_npu.sh`",
     ),
     variable(
         Reader::Tests,
@@ -209,8 +258,7 @@ pub const VARIABLES: &[Variable] = &[
     ),
 ];
 
-/// Whether `name` looks like one of the project's own but is none.
-pub fn is_unknown(name: &str) -> bool {
+/// Whether `name` looks like one of the project's own.
+pub fn is_own(name: &str) -> bool {
     PREFIXES.iter().any(|prefix| name.starts_with(prefix))
-        && VARIABLES.iter().all(|variable| variable.name != name)
 }

@@ -98,7 +98,7 @@ impl GradientReducer {
                 Task::Exchange(..) => &mut phases.exchange,
                 Task::Gram(_) => &mut phases.gram,
                 Task::Gather(_) | Task::Records(_) | Task::Solve(_) => &mut phases.scalars,
-                Task::Combine(_) => &mut phases.combine,
+                Task::Combine(_) | Task::Check(_) => &mut phases.combine,
             } += seconds;
         }
         Ok(phases)

@@ -265,10 +265,16 @@ fn what_is_not_printed_is_noticed() {
 /// Links between pages and to files lead somewhere.
 #[test]
 fn links_lead_to_files() {
-    let mut pages = vec![
-        PathBuf::from("README.md"),
-        PathBuf::from("examples/tutorial/README.md"),
-    ];
+    let mut pages: Vec<PathBuf> = [
+        "README.md",
+        "csrc/kernels/README.md",
+        "csrc/mock/README.md",
+        "examples/cpp/README.md",
+        "examples/python/README.md",
+        "examples/tutorial/README.md",
+    ]
+    .map(PathBuf::from)
+    .into();
     let docs = fs::read_dir(root().join("docs")).unwrap().flatten();
     pages.extend(docs.map(|entry| Path::new("docs").join(entry.file_name())));
     pages.retain(|page| page.extension().is_some_and(|extension| extension == "md"));

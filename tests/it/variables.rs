@@ -5,22 +5,47 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use adasum::variables::{PREFIXES, Reader, VARIABLES, is_unknown};
+use adasum::reduce::{self, BOOST_FILE};
+use adasum::variables::{PREFIXES, Reader, VARIABLES, Variable};
 
 /// Where variables are read.
 const PLACES: [&str; 8] = [
     "src", "csrc", "build.rs", "benches", "examples", "tests", "include", ".ci",
 ];
-/// Names that tests make up, or give to processes of their own.
-const OTHERS: [&str; 7] = [
+/// Names that tests make up, or give to processes of their own, and beginnings of names.
+const OTHERS: [&str; 5] = [
     "ADASUM_TEST_",
     "ADASUM_BACKND",
-    "ADASUM_H",
     "ADASUM_RUN",
     "HCCL_MOCK_NETS",
     "ASCEND_MOCK_HBM",
-    "ADASUM_DTYPE_",
 ];
+
+/// All names that are listed.
+fn listed() -> BTreeSet<&'static str> {
+    let options = reduce::VARIABLES.iter().map(|variable| variable.name);
+    let others = VARIABLES.iter().map(|variable| variable.name);
+    options.chain(others).chain([BOOST_FILE]).collect()
+}
+
+/// The constants of the C interface, which look like variables.
+fn constants() -> BTreeSet<String> {
+    let header = fs::read_to_string(root().join("include/adasum.h")).unwrap();
+    let word = |line: &str| {
+        let line = line.trim_start();
+        let line = line
+            .strip_prefix("#define ")
+            .or(line.strip_prefix("#ifndef "))
+            .unwrap_or(line);
+        let end = line.find(|c: char| !c.is_ascii_alphanumeric() && c != '_');
+        line[..end.unwrap_or(line.len())].to_owned()
+    };
+    header
+        .lines()
+        .map(word)
+        .filter(|word| word.starts_with("ADASUM_"))
+        .collect()
+}
 
 fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -71,9 +96,10 @@ fn read() -> BTreeMap<String, Vec<PathBuf>> {
 
 #[test]
 fn every_variable_that_is_read_is_listed() {
+    let (listed, constants) = (listed(), constants());
     let unlisted: Vec<_> = read()
         .into_iter()
-        .filter(|(name, _)| is_unknown(name))
+        .filter(|(name, _)| !listed.contains(name.as_str()) && !constants.contains(name))
         .filter(|(name, _)| !OTHERS.iter().any(|other| name.starts_with(other)))
         .collect();
     assert!(
@@ -91,10 +117,10 @@ fn every_listed_variable_is_read() {
         .filter(|name| !read.contains_key(*name))
         .collect();
     assert!(unread.is_empty(), "read nowhere: {unread:?}");
-    let mut names: Vec<&str> = VARIABLES.iter().map(|variable| variable.name).collect();
-    names.sort_unstable();
-    names.dedup();
-    assert_eq!(names.len(), VARIABLES.len());
+    assert_eq!(
+        listed().len(),
+        VARIABLES.len() + reduce::VARIABLES.len() + 1
+    );
 }
 
 /// The scanner itself: a name that it would miss may be missing from the list.
@@ -112,34 +138,68 @@ Made from `src/variables.rs` by a test: do not edit. `adasum-run doctor` lists t
 are set and warns of misspelt ones.
 
 The place of a rank comes from `RANK_TABLE_FILE` (or `MINDSPORE_HCCL_CONFIG_PATH`, its older name), `RANK_ID`, `RANK_SIZE`
-and `DEVICE_ID`; `adasum-run launch` sets these, `DEVICE_NUM`, `SERVER_ID`, and torchrun's `RANK`, `WORLD_SIZE`,
-`LOCAL_RANK` and `LOCAL_WORLD_SIZE`. The variables of HCCL (`HCCL_CONNECT_TIMEOUT`, `HCCL_EXEC_TIMEOUT`, `HCCL_BUFFSIZE` and
+and `DEVICE_ID`, or, where there is no rank table, from torchrun's `RANK`, `WORLD_SIZE`, `LOCAL_RANK`, `LOCAL_WORLD_SIZE`,
+`MASTER_ADDR` and `MASTER_PORT`. `adasum-run launch` sets all of them, `DEVICE_NUM` and `SERVER_ID`. The variables of HCCL (`HCCL_CONNECT_TIMEOUT`, `HCCL_EXEC_TIMEOUT`, `HCCL_BUFFSIZE` and
 others) are the vendor's: `adasum-run doctor` checks their values, and `csrc/mock/README.md` says which of them the mock
 obeys.
 ";
 
 fn page() -> String {
     let mut page = START.to_owned();
+    page += &table(
+        "Library and adasum-run",
+        VARIABLES
+            .iter()
+            .filter(|variable| variable.reader == Reader::Library)
+            .map(row),
+    );
+    let options = reduce::VARIABLES.iter().map(|variable| {
+        [
+            variable.name,
+            variable.values,
+            variable.default,
+            variable.help,
+        ]
+        .map(str::to_owned)
+    });
+    page += &table("Options of reductions", options);
+    page += &format!(
+        "\nThese are read by programs that ask for it: `adasum_options_load_environment` in C, `Settings::load_environment` in Rust. \
+         `{BOOST_FILE}` names a boost configuration of MindSpore, which is read last.\n"
+    );
     for (reader, title) in [
-        (Reader::Library, "Library and adasum-run"),
         (Reader::Build, "Build"),
         (Reader::Mock, "Mock of ACL and HCCL"),
         (Reader::Tests, "Tests"),
     ] {
-        page += &format!(
-            "\n## {title}\n\n| variable | values | default | meaning |\n|---|---|---|---|\n"
+        page += &table(
+            title,
+            VARIABLES
+                .iter()
+                .filter(|variable| variable.reader == reader)
+                .map(row),
         );
-        for variable in VARIABLES
-            .iter()
-            .filter(|variable| variable.reader == reader)
-        {
-            page += &format!(
-                "| `{}` | {} | {} | {} |\n",
-                variable.name, variable.values, variable.default, variable.meaning
-            );
-        }
     }
     page
+}
+
+fn row(variable: &Variable) -> [String; 4] {
+    [
+        variable.name,
+        variable.values,
+        variable.default,
+        variable.meaning,
+    ]
+    .map(str::to_owned)
+}
+
+fn table(title: &str, rows: impl Iterator<Item = [String; 4]>) -> String {
+    let mut table =
+        format!("\n## {title}\n\n| variable | values | default | meaning |\n|---|---|---|---|\n");
+    for [name, values, default, meaning] in rows {
+        table += &format!("| `{name}` | {values} | {default} | {meaning} |\n");
+    }
+    table
 }
 
 #[test]

@@ -7,7 +7,8 @@ use serde_json::json;
 use super::report::Check;
 use super::values::{Family, interfaces_match, known};
 use super::whitelist;
-use crate::variables::{PREFIXES, is_unknown};
+use crate::reduce;
+use crate::variables::{VARIABLES, is_own};
 
 /// Variables of other programs that say which rank this is, beside those that HCCL knows.
 const PLACES: [&str; 6] = [
@@ -51,6 +52,16 @@ pub(super) fn check(backend: Option<&str>, soc: Option<&str>) -> Check {
     .check()
 }
 
+/// Whether a variable of the project has this name.
+fn is_listed(name: &str) -> bool {
+    let options = reduce::VARIABLES.iter().map(|variable| variable.name);
+    let others = VARIABLES.iter().map(|variable| variable.name);
+    options
+        .chain(others)
+        .chain([reduce::BOOST_FILE])
+        .any(|known| known == name)
+}
+
 /// What the check depends on.
 #[derive(Debug, Default)]
 struct Environment {
@@ -64,8 +75,7 @@ struct Environment {
 impl Environment {
     fn check(&self) -> Check {
         let mut check = Check::new("variables");
-        let ours = |name: &str| PREFIXES.iter().any(|prefix| name.starts_with(prefix));
-        let of_hccl = |name: &str| name.starts_with("HCCL_") || ours(name);
+        let of_hccl = |name: &str| name.starts_with("HCCL_") || is_own(name);
         let mut set: Vec<&(String, String)> = self
             .variables
             .iter()
@@ -109,7 +119,7 @@ impl Environment {
     }
 
     fn check_value(&self, name: &str, value: &str, check: &mut Check) {
-        if is_unknown(name) {
+        if is_own(name) && !is_listed(name) {
             check.warn(format!("{name} is not known here: is it spelt right?"));
             return;
         }
