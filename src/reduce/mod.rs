@@ -26,6 +26,7 @@ mod lanes;
 mod maker;
 mod mean;
 mod memory;
+mod observed;
 mod options;
 mod overflow;
 mod phases;
@@ -56,6 +57,8 @@ pub use mean::{MeanOptions, MeanReducer, MeanTensor};
 pub use options::{InServer, Options, Reduction, ScalarExchange, Wire};
 pub use overflow::OverflowVote;
 pub use phases::Phases;
+#[cfg(feature = "cli")]
+pub(crate) use pipeline::wavefront;
 pub use report::{Failure, Progress, REPORT_MARK, REPORT_VARIABLE, Report, Waiting};
 pub use scattered::Owned;
 pub use settings::{BOOST_FILE, Overflow, Profile, Settings, VARIABLES, Variable};

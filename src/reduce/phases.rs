@@ -21,7 +21,7 @@ pub struct Phases {
     pub gram: f64,
     /// Exchanges of scalars, and what owners of tensors compute for others.
     pub scalars: f64,
-    /// Weights and weighted sums.
+    /// Weights and weighted sums, and the look for what is not finite.
     pub combine: f64,
     /// Results on their way to all ranks.
     pub back: f64,
@@ -98,7 +98,7 @@ impl GradientReducer {
                 Task::Exchange(..) => &mut phases.exchange,
                 Task::Gram(_) => &mut phases.gram,
                 Task::Gather(_) | Task::Records(_) | Task::Solve(_) => &mut phases.scalars,
-                Task::Combine(_) => &mut phases.combine,
+                Task::Combine(_) | Task::Check(_) => &mut phases.combine,
             } += seconds;
         }
         Ok(phases)

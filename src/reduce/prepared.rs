@@ -6,6 +6,7 @@ use std::time::Duration;
 use super::book::Book;
 use super::bucket::{Bucket, Pass, Progress, data_type};
 use super::device_memory::{Budget, DeviceMemory};
+use super::flat::Flat;
 use super::memory::Memory;
 use super::phases::Clock;
 use super::pipeline::wavefront;
@@ -27,6 +28,8 @@ pub(super) struct Prepared {
     pub(super) reduction: Program,
     collection: Program,
     barrier: Option<Arc<Mark>>,
+    /// The gradients of the last reduction, where it was observed.
+    pub(super) saved: Option<Flat>,
 }
 
 /// What is enqueued.
@@ -86,6 +89,7 @@ impl Prepared {
             book: Book::new(world.device(), entries)?,
             barrier,
             tables,
+            saved: None,
             buckets,
         })
     }
@@ -212,6 +216,7 @@ fn make_buckets(
     let budget = Budget {
         options,
         shards: u64::from(shards),
+        merges: options.merges_servers(world),
     };
     let tables = budget.of(&planners, world.rank() / shards)?;
     Ok((made, tables))
