@@ -337,7 +337,7 @@ mod tests {
             ..failure(
                 rank,
                 &format!(
-                    "rank {of} failed: communicator x: HcclAllGather never ran, because its stream had failed or was aborted (507049)"
+                    "rank {of} failed: communicator x: HcclAllGather never ran, because its stream was aborted (507049)"
                 ),
                 waits,
             )

@@ -4,7 +4,7 @@ use std::ops::Add;
 
 use super::Options;
 use crate::error::Result;
-use crate::kernel::layout::{COEFFICIENT_WORDS, MAX_RADIX, record_words};
+use crate::kernel::layout::{COEFFICIENT_WORDS, FLAG_WORDS, MAX_RADIX, record_words};
 use crate::plan::{self, Plan, Planner, Round};
 
 /// Device memory of a [`GradientReducer`](super::GradientReducer) in bytes: all that it takes from its creation on. Plans of
@@ -19,7 +19,8 @@ use crate::plan::{self, Plan, Planner, Round};
 ///   launches; for each round of AdaSum 32 t + R (u + s (1 + g)) + 176 T + 8 n, where this rank's slice has t segments
 ///   and u units of 4096 elements, R is the size of a record, the g ranks of the group bring at most s records each, T is
 ///   the number of tensors and n that of all records. A round whose tensors have owners has tables for its own tensors in
-///   the place of g s R + 176 T + 8 n. And 8 bytes for each address that kernels look up.
+///   the place of g s R + 176 T + 8 n. Without AdaSum 32 bytes a segment of the results on this rank and 32 a tensor for
+///   flags. And 8 bytes for each address that kernels look up.
 ///
 /// Each of `allocations` is at least 64 bytes; a library may round each up. Communicators have buffers of their own: two of
 /// `HCCL_BUFFSIZE` MB for that of all ranks, two of 1 MB for each group that exchanges scalars.
@@ -64,6 +65,7 @@ const SMALLEST: u64 = 64;
 /// Bytes of a segment, of the weights of a tensor, of its reference to records, of a number of a record.
 const SEGMENT: u64 = 32;
 const WEIGHTS: u64 = 4 * COEFFICIENT_WORDS as u64;
+const FLAGS: u64 = 4 * FLAG_WORDS as u64;
 const REFERENCE: u64 = 16;
 const NUMBER: u64 = 8;
 /// Bytes of a bucket's tokens.
@@ -76,6 +78,8 @@ pub(super) struct Budget<'a> {
     pub(super) options: &'a Options,
     /// How many parts of a tensor the ranks of a server hold.
     pub(super) shards: u64,
+    /// Whether servers are merged by AdaSum; else results are looked through.
+    pub(super) merges: bool,
 }
 
 impl Budget<'_> {
@@ -94,13 +98,17 @@ impl Budget<'_> {
     /// The tables of a bucket; how many addresses they need.
     fn bucket(&self, planner: &Planner, plan: &Plan, memory: &mut DeviceMemory) -> u64 {
         let layout = planner.layout();
+        let owned = super::bucket::owned(plan, layout);
         let copies = if self.options.scattered {
-            let owned = super::bucket::owned(plan, layout);
             vec![layout.whole(), owned, owned, layout.whole()]
         } else {
             vec![layout.whole()]
         };
         memory.table(TOKENS);
+        if !self.merges && layout.records_in(owned) > 0 {
+            memory.table(SEGMENT * layout.records_in(owned));
+            memory.table(FLAGS * plan.tensors);
+        }
         for &part in &copies {
             memory.table(SEGMENT * layout.records_in(part));
         }

@@ -72,7 +72,7 @@ const FEW: u64 = 64;
 
 impl Wire {
     /// Type of the fused buffer for `tensor`.
-    pub(super) fn of(self, tensor: &TensorSpec) -> DType {
+    pub fn of(self, tensor: &TensorSpec) -> DType {
         match self {
             Wire::Native if tensor.count >= FEW => tensor.dtype,
             Wire::Native | Wire::F32 => DType::F32,

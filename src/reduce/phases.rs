@@ -21,7 +21,7 @@ pub struct Phases {
     pub gram: f64,
     /// Exchanges of scalars, and what owners of tensors compute for others.
     pub scalars: f64,
-    /// Weights and weighted sums.
+    /// Weights and weighted sums, and the look for what is not finite.
     pub combine: f64,
     /// Results on their way to all ranks.
     pub back: f64,

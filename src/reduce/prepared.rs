@@ -216,6 +216,7 @@ fn make_buckets(
     let budget = Budget {
         options,
         shards: u64::from(shards),
+        merges: options.merges_servers(world),
     };
     let tables = budget.of(&planners, world.rank() / shards)?;
     Ok((made, tables))

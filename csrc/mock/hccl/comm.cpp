@@ -84,9 +84,9 @@ public:
     }
     ~Pending() {
         if (!ran_) {
-            comm_->fail(HCCL_E_INTERNAL, format("EI9999: %s: %s never ran, because its stream had failed or was aborted%s%s",
-                                                comm_->self().c_str(), describe(operation_.signature).c_str(),
-                                                drop_reason().empty() ? "" : ": ", drop_reason().c_str()));
+            const std::string why = drop_reason().empty() ? "was aborted" : "had failed: " + drop_reason();
+            comm_->fail(HCCL_E_INTERNAL, format("EI9999: %s: %s never ran, because its stream %s", comm_->self().c_str(),
+                                                describe(operation_.signature).c_str(), why.c_str()));
         }
         comm_->pending_--;
     }

@@ -11,7 +11,7 @@ use super::sizes;
 use super::timing::Times;
 use crate::ascend::{Buffer, Span, Stream, backend};
 use crate::error::Result;
-use crate::reduce::{GradientReducer, Options, Phases, Reduction, TensorSpec, World};
+use crate::reduce::{GradientReducer, Options, Phases, Reduction, TensorSpec, Wire, World};
 use crate::topo::Cluster;
 
 /// How long a repetition may take.
@@ -113,10 +113,9 @@ impl<'a> Bench<'a> {
                 .map_or(pipeline_depth, |depth| depth as usize),
             ..Options::default()
         };
-        let places = places(&counts, what.dtype.size());
-        let bytes = places
-            .last()
-            .map_or(0, |place| place.end.next_multiple_of(64));
+        let places = places(&specs);
+        let bytes = places.iter().map(|place| place.end).max();
+        let bytes = bytes.unwrap_or(0).next_multiple_of(64);
         let values = operands::random(what.dtype, bytes, 1 + u64::from(world.rank()));
         let whole = Buffer::from_slice(device, &values)?.span();
         let original = Buffer::from_slice(device, &values)?.span();
@@ -243,16 +242,19 @@ fn buffers() -> Result<(u64, usize)> {
     })
 }
 
-/// Where the tensors lie, in bytes.
-fn places(counts: &[u64], size: u64) -> Vec<std::ops::Range<usize>> {
-    let place = |bytes: u64| usize::try_from(bytes).unwrap_or(usize::MAX);
-    let mut next = 0;
-    counts
-        .iter()
-        .map(|count| {
-            let range = place(next)..place(next + count * size);
-            next = (next + count * size).next_multiple_of(ALIGNMENT);
-            range
-        })
-        .collect()
+/// Where the tensors lie, in bytes. Those that travel as another type are converted and so copied; they lie behind the
+/// others, which are reduced in place.
+fn places(specs: &[TensorSpec]) -> Vec<std::ops::Range<usize>> {
+    let copied = |spec: &TensorSpec| Wire::default().of(spec) != spec.dtype;
+    let mut order: Vec<usize> = (0..specs.len()).collect();
+    order.sort_by_key(|&tensor| copied(&specs[tensor]));
+    let mut places = vec![0..0; specs.len()];
+    let mut next = 0_u64;
+    for tensor in order {
+        let end = next + specs[tensor].count * specs[tensor].dtype.size();
+        let place = |bytes: u64| usize::try_from(bytes).unwrap_or(usize::MAX);
+        places[tensor] = place(next)..place(end);
+        next = end.next_multiple_of(ALIGNMENT);
+    }
+    places
 }
