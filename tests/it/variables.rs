@@ -71,15 +71,45 @@ fn read() -> BTreeMap<String, Vec<PathBuf>> {
 
 #[test]
 fn every_variable_that_is_read_is_listed() {
+    // Constants of the C interface are written in the same way.
+    let header = fs::read_to_string(root().join("include/adasum.h")).unwrap();
+    let letter = |c: char| !(c.is_ascii_alphanumeric() || c == '_');
+    let of_the_header: BTreeSet<String> = header
+        .split(letter)
+        .filter(|word| word.starts_with("ADASUM_") && !listed(word))
+        .map(str::to_owned)
+        .collect();
     let unlisted: Vec<_> = read()
         .into_iter()
         .filter(|(name, _)| is_unknown(name))
         .filter(|(name, _)| !OTHERS.iter().any(|other| name.starts_with(other)))
+        .filter(|(name, _)| !of_the_header.contains(name))
         .collect();
     assert!(
         unlisted.is_empty(),
         "not in src/variables.rs: {unlisted:#?}"
     );
+}
+
+fn listed(name: &str) -> bool {
+    VARIABLES.iter().any(|variable| variable.name == name)
+}
+
+/// The options that are read from the environment, as their reader has them.
+#[test]
+fn options_are_listed_as_they_are_read() {
+    for variable in &adasum::reduce::VARIABLES {
+        let found = VARIABLES.iter().find(|other| other.name == variable.name);
+        let found = found.unwrap_or_else(|| panic!("{} is not listed", variable.name));
+        assert_eq!(found.reader, Reader::Options);
+        let (same, default) = (found.default.replace('`', ""), variable.default);
+        assert!(
+            same == default || default.contains(' '),
+            "{}: {same}",
+            variable.name
+        );
+    }
+    assert!(listed(adasum::reduce::BOOST_FILE));
 }
 
 #[test]
@@ -122,6 +152,10 @@ fn page() -> String {
     let mut page = START.to_owned();
     for (reader, title) in [
         (Reader::Library, "Library and adasum-run"),
+        (
+            Reader::Options,
+            "Options of programs that call `adasum_options_load_environment`",
+        ),
         (Reader::Build, "Build"),
         (Reader::Mock, "Mock of ACL and HCCL"),
         (Reader::Tests, "Tests"),
