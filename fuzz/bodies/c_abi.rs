@@ -21,7 +21,7 @@ const SLAB: usize = 64 << 10;
 const LIMIT: u64 = 20_000;
 
 /// One input.
-pub fn run(data: &[u8]) {
+pub(crate) fn run(data: &[u8]) {
     let mut machine = Machine::new(data);
     // Each call costs milliseconds at most, and so must an input.
     for _ in 0..40 {

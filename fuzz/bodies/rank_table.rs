@@ -7,7 +7,7 @@ use adasum::topo::{Cluster, Product, RankTable, merge};
 const NAME: &str = "table.json";
 
 /// One input.
-pub fn run(data: &[u8]) {
+pub(crate) fn run(data: &[u8]) {
     for product in [Product::Any, Product::Ascend910A] {
         let report = RankTable::check(NAME, data, product);
         for fault in report.faults().iter().chain(report.warnings()) {

@@ -47,6 +47,7 @@ const PLACES: [&str; 12] = [
 
 fn command(program: &Path) -> Command {
     let mut command = Command::new(program);
+    command.current_dir(program.parent().unwrap());
     for variable in PLACES {
         command.env_remove(variable);
     }
