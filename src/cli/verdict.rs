@@ -81,7 +81,7 @@ fn roots(witnesses: &[Witness<'_>]) -> (Vec<u32>, &'static str) {
     }
     let accused: BTreeMap<u32, BTreeSet<u32>> = witnesses
         .iter()
-        .filter_map(|witness| Some((witness.rank, blamed(&witness.failure?.message))))
+        .filter_map(|witness| Some((witness.rank, accused(witnesses, witness.failure?))))
         .filter(|(_, targets)| !targets.is_empty())
         .collect();
     if !accused.is_empty() {
@@ -99,10 +99,28 @@ fn roots(witnesses: &[Witness<'_>]) -> (Vec<u32>, &'static str) {
     stalled(witnesses)
 }
 
+/// Whom a rank blames, but for those that only gave up waiting before it did: that they are gone is no cause.
+fn accused(witnesses: &[Witness<'_>], failure: &Failure) -> BTreeSet<u32> {
+    const ABORTED: &str = "was aborted";
+    let mut targets = blamed(&failure.message);
+    if failure.message.contains(ABORTED) {
+        let gave_up = |rank: &u32| {
+            let mut of = witnesses.iter().filter(|witness| witness.rank == *rank);
+            of.any(|witness| {
+                let failure = witness.failure;
+                failure.is_some_and(|own| own.stalled || own.message.contains(ABORTED))
+            })
+        };
+        targets.retain(|rank| !gave_up(rank));
+    }
+    targets
+}
+
 /// Without anything that failed: who waits for nobody, or stopped earliest.
 fn stalled(witnesses: &[Witness<'_>]) -> (Vec<u32>, &'static str) {
     let alone = pick(witnesses, |witness| {
-        let waiting = witness.failure.and_then(|failure| failure.waiting.as_ref());
+        let stalled = witness.failure.filter(|failure| failure.stalled);
+        let waiting = stalled.and_then(|failure| failure.waiting.as_ref());
         waiting.is_some_and(|waiting| waiting.peers.is_empty())
     });
     if !alone.is_empty() {
@@ -310,5 +328,26 @@ mod tests {
             failure(2, "", Some((5, &[0, 1]))),
         ];
         assert_eq!(judged(&pair, &[], 3), [0, 1]);
+    }
+    /// The first watchdog to give up takes its communicators along, and others fail for that: the cause lies elsewhere.
+    #[test]
+    fn who_gave_up_first_is_not_the_cause() {
+        let gone = |rank, of: u32, waits| Failure {
+            stalled: false,
+            ..failure(
+                rank,
+                &format!(
+                    "rank {of} failed: communicator x: HcclAllGather never ran, because its stream had failed or was aborted (507049)"
+                ),
+                waits,
+            )
+        };
+        let failures = [
+            failure(0, "", Some((4, &[1, 2, 3]))),
+            gone(1, 0, Some((4, &[0, 2, 3]))),
+            failure(2, "", Some((1, &[3]))),
+            gone(3, 0, Some((1, &[2]))),
+        ];
+        assert_eq!(judged(&failures, &[], 4), [2, 3]);
     }
 }

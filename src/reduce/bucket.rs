@@ -6,8 +6,8 @@ use super::memory::{Memory, Place};
 use super::stage::{self, Combine, Merge, Solve, Stage, Task};
 use super::{Options, World};
 use crate::ascend::{DataType, Event, Span};
-use crate::error::{Context, Error, ErrorKind, Result};
-use crate::kernel::layout::{COEFFICIENT_FLAGS, COEFFICIENT_WORDS};
+use crate::error::{Context, Error, Result};
+use crate::kernel::layout::{COEFFICIENT_FLAGS, COEFFICIENT_WORDS, FLAG_WORDS};
 use crate::plan::{DType, Layout, Plan, Planner, Range};
 
 /// Whose address stands in an entry of the book.
@@ -132,25 +132,27 @@ impl Bucket {
         self.layout.elements() == 0
     }
 
-    /// Flags of the last round, in which every rank sees every tensor. The streams must be drained.
+    /// Flags of the last round, in which every rank sees every tensor; without rounds, of what this rank holds. The
+    /// streams must be drained.
     pub(super) fn nonfinite(&self) -> Result<Vec<bool>> {
         if self.is_empty() {
             return Ok(vec![false; self.layout.tensors().len()]);
         }
-        let Some((_, weights)) = self.rounds().last() else {
-            return Err(Error::new(
-                ErrorKind::Unsupported,
-                "only AdaSum over several servers looks for non-finite tensors",
-            ));
+        let checks = self.stages.iter().filter_map(|stage| match &stage.task {
+            Task::Check(check) => Some(&check.flags),
+            _ => None,
+        });
+        let flags = checks.map(|flags| (flags, FLAG_WORDS, 0));
+        let rounds = self.rounds();
+        let rounds = rounds.map(|(_, weights)| (weights, COEFFICIENT_WORDS, COEFFICIENT_FLAGS));
+        let tensors = self.layout.tensors().len();
+        let Some((words, step, flag)) = rounds.chain(flags).last() else {
+            return Ok(vec![false; tensors]);
         };
-        let mut words = vec![0.0_f32; self.layout.tensors().len() * COEFFICIENT_WORDS];
-        weights
-            .slice(0..size_of_val(&words[..]))?
-            .read(&mut words)?;
-        Ok(words
-            .chunks_exact(COEFFICIENT_WORDS)
-            .map(|coefficient| coefficient[COEFFICIENT_FLAGS] != 0.0)
-            .collect())
+        let mut read = vec![0.0_f32; tensors * step];
+        words.slice(0..size_of_val(&read[..]))?.read(&mut read)?;
+        let records = read.chunks_exact(step);
+        Ok(records.map(|record| record[flag] != 0.0).collect())
     }
 }
 

@@ -4,7 +4,10 @@ use std::time::Duration;
 
 use super::flat::{Flat, Store};
 use super::given::check_tensors;
-use super::{GradientReducer, InServer, MeanOptions, MeanReducer, MeanTensor, Options, World};
+use super::{
+    GradientReducer, InServer, MeanOptions, MeanReducer, MeanTensor, Options, TensorStatistics,
+    World,
+};
 use crate::ascend::{Span, Stream};
 use crate::error::{Context, Error, ErrorKind, Result};
 use crate::plan::TensorSpec;
@@ -72,6 +75,11 @@ impl DeltaWeightReducer {
                 "in_server {:?}: what happens in a server is decided by the form of the deltas, {form:?}",
                 options.in_server
             )));
+        }
+        if options.scattered {
+            return Err(Error::invalid(
+                "scattered: the new weights need the deltas of all elements on every rank",
+            ));
         }
         let device = world.device();
         let is_mean = form == DeltaForm::ServerMean && world.locals() > 1;
@@ -175,12 +183,28 @@ impl DeltaWeightReducer {
         }
     }
 
-    /// Waits for what `stream` holds, as [`GradientReducer::synchronize`].
+    /// Waits for what `stream` holds, as [`GradientReducer::synchronize`]; the checksums of [`Options::checksum`] are those
+    /// of the new weights.
     ///
     /// # Errors
     /// As there.
     pub fn synchronize(&self, stream: &Stream, timeout: Duration) -> Result<()> {
-        self.world.synchronize(stream, timeout)
+        // The copies that deltas were reduced in hold the new weights since.
+        self.deltas.synchronize(stream, timeout)
+    }
+
+    /// Whether the deltas of the next steps are kept for [`DeltaWeightReducer::statistics`], as
+    /// [`GradientReducer::observe`].
+    pub fn observe(&mut self, on: bool) {
+        self.deltas.observe(on);
+    }
+
+    /// Figures of the deltas of the last step, as [`GradientReducer::statistics`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn statistics(&self) -> Result<Vec<TensorStatistics>> {
+        self.deltas.statistics()
     }
 
     /// Non-finite deltas of the last step, as [`GradientReducer::nonfinite`]; their weights are non-finite now.

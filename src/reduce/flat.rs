@@ -35,8 +35,10 @@ pub(super) struct Part {
     pub(super) copies: Span,
     /// Length of the copies, gaps between tensors included.
     pub(super) elements: u64,
-    /// The tensors in the copies, counted as in `members`.
+    /// The tensors in the copies, counted as in `members`; those with elements.
     pub(super) segments: Segments,
+    /// The members with elements.
+    filled: Vec<usize>,
     /// Addresses of the tensors.
     book: Book,
 }
@@ -67,6 +69,11 @@ impl Flat {
                 copies,
                 elements: layout.elements(),
                 segments: Segments::new(device, &layout, layout.whole())?,
+                filled: members
+                    .iter()
+                    .copied()
+                    .filter(|&member| tensors[member].count > 0)
+                    .collect(),
                 book: Book::new(device, members.len())?,
                 members,
             });
@@ -145,6 +152,11 @@ impl Flat {
 }
 
 impl Part {
+    /// The members that have a segment, in their order.
+    pub(super) fn filled(&self) -> impl Iterator<Item = &usize> {
+        self.filled.iter()
+    }
+
     fn with_tensors(
         &mut self,
         stream: &Stream,

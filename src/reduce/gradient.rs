@@ -25,6 +25,9 @@ pub struct GradientReducer {
     pub(super) slots: Slots,
     /// Which plan each tensor was last reduced by.
     pub(super) latest: Vec<PlanNumber>,
+    /// Whether gradients are saved, and of which tensors those of the last reduction were.
+    pub(super) observing: bool,
+    pub(super) observed: Vec<bool>,
     /// The result of each tensor's last reduction, where checksums are to be compared.
     unchecked: Mutex<Vec<Option<Span>>>,
 }
@@ -74,6 +77,8 @@ impl GradientReducer {
             subsets: Subsets::new(options.subset_plans),
             slots: Slots::new(options.pipeline_depth),
             latest: vec![WHOLE; tensors.len()],
+            observing: false,
+            observed: vec![false; tensors.len()],
             unchecked: Mutex::new(vec![None; tensors.len()]),
             world: world.clone(),
             specs: tensors.to_vec(),
@@ -167,8 +172,11 @@ impl GradientReducer {
 
     /// Whether each tensor was non-finite on any rank in its last reduction; the same on all ranks.
     ///
-    /// Waits for the reductions. A tensor with a NaN or an infinity on one rank is non-finite as a whole on
-    /// all ranks afterwards; the other tensors are not touched by it.
+    /// Call it on all ranks, after the same reductions. It waits for them, and where no round of AdaSum has told all ranks
+    /// (mean, sum, a single server) exchanges what each found in its part of the results. After AdaSum a tensor with
+    /// a NaN or an infinity on one rank is non-finite as a whole on all ranks; after mean and sum only such elements are, and
+    /// those that the reduction made of finite ones count, too. The other tensors are not touched. Results are looked at
+    /// before `result_scale` and, with [`Wire::F32`](super::Wire::F32), before they are rounded to a 16-bit type.
     ///
     /// # Errors
     /// `InvalidState` if the plan of a tensor's last reduction is gone, see [`Options::subset_plans`].
@@ -182,7 +190,18 @@ impl GradientReducer {
                 }
             }
         }
-        Ok(flags)
+        if flags.is_empty() || self.options.merges_servers(&self.world) {
+            return Ok(flags);
+        }
+        let own: Vec<u8> = flags.iter().copied().map(u8::from).collect();
+        let all = self.world.gather(&own, self.options.create_timeout)?;
+        let any = |tensor: usize| {
+            all.iter()
+                .skip(tensor)
+                .step_by(own.len())
+                .any(|&flag| flag != 0)
+        };
+        Ok((0..own.len()).map(any).collect())
     }
 
     /// The buckets of all last reductions.
@@ -228,7 +247,8 @@ impl GradientReducer {
         tensors: &[Span],
         stream: &Stream,
     ) -> Result<()> {
-        let enqueued = self.enqueue(number, pass, Some(tensors), stream);
+        let saved = self.save(number, pass, tensors, stream);
+        let enqueued = saved.and_then(|()| self.enqueue(number, pass, Some(tensors), stream));
         // Work of the world's own streams uses them, too, and `stream` waits for that.
         stream.keep(tensors);
         if pass == Pass::Reduction
@@ -286,7 +306,7 @@ impl GradientReducer {
 }
 
 /// The plan with this number, if it is still there.
-fn plan_of<'a>(
+pub(super) fn plan_of<'a>(
     whole: &'a mut Prepared,
     subsets: &'a mut Subsets,
     number: PlanNumber,

@@ -6,14 +6,14 @@ use std::sync::Arc;
 use super::bucket::{Entry, bytes, data_type, owned};
 use super::memory::{Base, Half, Place};
 use super::scalars::{Scalars, WORD};
-use super::stage::{Combine, Copy, Merge, Products, Stage, Sum, Task};
+use super::stage::{Check, Combine, Copy, Merge, Products, Stage, Sum, Task};
 use super::tables::{Segments, table, uniform_weights};
 use super::watch::Mark;
 use super::{Options, World};
 use crate::ascend::{Device, Event};
 use crate::error::Result;
 use crate::kernel::Rule;
-use crate::kernel::layout::{MAX_RADIX, record_words};
+use crate::kernel::layout::{FLAG_WORDS, MAX_RADIX, record_words};
 use crate::plan::{self, DType, Exchange, Layout, Plan, Planner, Range, Turn, UNIT};
 
 const _: () = assert!(UNIT == crate::kernel::layout::UNIT);
@@ -80,6 +80,10 @@ impl<'a> Maker<'a> {
         for (index, round) in plan.rounds.iter().enumerate() {
             self.round(&mut stages, index, round)?;
         }
+        if !self.options.merges_servers(self.world) {
+            let task = self.check(owned(plan, self.layout))?;
+            self.push(&mut stages, "check of results", task)?;
+        }
         let factor = self.options.result_scale;
         let back = if self.options.scattered {
             self.copy(members, owned(plan, self.layout), factor)?
@@ -113,6 +117,20 @@ impl<'a> Maker<'a> {
             self.push(stages, "gather in the server", task)?;
         }
         Ok(())
+    }
+
+    /// The look for what is not finite in a part of the buffer.
+    fn check(&self, part: Range) -> Result<Task> {
+        let segments = Segments::new(self.device(), self.layout, part)?;
+        if segments.count == 0 {
+            return Ok(Task::Nothing);
+        }
+        let words = self.layout.tensors().len() * FLAG_WORDS;
+        Ok(Task::Check(Check {
+            place: self.part(part)?,
+            segments: Arc::new(segments),
+            flags: table(self.device(), words * WORD)?,
+        }))
     }
 
     /// The copy of a part of the buffer.
@@ -155,7 +173,10 @@ impl<'a> Maker<'a> {
         let (peers, bytes) = task.traffic();
         let mark = Arc::new(Mark {
             operation: format!("{}, {name}", self.bucket),
-            peers,
+            peers: peers
+                .into_iter()
+                .map(|rank| self.world.rank_in_root(rank))
+                .collect(),
             bytes,
             done: Event::new(self.device())?,
         });
@@ -274,7 +295,6 @@ impl<'a> Maker<'a> {
             first..first + subtree.count
         };
         let merge = Arc::new(Merge {
-            round: index,
             subtrees: round.members.iter().map(servers).collect(),
             own: combine.own as usize,
         });

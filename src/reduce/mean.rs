@@ -145,6 +145,24 @@ impl MeanReducer {
     pub fn synchronize(&self, stream: &Stream, timeout: Duration) -> Result<()> {
         self.world.synchronize(stream, timeout)
     }
+
+    /// Whether each gradient has a NaN or an infinity since its last reduction, the same on all ranks of the group, as
+    /// [`GradientReducer::nonfinite`]; looked at before it is multiplied by 1 / degree and rounded to its type. Gradients
+    /// that are not reduced are not looked at.
+    ///
+    /// Collective among the group.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn nonfinite(&self) -> Result<Vec<bool>> {
+        let mut flags = vec![false; self.specs.len()];
+        for group in &self.groups {
+            for (&member, flag) in group.members.iter().zip(group.reducer.nonfinite()?) {
+                flags[member] = flag;
+            }
+        }
+        Ok(flags)
+    }
 }
 
 /// The world of the group.

@@ -241,6 +241,11 @@ impl Options {
         }
     }
 
+    /// Whether rounds of AdaSum merge servers.
+    pub(super) fn merges_servers(&self, world: &World) -> bool {
+        self.reduction == Reduction::Adasum && world.servers() > 1
+    }
+
     /// Servers and ranks as the plan sees them: each part of a tensor for itself.
     pub(super) fn shape(&self, world: &World) -> Shape {
         Shape {

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use super::book::Book;
 use super::bucket::{Bucket, Pass, Progress, data_type};
+use super::flat::Flat;
 use super::memory::Memory;
 use super::pipeline::wavefront;
 use super::stage;
@@ -23,6 +24,8 @@ pub(super) struct Prepared {
     reduction: Program,
     collection: Program,
     barrier: Option<Arc<Mark>>,
+    /// The gradients of the last reduction, where it was observed.
+    pub(super) saved: Option<Flat>,
 }
 
 /// The stages of a pass over all buckets.
@@ -71,6 +74,7 @@ impl Prepared {
             collection: program(Pass::Collection),
             book: Book::new(world.device(), entries)?,
             barrier,
+            saved: None,
             buckets,
         })
     }

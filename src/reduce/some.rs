@@ -46,6 +46,15 @@ impl Subsets {
         self.plans.get_mut(&number).map(|kept| &mut kept.plan)
     }
 
+    pub(super) fn all(&self) -> impl Iterator<Item = (PlanNumber, &Prepared)> {
+        let plans = self.plans.iter();
+        plans.map(|(&number, kept)| (number, &kept.plan))
+    }
+
+    pub(super) fn all_mut(&mut self) -> impl Iterator<Item = &mut Prepared> {
+        self.plans.values_mut().map(|kept| &mut kept.plan)
+    }
+
     /// The number of the plan of `tensors`, which counts as used now.
     fn find(&mut self, tensors: &[usize]) -> Option<PlanNumber> {
         let number = *self.numbers.get(tensors)?;

@@ -10,7 +10,9 @@ use super::tables::{FoldList, Segments};
 use super::watch::{Mark, Watch};
 use crate::ascend::{Comm, DataType, Span, Stream, Transfer};
 use crate::error::Result;
-use crate::kernel::{Coefficients, Fold, Gram, Kernels, Move, Rule, Tensors, WeightedSum};
+use crate::kernel::{
+    Coefficients, FiniteCheck, Fold, Gram, Kernels, Move, Rule, Tensors, WeightedSum,
+};
 use crate::plan::Order;
 
 /// A step and what others see of it.
@@ -37,6 +39,8 @@ pub(super) enum Task {
     Solve(Solve),
     /// The weights, unless they are known, and the weighted sums.
     Combine(Combine),
+    /// Flags for what is not finite in the results on this rank, where no round of AdaSum tells.
+    Check(Check),
     /// Brings the fused buffer back to the tensors.
     CopyOut(Copy),
 }
@@ -108,8 +112,6 @@ pub(super) struct Solve {
 
 /// What a round of AdaSum merges.
 pub(super) struct Merge {
-    /// Number of the round.
-    pub(super) round: usize,
     /// The servers that each of the vectors stands for.
     pub(super) subtrees: Vec<Range<u32>>,
     /// Number of the vector that this rank brought.
@@ -122,6 +124,14 @@ pub(super) struct Sum {
     pub(super) vectors: Range<usize>,
     pub(super) weights: Span,
     pub(super) out: Place,
+}
+
+/// A look for NaNs and infinities in a slice.
+pub(super) struct Check {
+    pub(super) place: Place,
+    pub(super) segments: Arc<Segments>,
+    /// [`FLAG_WORDS`](crate::kernel::layout::FLAG_WORDS) words for each tensor.
+    pub(super) flags: Span,
 }
 
 /// What the stages of one bucket are issued with.
@@ -144,6 +154,7 @@ impl Task {
             | Task::Gram(_)
             | Task::Solve(_)
             | Task::Combine(_)
+            | Task::Check(_)
             | Task::CopyOut(_) => Lane::Kernels,
         }
     }
@@ -215,6 +226,7 @@ impl Task {
             ),
             Task::Solve(solve) => solve.issue(context, lanes),
             Task::Combine(combine) => combine.issue(context, lanes),
+            Task::Check(check) => check.issue(context, lanes),
         }
     }
 }
@@ -278,6 +290,23 @@ impl Products {
                 records: &self.records,
                 radix: vectors.radix(),
                 segment_count: self.segments.count,
+            },
+        )
+    }
+}
+
+impl Check {
+    fn issue(&self, context: &Context<'_>, lanes: &Lanes<'_>) -> Result<()> {
+        lanes.kernels.zero(&self.flags)?;
+        context.kernels.finite_check(
+            lanes.kernels,
+            &FiniteCheck {
+                vector: &self.place.span(context.memory)?,
+                dtype: context.dtype,
+                segments: &self.segments.table,
+                flags: &self.flags,
+                segment_count: self.segments.count,
+                unit_count: self.segments.units,
             },
         )
     }

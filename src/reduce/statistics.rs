@@ -1,11 +1,9 @@
 //! What a reduction did to each tensor, from the scalars that it left on the device.
 //!
-//! In each round some ranks of a group have the Gram matrix of the vectors that the group merged, and all have what the
-//! kernels made of it. With one round these are the servers' vectors, and every figure follows from the matrix. With
-//! several, no rank sees two servers' vectors side by side unless they met in the first. There the mean of a subtree's
-//! vectors, whose length is known from the rounds before, is taken to point where the subtree's AdaSum points.
+//! All ranks have the norms of what a round merged and of its result. Cosines and the mean need the inner products of all
+//! servers' vectors. With one round those are its Gram matrix. With several no rank sees two servers' vectors side by
+//! side unless they met in the first; then `observed` computes both from saved gradients, if the caller asked for that.
 
-use std::ops::Range;
 use std::time::Duration;
 
 use super::gradient::LastBucket;
@@ -29,10 +27,10 @@ pub struct TensorStatistics {
     pub norms: Vec<f64>,
     /// |result|.
     pub norm: f64,
-    /// The mean of the cosines of all pairs of servers' vectors that are not zero; NaN if there is no such pair. Exact
-    /// with one round; with several an estimate, which is exact for vectors that are parallel or orthogonal.
+    /// The mean of the cosines of all pairs of servers' vectors that are not zero; NaN if there is no such pair. With
+    /// several rounds only of reductions that were [observed](GradientReducer::observe), else NaN.
     pub cosine: f64,
-    /// |result| / |mean of all g_s|; 0 for a result of zero. As exact as the cosine.
+    /// |result| / |mean of all g_s|; 0 for a result of zero. NaN where the cosine is not known.
     pub gain: f64,
     /// How much cancelled: the largest ratio, over the nodes of the tree, of the summed squared norms of the weighted vectors
     /// that a round put together to the squared norm of the node; at least 1. Largest of all rounds.
@@ -41,18 +39,16 @@ pub struct TensorStatistics {
     pub nonfinite: bool,
 }
 
-/// What is known of the vectors of a subtree, in words that ranks exchange; all NaN where a rank knows nothing.
-type Subtree = [f64; 4];
-/// Norm of their mean.
-const MEAN: usize = 0;
-/// Sum of their norms.
-const NORMS: usize = 1;
-/// Sum of the cosines of all pairs.
-const COSINES: usize = 2;
-/// How many are not zero.
-const PRESENT: usize = 3;
+/// What takes the inner products of all servers' vectors.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Together {
+    /// Norm of the mean of all servers' vectors; NaN if it is not known.
+    pub(super) mean: f64,
+    /// The mean of the cosines of all pairs; NaN if there is none.
+    pub(super) cosine: f64,
+}
 
-const UNKNOWN: Subtree = [f64::NAN; 4];
+const UNKNOWN: [f64; 2] = [f64::NAN; 2];
 
 impl GradientReducer {
     /// Figures of all tensors in the last reduction, the same on all ranks.
@@ -78,7 +74,6 @@ impl GradientReducer {
                 "only AdaSum over several servers has statistics",
             ));
         }
-        let subtrees = self.subtrees(&merging)?;
         let mut figures = vec![Figures::default(); self.specs.len()];
         for (bucket, tensors) in &merging {
             for (merge, weights) in bucket.rounds() {
@@ -95,90 +90,75 @@ impl GradientReducer {
             .map(|figure| [figure.own, figure.kappa])
             .collect();
         let all = exchange(world, &own, self.options.create_timeout)?;
-        let locals = world.locals() as usize;
-        let of = |(tensor, figure): (usize, &Figures)| {
-            let ranks: Vec<[f64; 2]> = all.iter().map(|rank| rank[tensor]).collect();
-            let whole = subtrees.iter().map(|rank| rank[tensor]);
-            let whole = whole.into_iter().find(|subtree| !subtree[MEAN].is_nan());
-            figure.joined(
-                &self.specs[tensor].name,
-                &ranks,
-                locals,
-                whole.unwrap_or([0.0; 4]),
+        let of_tensor = |tensor: usize| -> (Vec<f64>, f64) {
+            let servers = all.iter().step_by(world.locals() as usize);
+            let kappas = all.iter().map(|rank| rank[tensor][1]);
+            (
+                servers.map(|rank| rank[tensor][0]).collect(),
+                kappas.fold(1.0, f64::max),
             )
+        };
+        let (norms, kappas): (Vec<Vec<f64>>, Vec<f64>) =
+            (0..self.specs.len()).map(of_tensor).unzip();
+        let together = match self.is_observed() {
+            true => self.together_by_gradients(&norms)?,
+            false => self.together_by_products(&merging)?,
+        };
+        let of = |(tensor, figure): (usize, &Figures)| {
+            let name = &self.specs[tensor].name;
+            figure.joined(name, &norms[tensor], kappas[tensor], together[tensor])
         };
         Ok(figures.iter().enumerate().map(of).collect())
     }
 
-    /// What each rank knows of the whole tree of each tensor. Collective.
-    fn subtrees(&self, merging: &[LastBucket<'_>]) -> Result<Vec<Vec<Subtree>>> {
-        let rounds = merging.iter().flat_map(|(bucket, _)| bucket.rounds());
-        // Every rank takes part in the last round.
-        let count = rounds.map(|(merge, _)| merge.round + 1).max().unwrap_or(0);
-        let mut all = vec![vec![UNKNOWN; self.specs.len()]; self.world.size() as usize];
-        for round in 0..count {
-            let mut mine = all[self.world.rank() as usize].clone();
-            for (bucket, tensors) in merging {
-                if bucket.rounds().any(|(merge, _)| merge.round == round) {
-                    let tensors = tensors.iter().flatten();
-                    tensors.for_each(|&tensor| mine[tensor] = UNKNOWN);
+    /// From the Gram matrices of buckets with a single round. Collective.
+    fn together_by_products(&self, merging: &[LastBucket<'_>]) -> Result<Vec<Together>> {
+        let mut mine = vec![UNKNOWN; self.specs.len()];
+        let servers = self.world.servers() as usize;
+        for (bucket, tensors) in merging {
+            for solve in bucket.solves() {
+                if solve.merge.subtrees.len() < servers {
+                    continue;
                 }
-                for solve in bucket.solves().filter(|solve| solve.merge.round == round) {
-                    let tensors = &tensors[solve.first..];
-                    for (tensor, gram) in tensors.iter().zip(solve.grams()?) {
-                        let &Some(tensor) = tensor else { continue };
-                        let known = |servers: &Range<u32>| {
-                            let locals = self.world.locals();
-                            let ranks = servers.start * locals..servers.end * locals;
-                            let mut of_ranks = ranks.map(|rank| all[rank as usize][tensor]);
-                            of_ranks.find(|subtree| !subtree[MEAN].is_nan())
-                        };
-                        mine[tensor] = merged(&solve.merge, &gram, known);
+                for (tensor, gram) in tensors[solve.first..].iter().zip(solve.grams()?) {
+                    if let &Some(tensor) = tensor {
+                        let of_all = together(servers, &gram);
+                        mine[tensor] = [of_all.mean, of_all.cosine];
                     }
                 }
             }
-            all = exchange(&self.world, &mine, self.options.create_timeout)?;
         }
-        Ok(all)
+        let all = exchange(&self.world, &mine, self.options.create_timeout)?;
+        let known = |tensor: usize| {
+            let mut ranks = all.iter().map(|rank| rank[tensor]);
+            let [mean, cosine] = ranks.find(|known| !known[0].is_nan()).unwrap_or(UNKNOWN);
+            Together { mean, cosine }
+        };
+        Ok((0..self.specs.len()).map(known).collect())
     }
 }
 
-/// The subtree of one tensor that a round makes: `gram` is of its parts' vectors, `known` tells what is known of a part.
-fn merged(merge: &Merge, gram: &[f64], known: impl Fn(&Range<u32>) -> Option<Subtree>) -> Subtree {
-    let radix = merge.subtrees.len();
-    let norm = |part: usize| gram[part * radix + part].max(0.0).sqrt();
-    let part = |(part, servers): (usize, &Range<u32>)| match servers.len() {
-        1 => [
-            norm(part),
-            norm(part),
-            0.0,
-            f64::from(u8::from(norm(part) > 0.0)),
-        ],
-        _ => known(servers).unwrap_or(UNKNOWN),
-    };
-    let parts: Vec<Subtree> = merge.subtrees.iter().enumerate().map(part).collect();
-    let servers = |part: usize| merge.subtrees[part].len() as f64;
-    let sum = |word: usize| parts.iter().map(|part| part[word]).sum::<f64>();
-    let mut cosines = sum(COSINES);
-    let mut square_of_sum = 0.0;
-    for a in 0..radix {
-        square_of_sum += (servers(a) * parts[a][MEAN]).powi(2);
-        for b in a + 1..radix {
+/// From the inner products of all servers' vectors.
+fn together(servers: usize, gram: &[f64]) -> Together {
+    let norm = |server: usize| gram[server * servers + server].max(0.0).sqrt();
+    let (mut square, mut cosines, mut pairs) = (0.0, 0.0, 0.0);
+    for a in 0..servers {
+        square += norm(a).powi(2);
+        for b in a + 1..servers {
+            let product = gram[a * servers + b];
+            square += 2.0 * product;
             let norms = norm(a) * norm(b);
-            if norms == 0.0 {
-                continue;
+            if norms != 0.0 {
+                cosines += (product / norms).clamp(-1.0, 1.0);
+                pairs += 1.0;
             }
-            let cosine = (gram[a * radix + b] / norms).clamp(-1.0, 1.0);
-            // The inner products of all pairs across, summed.
-            let product = servers(a) * parts[a][MEAN] * servers(b) * parts[b][MEAN] * cosine;
-            square_of_sum += 2.0 * product;
-            let pairs = parts[a][PRESENT] * parts[b][PRESENT];
-            cosines += pairs * product / (parts[a][NORMS] * parts[b][NORMS]);
         }
     }
-    let merged: f64 = (0..radix).map(servers).sum();
-    let mean = square_of_sum.max(0.0).sqrt() / merged;
-    [mean, sum(NORMS), cosines, sum(PRESENT)]
+    Together {
+        mean: square.max(0.0).sqrt() / servers as f64,
+        // 0 / 0 where there is no pair.
+        cosine: cosines / pairs,
+    }
 }
 
 /// What the kernels computed for `tensors` tensors.
@@ -211,33 +191,18 @@ impl Figures {
         self.nonfinite = words[COEFFICIENT_FLAGS] != 0.0;
     }
 
-    /// Together with norm and kappa of all ranks, and the whole tree.
-    fn joined(
-        &self,
-        name: &str,
-        ranks: &[[f64; 2]],
-        locals: usize,
-        whole: Subtree,
-    ) -> TensorStatistics {
+    /// Together with what takes all ranks.
+    fn joined(&self, name: &str, norms: &[f64], kappa: f64, of_all: Together) -> TensorStatistics {
         let figure = |value: f64| if self.nonfinite { f64::NAN } else { value };
-        let norms = ranks.iter().step_by(locals).map(|rank| figure(rank[0]));
-        let kappa = ranks.iter().map(|rank| rank[1]).fold(1.0, f64::max);
-        // 0 / 0 where there is no pair.
-        let pairs = whole[PRESENT] * (whole[PRESENT] - 1.0) / 2.0;
-        let gain = if self.norm == 0.0 {
-            0.0
-        } else {
-            self.norm / whole[MEAN]
+        let gain = match self.norm == 0.0 {
+            true => 0.0,
+            false => self.norm / of_all.mean,
         };
         TensorStatistics {
             name: name.to_owned(),
-            norms: norms.collect(),
+            norms: norms.iter().copied().map(figure).collect(),
             norm: figure(self.norm),
-            cosine: figure(if pairs > 0.0 {
-                whole[COSINES] / pairs
-            } else {
-                f64::NAN
-            }),
+            cosine: figure(of_all.cosine),
             gain: figure(gain),
             kappa: figure(kappa),
             nonfinite: self.nonfinite,
@@ -268,7 +233,7 @@ impl Solve {
 }
 
 /// The sum of records as a full matrix.
-fn gram<'a>(radix: usize, records: impl Iterator<Item = &'a [f32]>) -> Vec<f64> {
+pub(super) fn gram<'a>(radix: usize, records: impl Iterator<Item = &'a [f32]>) -> Vec<f64> {
     let mut sum = vec![0.0; radix * radix];
     for record in records {
         let exponent = |vector: usize| f64::from(record[record_exponents(radix) + vector]);
@@ -288,7 +253,7 @@ fn gram<'a>(radix: usize, records: impl Iterator<Item = &'a [f32]>) -> Vec<f64> 
 }
 
 /// What each rank gives for each tensor, rank by rank.
-fn exchange<const WORDS: usize>(
+pub(super) fn exchange<const WORDS: usize>(
     world: &World,
     mine: &[[f64; WORDS]],
     timeout: Duration,

@@ -140,6 +140,11 @@ fn hccl_conforms() {
 }
 
 #[test]
+fn pairs_of_ranks_conform() {
+    conforms("conform_pairs.cpp");
+}
+
+#[test]
 fn hccl_exchanges_conform() {
     conforms("conform_exchange.cpp");
 }

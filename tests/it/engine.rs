@@ -279,7 +279,10 @@ fn several_reducers_and_streams_share_a_world() {
 }
 
 /// Ranks as threads, each with its device and the root info of all.
-fn ranks<T: Send>(size: u32, body: impl Fn(u32, Device, &RootInfo) -> T + Sync) -> Vec<T> {
+pub(crate) fn ranks<T: Send>(
+    size: u32,
+    body: impl Fn(u32, Device, &RootInfo) -> T + Sync,
+) -> Vec<T> {
     // The lock that worlds of other tests take.
     in_world(1, 1, |_| {
         mock_environment();

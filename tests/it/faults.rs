@@ -27,6 +27,8 @@ const SLACK: Duration = Duration::from_secs(10);
 const PROGRAM: &str = "ADASUM_TEST_PROGRAM";
 /// Set for the ranks of a job that is to compare checksums.
 const CHECKSUM: &str = "ADASUM_TEST_CHECKSUM";
+/// Set for the ranks of a job that reduces among the even and among the odd ranks, each a world of two ranks a server.
+const PARTS: &str = "ADASUM_TEST_PARTS";
 
 /// One rank of a job: prints a hash for each result, and how it ended.
 #[test]
@@ -51,7 +53,14 @@ fn steps(start: &mut Instant) -> adasum::Result<()> {
         checksum: std::env::var_os(CHECKSUM).is_some(),
         ..Options::default()
     };
-    let mut reducer = GradientReducer::new(&world, &specs(&COUNTS), &options)?;
+    let members: Vec<u32> = (0..world.size())
+        .filter(|rank| rank % 2 == world.rank() % 2)
+        .collect();
+    let part = match std::env::var_os(PARTS) {
+        Some(_) => world.part(&members, LOCALS / 2)?,
+        None => world.clone(),
+    };
+    let mut reducer = GradientReducer::new(&part, &specs(&COUNTS), &options)?;
     let stream = Stream::new(world.device())?;
     for step in 0..STEPS {
         let inputs: Vec<Vec<f32>> = (0..COUNTS.len() as u64)
@@ -75,6 +84,7 @@ fn steps(start: &mut Instant) -> adasum::Result<()> {
         println!("\nresult {step} {hash:016x}");
     }
     drop(reducer);
+    drop(part);
     world.finish(STALL)
 }
 
@@ -89,7 +99,8 @@ struct Outcome {
     text: String,
 }
 
-fn job(folder: &Folder, fault: Option<&str>, checksum: bool) -> Outcome {
+/// Runs it, with more variables for its ranks.
+fn job(folder: &Folder, fault: Option<&str>, variables: &[(&str, &str)]) -> Outcome {
     let table = folder.path().join("table.json");
     let mut command = match std::env::var_os(PROGRAM) {
         Some(program) => std::process::Command::new(program),
@@ -111,9 +122,7 @@ fn job(folder: &Folder, fault: Option<&str>, checksum: bool) -> Outcome {
     if let Some(fault) = fault {
         command.env("HCCL_MOCK_FAULT", fault);
     }
-    if checksum {
-        command.env(CHECKSUM, "1");
-    }
+    command.envs(variables.iter().copied());
     let output = command.output().unwrap();
     let text = format!("{}{}", out(&output), err(&output));
     let mut outcome = Outcome {
@@ -229,7 +238,7 @@ impl Fault {
 
     /// Runs a job with it and says what is wrong with the outcome.
     fn run(&self, folder: &Folder, good: &[String]) -> Result<(), String> {
-        let outcome = job(folder, Some(&self.text()), false);
+        let outcome = job(folder, Some(&self.text()), &[]);
         let wrong = |what: String| Err(format!("{}: {what}\n{}", self.text(), outcome.text));
         for rank in 0..SERVERS * LOCALS {
             if let Some(results) = outcome.results.get(&rank)
@@ -261,14 +270,14 @@ impl Fault {
 /// Runs all of them, a few at a time, and fails with what was wrong with each.
 fn run_all(name: &str, faults: &[Fault], at_a_time: usize) {
     let folder = folder(name);
-    let good = job(&folder, None, false);
+    let good = job(&folder, None, &[]);
     let results = good.results.get(&0).cloned().unwrap_or_default();
     assert_eq!(results.len(), STEPS as usize, "{}", good.text);
     for rank in 0..SERVERS * LOCALS {
         assert_eq!(good.results.get(&rank), Some(&results), "{}", good.text);
         assert_eq!(good.ends[&rank], "ended well", "{}", good.text);
     }
-    let next = AtomicUsize::new(0);
+    let (next, done) = (AtomicUsize::new(0), AtomicUsize::new(0));
     let failures = std::sync::Mutex::new(Vec::new());
     let start = Instant::now();
     std::thread::scope(|scope| {
@@ -278,10 +287,13 @@ fn run_all(name: &str, faults: &[Fault], at_a_time: usize) {
                     let begin = Instant::now();
                     let result = fault.run(&folder, &results);
                     println!(
-                        "{} {:.1} s {}",
+                        "faults: {} of {}: {} {:.1} s {}; {:.0} s in all",
+                        done.fetch_add(1, Ordering::Relaxed) + 1,
+                        faults.len(),
                         fault.text(),
                         begin.elapsed().as_secs_f64(),
-                        if result.is_ok() { "ok" } else { "WRONG" }
+                        if result.is_ok() { "ok" } else { "WRONG" },
+                        start.elapsed().as_secs_f64()
                     );
                     failures.lock().unwrap().extend(result.err());
                 }
@@ -290,8 +302,10 @@ fn run_all(name: &str, faults: &[Fault], at_a_time: usize) {
     });
     let failures = failures.into_inner().unwrap();
     println!(
-        "{} faults, {} wrong, {:.0} s",
+        "faults: {} of {} operations on {} ranks, {} wrong, {:.0} s",
         faults.len(),
+        operations().len(),
+        SERVERS * LOCALS,
         failures.len(),
         start.elapsed().as_secs_f64()
     );
@@ -347,13 +361,63 @@ fn checksums_find_damaged_results() {
     let folder = folder("faults-corrupt");
     // The last exchange of the step after the warm-up: the gather in the server.
     let fault = "6:HcclBatchSendRecv:11:corrupt";
-    let unseen = job(&folder, Some(fault), false);
+    let unseen = job(&folder, Some(fault), &[]);
     let good = &unseen.results[&0];
     assert_ne!(unseen.results[&6], *good, "{}", unseen.text);
-    let seen = job(&folder, Some(fault), true);
+    let seen = job(&folder, Some(fault), &[(CHECKSUM, "1")]);
     for rank in 0..SERVERS * LOCALS {
         let end = &seen.ends[&rank];
         assert!(end.contains("ranks [6] differ"), "{end}");
         assert!(!seen.results.contains_key(&rank), "{}", seen.text);
+    }
+}
+
+/// With a limit of HCCL's own that is far away the watchdog is the one who speaks, and what it says is enough: each rank
+/// names whom it waits for in which exchange, and together that leads to the pair in which the exchange stands still.
+#[test]
+fn a_stalled_exchange_names_its_pair_before_hccl_does() {
+    let folder = folder("faults-watchdog");
+    // The first round's exchange of the step after the warm-up.
+    let fault = "6:HcclBatchSendRecv:7:stall";
+    let outcome = job(&folder, Some(fault), &[("HCCL_EXEC_TIMEOUT", "600")]);
+    for rank in 0..SERVERS * LOCALS {
+        let end = outcome.ends.get(&rank);
+        let end = end.unwrap_or_else(|| panic!("rank {rank} did not end\n{}", outcome.text));
+        assert!(end.starts_with("ended after "), "{end}");
+    }
+    let own = &outcome.ends[&6];
+    assert!(
+        own.contains("nothing moved") && own.contains("round 0"),
+        "{own}"
+    );
+    let named = &outcome.culprits;
+    assert!(
+        named.contains(&6) && named.len() <= 2,
+        "{named:?}\n{}",
+        outcome.text
+    );
+}
+
+/// A rank of a world that is a part: the other ranks of that part fail and name it by its number in the whole.
+#[test]
+fn a_fault_in_a_part_is_found() {
+    let folder = folder("faults-parts");
+    for (fault, hccl) in [
+        ("6:HcclBatchSendRecv:7:die", HCCL_SECONDS),
+        ("6:HcclBatchSendRecv:7:stall", "600"),
+    ] {
+        let variables = [(PARTS, "1"), ("HCCL_EXEC_TIMEOUT", hccl)];
+        let outcome = job(&folder, Some(fault), &variables);
+        for rank in (0..SERVERS * LOCALS).step_by(2).filter(|&rank| rank != 6) {
+            let end = outcome.ends.get(&rank);
+            let end = end.unwrap_or_else(|| panic!("rank {rank} did not end\n{}", outcome.text));
+            assert!(end.starts_with("ended after "), "{end}");
+        }
+        let named = &outcome.culprits;
+        assert!(
+            named.contains(&6) && named.iter().all(|rank| rank % 2 == 0) && named.len() <= 2,
+            "{fault}: {named:?}\n{}",
+            outcome.text
+        );
     }
 }

@@ -283,3 +283,30 @@ fn wrong_arguments_are_refused_by_name() {
         assert!(error.contains("0 gradients were given for 4"), "{error}");
     });
 }
+
+/// Of those that are reduced, whatever travels together.
+#[test]
+fn what_is_not_finite_is_reported() {
+    for fusion in [Fusion::All, Fusion::None] {
+        in_world(2, 2, |world| {
+            let options = MeanOptions {
+                fusion: fusion.clone(),
+                ..MeanOptions::default()
+            };
+            let mut tensors = tensors();
+            tensors[0].layerwise_parallel = true;
+            let mut reducer = MeanReducer::new(world, &tensors, &options).unwrap();
+            let stream = Stream::new(world.device()).unwrap();
+            let bad = |i: usize| i != 1 && world.rank() == 3;
+            let spans: Vec<Span> = (0..COUNTS.len())
+                .map(|i| {
+                    let mut values = gradient(world.rank(), i);
+                    values[0] = if bad(i) { f32::INFINITY } else { 0.5 };
+                    put_as(world.device(), &values, TYPES[i])
+                })
+                .collect();
+            reducer.reduce(&spans, &stream).unwrap();
+            assert_eq!(reducer.nonfinite().unwrap(), [false, false, true, true]);
+        });
+    }
+}

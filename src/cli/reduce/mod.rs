@@ -17,6 +17,7 @@ mod tensor;
 use std::io::Write;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use indicatif::ProgressBar;
 use serde::Serialize;
@@ -52,6 +53,9 @@ pub(crate) struct Args {
     /// In a pair, a vector with at most X times the squared norm of the other counts as zero
     #[arg(long, value_name = "X", value_parser = zero_tol)]
     zero_tol: Option<f32>,
+    /// Give up when nothing has moved for so many seconds
+    #[arg(long, value_name = "SECONDS", default_value_t = 300, value_parser = clap::value_parser!(u64).range(1..))]
+    stall_timeout: u64,
     /// Write figures of each tensor into this file
     #[arg(long, value_name = "FILE.json")]
     stats: Option<PathBuf>,
@@ -64,6 +68,8 @@ Each file is a rank on the mock of HCCL in this process, so this is the reductio
 The figures of --stats, in double precision: {\"tensors\": [{\"name\", \"norms\" (of the files, or of the servers' means),
 \"norm\" (of the result), \"cosine\" (mean over all pairs), \"gain\" (norm of the result / norm of the mean), \"kappa\"
 (what cancelled), \"nonfinite\"}]}; null where there is no number.
+
+The ranks compare checksums of their results; what was damaged before it was combined is the same on all of them.
 
 Exit code: 0, also when a tensor is not finite, which is warned about; 2 for wrong arguments or files; 1 for the rest.";
 
@@ -101,7 +107,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         ranks::prepare(args.files.len())?;
     }
     let progress = ProgressBar::new_spinner();
-    progress.enable_steady_tick(std::time::Duration::from_millis(100));
+    progress.enable_steady_tick(Duration::from_millis(100));
     let inputs = Arc::new(read(args, &progress)?);
 
     progress.set_message("reducing");
@@ -187,8 +193,9 @@ fn options(args: &Args) -> Options {
             Radix::Given(radix) => radix,
         },
         zero_tol: args.zero_tol.unwrap_or_default(),
-        create_timeout: ranks::PATIENCE,
-        stall_timeout: ranks::PATIENCE,
+        create_timeout: Duration::from_secs(args.stall_timeout),
+        stall_timeout: Duration::from_secs(args.stall_timeout),
+        checksum: true,
         ..Options::default()
     }
 }

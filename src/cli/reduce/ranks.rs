@@ -17,8 +17,8 @@ use crate::reduce::{GradientReducer, Options, TensorSpec, World};
 pub(super) const MAX_RANKS: usize = 1024;
 /// Devices of the mock where nothing else is said.
 const DEVICES: usize = 8;
-/// How long a rank may wait for the others: long enough for any file that fits in memory.
-pub(super) const PATIENCE: Duration = Duration::from_secs(1800);
+/// How long all of it may take while something moves; that nothing does is found by the limit on stalls.
+const PATIENCE: Duration = Duration::from_secs(24 * 3600);
 
 const BACKEND: &str = "ADASUM_BACKEND";
 const MOCK_DEVICES: &str = "ASCEND_MOCK_DEVICES";
@@ -130,7 +130,7 @@ impl Job {
         let root = root.as_ref().map_err(Clone::clone)?;
         let world = World::from_root_info(device, root, size, rank, self.locals)?;
         let report = self.reduce(&world)?;
-        world.finish(PATIENCE)?;
+        world.finish(self.options.stall_timeout)?;
         Ok(report)
     }
 

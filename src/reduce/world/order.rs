@@ -23,7 +23,7 @@ impl World {
         let others = (0..self.size()).filter(|&rank| rank != self.rank());
         Ok(Arc::new(Mark {
             operation: operation.to_owned(),
-            peers: others.collect(),
+            peers: others.map(|rank| self.rank_in_root(rank)).collect(),
             bytes,
             done: Event::new(self.device())?,
         }))

@@ -107,8 +107,8 @@ impl World {
         }
     }
 
-    /// What a rank of this world is in the root.
-    fn rank_in_root(&self, rank: u32) -> u32 {
+    /// What a rank of this world is in the root, whose ranks messages name.
+    pub(in crate::reduce) fn rank_in_root(&self, rank: u32) -> u32 {
         let Some(origin) = &self.inner.origin else {
             return rank;
         };

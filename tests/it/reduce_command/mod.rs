@@ -1,6 +1,7 @@
 //! `adasum-run reduce`: files in, a file out. Files are written and read here by the crate npyz, which the program does
 //! not use.
 
+mod faults;
 mod figures;
 mod files;
 mod results;
