@@ -249,6 +249,10 @@ class World(_Handle):
         """Holds back the aclrtStream until every rank has come here; the host goes on. Collective."""
         _call("adasum_world_barrier", self._get(), stream)
 
+    def forget_stream(self, stream: int) -> None:
+        """Lets go of a stream of `barrier` without work, so that its owner may destroy it before this world ends."""
+        _call("adasum_world_forget_stream", self._get(), stream)
+
     def abort(self) -> None:
         """Gives the world up, from any thread: its reducers' calls return and fail."""
         _call("adasum_world_abort", self._get())
@@ -356,7 +360,8 @@ class _Reducer(_Handle):
 @dataclass(frozen=True)
 class Statistics:
     """Figures of a tensor in a reduction: the norm of the result, the cosine between servers, the gain |result| / |mean|, kappa
-    (how far weighted vectors cancelled), and whether anything was not finite; the norm of each server's vector."""
+    (how far weighted vectors cancelled), and whether anything was not finite; the norm of each server's vector. NaN where there
+    is no number: of a tensor that is not finite, and cosine and gain where servers were combined in several rounds."""
 
     norm: float
     cosine: float

@@ -176,6 +176,7 @@ SIGNATURES: dict[str, tuple[Any, list[Any]]] = {
     "adasum_world_devices_per_server": _world(POINTER(c_uint32)),
     "adasum_world_device": _world(POINTER(c_int32)),
     "adasum_world_barrier": _world(_STREAM),
+    "adasum_world_forget_stream": _world(_STREAM),
     "adasum_world_abort": _world(),
     "adasum_world_last_vendor_code": _world(POINTER(c_int32)),
     "adasum_world_finish": _world(c_uint64),
