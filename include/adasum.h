@@ -841,10 +841,20 @@ adasum_status adasum_world_device(const struct adasum_world *world, int32_t *out
  * Collective and stream-ordered.
  *
  * # Safety
- * `world` is NULL or live; `stream` is NULL or a live
- * aclrtStream of the world's device.
+ * `world` is NULL or live; `stream` is NULL or a live aclrtStream of the world's device that outlives the world, or
+ * adasum_world_forget_stream is called before it is destroyed.
  */
 adasum_status adasum_world_barrier(const struct adasum_world *world, void *stream);
+
+/**
+ * Lets go of `stream`, which has no work of this world left in it, so that its owner may destroy it. Unknown streams are
+ * fine. Local. Reducers have a call of their own for theirs.
+ *
+ * # Safety
+ * `world` is NULL or live.
+ */
+adasum_status adasum_world_forget_stream(const struct adasum_world *world,
+                                         void *stream);
 
 /**
  * Gives the world up, as when this rank cannot go on: every later call of its reducers is ADASUM_POISONED, calls of other

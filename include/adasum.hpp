@@ -196,6 +196,9 @@ public:
 
     void barrier(void *stream) const { check(adasum_world_barrier(get(), stream)); }
 
+    // Before the owner of a stream that a barrier held back destroys it.
+    void forget_stream(void *stream) const { check(adasum_world_forget_stream(get(), stream)); }
+
     // Leaves in good order, once no reducer is left. Afterwards the object can only be destroyed.
     void finish(std::chrono::milliseconds limit) { check(adasum_world_finish(get(), detail::milliseconds(limit))); }
 

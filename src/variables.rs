@@ -96,6 +96,20 @@ pub const VARIABLES: &[Variable] = &[
         "Has a rank that fails write a line for programs: why, and what it waits for. The launcher sets it",
     ),
     variable(
+        Reader::Library,
+        "ADASUM_RESTART_COUNT",
+        "a number",
+        "set by the launcher",
+        "How often all ranks were started again before; for programs that go on from a checkpoint",
+    ),
+    variable(
+        Reader::Library,
+        "ADASUM_STATISTICS_DIR",
+        "folder",
+        "nothing is recorded",
+        "Where `Journal` writes what a rank records; the launcher sets it for `--report`",
+    ),
+    variable(
         Reader::Build,
         "ADASUM_BUILD_KERNELS",
         "architectures: `1001`, `2201`, `3510`, with commas",

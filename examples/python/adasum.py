@@ -25,11 +25,11 @@ from dataclasses import dataclass
 from typing import Any, Optional, Sequence
 
 import adasum_abi as abi
-from adasum_device import BF16, F16, F32, Stage, TensorSpec, View, specs, view
+from adasum_device import BF16, F16, F32, Stage, Stream, TensorSpec, View, specs, view
 
 __all__ = [
-    "BF16", "F16", "F32", "PATIENCE", "DeltaReducer", "Error", "MeanReducer", "Options", "Reducer", "Statistics", "TensorSpec",
-    "View", "World", "backend", "library", "root_info", "specs", "version", "view",
+    "BF16", "F16", "F32", "PATIENCE", "DeltaReducer", "Error", "MeanReducer", "Options", "Reducer", "Statistics", "Stream",
+    "TensorSpec", "View", "World", "backend", "library", "root_info", "specs", "version", "view",
 ]
 
 #: How long waits last that were given no limit, in seconds.
@@ -39,7 +39,7 @@ _library: Optional[ctypes.CDLL] = None
 
 
 class Error(RuntimeError):
-    """A call that failed. `status` is the name of its adasum_status, `vendor_code` the aclError or HcclResult behind it
+    """A call that failed. `status` is the name of its adasum_status without ADASUM_, `vendor_code` the aclError or HcclResult behind it
     (0 if there is none)."""
 
     def __init__(self, message: str, status: int, vendor_code: int):
@@ -403,7 +403,7 @@ class Reducer(_Reducer):
     def statistics(self) -> list[Statistics]:
         """Figures of the last reduction for each tensor, the same on all ranks. Collective; waits. With several rounds
         (more servers than the radix) cosine and gain are NaN, unless the reduction was observed."""
-        width, count = abi.CONSTANTS["ADASUM_STATISTICS"], len(self._specs)
+        width, count = abi.CONSTANTS["STATISTICS"], len(self._specs)
         figures, norms = (c_double * (width * count))(), (c_double * (self._servers * count))()
         _call("adasum_reducer_statistics", self._get(), figures, len(figures), norms, len(norms))
         rows = (figures[width * i : width * (i + 1)] for i in range(count))

@@ -12,7 +12,7 @@ from typing import Any, Iterable, Mapping, Sequence, Union
 
 from adasum_abi import CONSTANTS
 
-F32, F16, BF16 = (CONSTANTS[f"ADASUM_{name}"] for name in ("F32", "F16", "BF16"))
+F32, F16, BF16 = (CONSTANTS[name] for name in ("F32", "F16", "BF16"))
 _BYTES = {F32: 4, F16: 2, BF16: 2}
 _TYPE_NAMES = {"float32": F32, "float16": F16, "bfloat16": BF16}
 _BUFFER_FORMATS = {"f": F32, "e": F16}
@@ -64,12 +64,13 @@ class View:
 def view(tensor: Any) -> View:
     """What lies behind a torch tensor, a NumPy array, or an object with a writable buffer of floats; a View is itself.
 
-    Raises TypeError or ValueError for other types, and for memory that is not contiguous."""
+    The order of axes does not matter where it is the same on all ranks (torch's channels_last). Raises TypeError or ValueError
+    for other types, and for memory that is not contiguous."""
     if isinstance(tensor, View):
         return tensor
     if hasattr(tensor, "data_ptr"):
-        if not tensor.is_contiguous():
-            raise ValueError("the tensor is not contiguous")
+        if not _is_dense(tensor.shape, tensor.stride()):
+            raise ValueError("the tensor has gaps or overlaps: it is not contiguous in any order of its axes")
         kind = tensor.device.type
         if kind not in ("cpu", "npu"):
             raise ValueError(f"the tensor is on {kind}, not on the CPU or an NPU")
@@ -88,6 +89,16 @@ def view(tensor: Any) -> View:
         return View(0, 0, _BUFFER_FORMATS[buffer.format], False)
     address = ctypes.addressof(ctypes.c_char.from_buffer(buffer))
     return View(address, buffer.nbytes // buffer.itemsize, _BUFFER_FORMATS[buffer.format], False)
+
+
+def _is_dense(shape: Sequence[int], strides: Sequence[int]) -> bool:
+    """Whether the elements fill their memory, in whatever order of the axes."""
+    expected = 1
+    for stride, length in sorted((stride, length) for stride, length in zip(strides, shape) if length != 1):
+        if stride != expected and 0 not in shape:
+            return False
+        expected *= length
+    return True
 
 
 def _type_of(dtype: Any) -> int:
@@ -126,6 +137,35 @@ class _Acl:
             self.call("aclrtSetDevice", device)
 
 
+class Stream:
+    """An aclrtStream of a device, for programs whose framework does not give theirs. Ended by `close` or `with`, when no work is
+    left on it and reducers that used it are closed or have forgotten it."""
+
+    def __init__(self, device: int):
+        self._acl = _Acl()
+        self._device = device
+        self._stream = c_void_p()
+        self._acl.use(device)
+        self._acl.call("aclrtCreateStream", byref(self._stream))
+
+    @property
+    def handle(self) -> int:
+        """The address that calls take."""
+        return self._stream.value or 0
+
+    def close(self) -> None:
+        if self._stream.value:
+            self._acl.use(self._device)
+            self._acl.call("aclrtDestroyStream", self._stream)
+            self._stream = c_void_p()
+
+    def __enter__(self) -> "Stream":
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        self.close()
+
+
 class Stage:
     """One block of memory on a device that holds copies of host arrays, and a stream. Freed by `close`."""
 
@@ -134,14 +174,14 @@ class Stage:
         self._acl = _Acl()
         self._device = device
         self._sizes = list(sizes)
-        self._block, self._stream = c_void_p(), c_void_p()
+        self._block = c_void_p()
         offsets, total = [], 0
         for size in sizes:
             offsets.append(total)
             total += (size + _ALIGNMENT - 1) // _ALIGNMENT * _ALIGNMENT
         self._acl.use(device)
         self._acl.call("aclrtMalloc", byref(self._block), max(total, _ALIGNMENT), _HUGE_FIRST)
-        self._acl.call("aclrtCreateStream", byref(self._stream))
+        self._stream = Stream(device)
         base = self._block.value or 0
         #: Addresses of the copies.
         self.addresses = [base + offset for offset in offsets]
@@ -149,7 +189,7 @@ class Stage:
     @property
     def stream(self) -> int:
         """An aclrtStream for work on the copies."""
-        return self._stream.value or 0
+        return self._stream.handle
 
     def upload(self, addresses: Sequence[int]) -> None:
         """Copies arrays of the host at `addresses` to the device; they are there when it returns."""
@@ -167,8 +207,8 @@ class Stage:
 
     def close(self) -> None:
         """Frees memory and stream, on which no work may be left."""
-        if self._stream.value:
+        self._stream.close()
+        if self._block.value:
             self._acl.use(self._device)
-            self._acl.call("aclrtDestroyStream", self._stream)
             self._acl.call("aclrtFree", self._block)
-            self._stream, self._block = c_void_p(), c_void_p()
+            self._block = c_void_p()

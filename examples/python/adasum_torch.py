@@ -27,7 +27,7 @@ import adasum
 
 def world(group: Optional[dist.ProcessGroup] = None, **choices: Any) -> adasum.World:
     """The world of the ranks of a process group, or of all ranks: on torch's current NPU where the group talks through HCCL, else
-    on a device of the mock. Collective among the group.
+    on device LOCAL_RANK, which is one of the mock's where there is no NPU. Collective among the group.
 
     `choices` are adasum.Options. `devices_per_server` says how many consecutive ranks are combined by their mean before AdaSum
     combines servers; without it LOCAL_WORLD_SIZE (as torchrun sets it), but 1 if the group is not larger: then AdaSum
@@ -105,17 +105,18 @@ def hook(state: State, bucket: dist.GradBucket) -> torch.futures.Future[torch.Te
     return future
 
 
-class DeltaOptimizer:
+class DeltaOptimizer(torch.optim.Optimizer):
     """Wraps an optimizer: each rank's step becomes the AdaSum of all ranks' steps (the paper's way for optimizers that are not
     linear in the gradients, as Adam). Instead of DistributedDataParallel, not beside it. Making one is collective.
 
         optimizer = adasum_torch.DeltaOptimizer(torch.optim.Adam(model.parameters()), world, model)
 
     Weights must be equal on all ranks at first, and stay so. With several ranks a server the optimizer steps on the mean of
-    their gradients; with the option delta_form="local" each rank on its own. Everything but `step` is the wrapped
-    optimizer's, so its state, schedulers and `zero_grad` are as usual; after weights were loaded in the middle of a step call
+    their gradients; with the option delta_form="local" each rank on its own. Groups, state and defaults are those of the
+    wrapped optimizer, so schedulers and checkpoints are as usual. After weights were loaded in the middle of a step call
     `reset`."""
 
+    # The base class keeps groups and state of its own, so it is not initialised.
     def __init__(
         self, optimizer: torch.optim.Optimizer, world: adasum.World, model: torch.nn.Module,
         options: Optional[adasum.Options] = None,
@@ -128,6 +129,18 @@ class DeltaOptimizer:
         self._parameters = list(named.values())
         self._reducer = adasum.DeltaReducer(world, adasum.specs({n: t.detach() for n, t in named.items()}), options)
 
+    @property
+    def param_groups(self) -> Any:
+        return self.optimizer.param_groups
+
+    @property
+    def state(self) -> Any:
+        return self.optimizer.state
+
+    @property
+    def defaults(self) -> Any:
+        return self.optimizer.defaults
+
     def step(self, closure: None = None) -> None:
         """One step of all ranks. Collective. Parameters without a gradient count as such with zeros."""
         if closure is not None:
@@ -137,11 +150,22 @@ class DeltaOptimizer:
             if tensor.grad is None:
                 tensor.grad = torch.zeros_like(tensor)
         gradients = [tensor.grad for tensor in self._parameters]
-        stream = current_stream(weights[0])
-        self._reducer.begin(weights, gradients, stream)
+        self._reducer.begin(weights, gradients, current_stream(weights[0]))
         self.optimizer.step()
-        # Asked anew: it also hands on what the optimizer has queued.
+        # Asked anew: that also hands on what the optimizer has queued.
         self._reducer.end(weights, current_stream(weights[0]))
+
+    def zero_grad(self, set_to_none: bool = True) -> None:
+        self.optimizer.zero_grad(set_to_none)
+
+    def state_dict(self) -> Any:
+        return self.optimizer.state_dict()
+
+    def load_state_dict(self, state_dict: Any) -> None:
+        self.optimizer.load_state_dict(state_dict)
+
+    def add_param_group(self, param_group: Any) -> None:
+        raise RuntimeError("the reducer was made for the parameters that the optimizer had: make a new DeltaOptimizer")
 
     def reset(self) -> None:
         """Forgets the saved weights of an open step. All ranks must do the same."""
@@ -152,5 +176,10 @@ class DeltaOptimizer:
         _wait_for_device(self._parameters[0])
         self._reducer.close()
 
+    def __repr__(self) -> str:
+        return f"DeltaOptimizer({self.optimizer!r})"
+
     def __getattr__(self, name: str) -> Any:
+        if name == "optimizer":
+            raise AttributeError(name)
         return getattr(self.optimizer, name)

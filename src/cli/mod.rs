@@ -15,6 +15,7 @@ mod logger;
 mod plan;
 mod reduce;
 mod report;
+mod simulate;
 mod svg;
 mod table;
 mod verdict;
@@ -52,6 +53,8 @@ enum Command {
     Table(table::Args),
     /// Show what every rank sends, receives and computes in a reduction, without running it
     Plan(plan::Args),
+    /// Compute how long reductions take on clusters of up to many thousand devices, beside all-reduces
+    Simulate(simulate::Args),
     /// Measure reductions, kernels and messages on this machine
     Bench(bench::Args),
     /// One rank of a benchmark
@@ -90,6 +93,7 @@ fn execute(command: Command) -> Result<u8> {
         Command::Reduce(args) => reduce::run(&args).map(|()| 0),
         Command::Table(args) => table::run(&args),
         Command::Plan(args) => plan::run(&args).map(|()| 0),
+        Command::Simulate(args) => simulate::run(&args).map(|()| 0),
         Command::Bench(args) => bench::run(&args).map(engine::End::exit_code),
         Command::BenchRank(args) => bench::rank::run(&args).map(|()| 0),
         Command::DemoRank(args) => demo::rank::run(&args).map(|()| 0),

@@ -49,6 +49,12 @@ pub(super) fn not_null<T>(pointer: *mut T, name: &str) -> Result<*mut T, Fault> 
     if pointer.is_null() {
         return Err(Fault::null(name));
     }
+    if !pointer.is_aligned() {
+        return Err(invalid(format!(
+            "{name}: {pointer:p} is not a multiple of {}",
+            align_of::<T>()
+        )));
+    }
     Ok(pointer)
 }
 
@@ -66,6 +72,12 @@ pub(super) unsafe fn slice<'a, T>(
     }
     if pointer.is_null() {
         return Err(Fault::null(name));
+    }
+    if !pointer.is_aligned() {
+        return Err(invalid(format!(
+            "{name}: {pointer:p} is not a multiple of {}",
+            align_of::<T>()
+        )));
     }
     if count > isize::MAX as usize / size_of::<T>().max(1) {
         return Err(invalid(format!(
@@ -277,17 +289,21 @@ pub(super) unsafe fn flat(
     bytes: u64,
     name: &str,
 ) -> Result<Span, Fault> {
+    let length = flat_length(address, bytes, name)?;
+    // SAFETY: as promised by the caller.
+    Ok(unsafe { Span::borrow(device, address, length) })
+}
+
+/// Checks what can be checked of an address in device memory.
+pub(super) fn flat_length(address: *mut c_void, bytes: u64, name: &str) -> Result<usize, Fault> {
     if address.is_null() && bytes > 0 {
         return Err(Fault::null(name));
     }
-    let length = usize::try_from(bytes)
-        .ok()
-        .filter(|&bytes| address.addr().checked_add(bytes).is_some());
-    let length = length.ok_or_else(|| {
+    let length = usize::try_from(bytes).ok();
+    let length = length.filter(|&bytes| address.addr().checked_add(bytes).is_some());
+    length.ok_or_else(|| {
         invalid(format!(
             "{name}: {bytes} bytes are more than memory can hold"
         ))
-    })?;
-    // SAFETY: as promised by the caller.
-    Ok(unsafe { Span::borrow(device, address, length) })
+    })
 }

@@ -17,6 +17,9 @@ mod options;
 mod reducer;
 mod setters;
 mod status;
+mod streams;
+#[cfg(test)]
+mod tests;
 mod world;
 
 #[cfg(not(panic = "unwind"))]

@@ -1,6 +1,5 @@
 //! Reducers: one handle for all kinds, and what all kinds can do.
 
-use std::collections::HashMap;
 use std::ffi::c_void;
 use std::ops::{Deref, DerefMut};
 use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
@@ -9,8 +8,8 @@ use super::arguments::{invalid, not_null, required, slice_mut, timeout};
 use super::guard::{destroy, guard};
 use super::mean::SparseKind;
 use super::status::{Fault, adasum_status};
+use super::streams::Streams;
 use super::world::adasum_world;
-use crate::ascend::{Device, Stream};
 use crate::plan::TensorSpec;
 use crate::reduce::{
     DeltaWeightReducer, GradientReducer, MeanReducer, Overflow, OverflowVote, Settings, World,
@@ -56,26 +55,6 @@ impl Kind {
             adasum_status::ADASUM_INVALID_STATE,
             format!("a reducer of {made} has no such call"),
         )
-    }
-}
-
-/// The caller's streams by address: they keep what queued work uses until it is known to be done.
-pub(super) struct Streams {
-    pub(super) device: Device,
-    known: HashMap<usize, Stream>,
-}
-
-impl Streams {
-    /// The caller's stream.
-    ///
-    /// # Safety
-    /// `stream` is NULL or a live stream of the device, until it is forgotten or the reducer is destroyed.
-    pub(super) unsafe fn get(&mut self, stream: *mut c_void) -> Result<&Stream, Fault> {
-        let stream = not_null(stream, "stream")?;
-        let device = &self.device;
-        let known = self.known.entry(stream.addr());
-        // SAFETY: as promised by the caller.
-        Ok(known.or_insert_with(|| unsafe { Stream::borrow(device, stream) }))
     }
 }
 
@@ -165,10 +144,7 @@ impl Creation<'_> {
             .then(|| OverflowVote::new(&world, &self.specs, self.settings.options.create_timeout));
         let inner = Inner {
             kind,
-            streams: Streams {
-                device: world.device().clone(),
-                known: HashMap::new(),
-            },
+            streams: Streams::new(world.device()),
             specs: self.specs,
             vote: vote.transpose()?,
             _share: share,
@@ -229,7 +205,7 @@ pub unsafe extern "C" fn adasum_reducer_forget_stream(
         // SAFETY: as promised by the caller.
         let mut inner = unsafe { adasum_reducer::enter(reducer) }?;
         let stream = not_null(stream, "stream")?;
-        inner.streams.known.remove(&stream.addr());
+        inner.streams.forget(stream);
         Ok(())
     })
 }

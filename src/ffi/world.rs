@@ -7,7 +7,8 @@ use super::arguments::{invalid, not_null, required, slice, slice_mut, text, time
 use super::guard::{destroy, guard};
 use super::options::adasum_options;
 use super::status::{Fault, adasum_status};
-use crate::ascend::{Comm, Device, ROOT_INFO_BYTES, RootInfo, Stream};
+use super::streams::Streams;
+use crate::ascend::{Comm, Device, ROOT_INFO_BYTES, RootInfo};
 use crate::reduce::World;
 use crate::topo::{Cluster, RankTable, host_key};
 
@@ -16,6 +17,8 @@ use crate::topo::{Cluster, RankTable, host_key};
 pub struct adasum_world {
     /// Empty once it was finished.
     world: Mutex<Option<World>>,
+    /// Those that were held back by a barrier.
+    streams: Mutex<Option<Streams>>,
     /// Each reducer holds one, so that it can be told whether there are any.
     reducers: Arc<()>,
 }
@@ -29,6 +32,11 @@ impl adasum_world {
     /// To be held by a reducer.
     pub(super) fn share(&self) -> Arc<()> {
         Arc::clone(&self.reducers)
+    }
+
+    fn streams(&self) -> MutexGuard<'_, Option<Streams>> {
+        // Changed by single calls of a map.
+        self.streams.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn lock(&self) -> MutexGuard<'_, Option<World>> {
@@ -222,6 +230,7 @@ fn check_root_info(len: usize) -> Result<(), Fault> {
 /// `out` may be written to.
 unsafe fn give(world: World, out: *mut *mut adasum_world) {
     let handle = adasum_world {
+        streams: Mutex::new(Some(Streams::new(world.device()))),
         world: Mutex::new(Some(world)),
         reducers: Arc::new(()),
     };
@@ -323,8 +332,8 @@ unsafe fn ask<T>(
 /// Collective and stream-ordered.
 ///
 /// # Safety
-/// `world` is NULL or live; `stream` is NULL or a live
-/// aclrtStream of the world's device.
+/// `world` is NULL or live; `stream` is NULL or a live aclrtStream of the world's device that outlives the world, or
+/// adasum_world_forget_stream is called before it is destroyed.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn adasum_world_barrier(
     world: *const adasum_world,
@@ -332,11 +341,33 @@ pub unsafe extern "C" fn adasum_world_barrier(
 ) -> adasum_status {
     guard("adasum_world_barrier", || {
         // SAFETY: as promised by the caller.
-        let world = unsafe { required(world, "world") }?.get()?;
+        let handle = unsafe { required(world, "world") }?;
+        let world = handle.get()?;
+        let mut streams = handle.streams();
+        // SAFETY: as promised by the caller.
+        let stream = unsafe { streams.as_mut().ok_or_else(finished)?.get(stream) }?;
+        Ok(world.barrier(stream)?)
+    })
+}
+
+/// Lets go of `stream`, which has no work of this world left in it, so that its owner may destroy it. Unknown streams are
+/// fine. Local. Reducers have a call of their own for theirs.
+///
+/// # Safety
+/// `world` is NULL or live.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn adasum_world_forget_stream(
+    world: *const adasum_world,
+    stream: *mut c_void,
+) -> adasum_status {
+    guard("adasum_world_forget_stream", || {
+        // SAFETY: as promised by the caller.
+        let handle = unsafe { required(world, "world") }?;
         let stream = not_null(stream, "stream")?;
-        // SAFETY: not null, and live as promised by the caller.
-        let stream = unsafe { Stream::borrow(world.device(), stream) };
-        Ok(world.barrier(&stream)?)
+        if let Some(streams) = handle.streams().as_mut() {
+            streams.forget(stream);
+        }
+        Ok(())
     })
 }
 
@@ -404,7 +435,10 @@ pub unsafe extern "C" fn adasum_world_finish(
             ));
         }
         let world = place.take().ok_or_else(finished)?;
-        Ok(world.finish(limit)?)
+        let finished = world.finish(limit);
+        // They hold the device open, and have no work any more.
+        handle.streams().take();
+        Ok(finished?)
     })
 }
 

@@ -70,15 +70,37 @@ pub struct StepCost {
     pub step: Step,
     /// Traffic of the vectors.
     pub payload: Links,
-    /// Traffic of the scalars. A gather counts as what reaches each member directly, in as many messages as a
-    /// doubling exchange takes.
+    /// Traffic of the scalars. A gather counts as what reaches each member directly, between servers only once for each
+    /// server, in as many messages as a doubling exchange takes.
     pub scalars: Links,
     /// Bytes that kernels read and write in device memory.
     pub accesses: u64,
     /// Multiplications of the Gram matrix.
     pub products: u64,
-    /// Time by the model, in seconds.
+    /// Time by the model, in seconds: that of the phases, one after the other.
     pub seconds: f64,
+    /// Its parts.
+    pub phases: Phases,
+}
+
+/// Seconds of the parts of a step, in their order.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Phases {
+    /// Vectors cross.
+    pub exchange: f64,
+    /// The kernel of inner products.
+    pub gram: f64,
+    /// Scalars are summed.
+    pub scalars: f64,
+    /// The kernel of the weighted sum.
+    pub combine: f64,
+}
+
+impl Phases {
+    /// All parts together.
+    pub fn sum(&self) -> f64 {
+        self.exchange + self.gram + self.scalars + self.combine
+    }
 }
 
 /// What a plan costs one rank, step by step.
@@ -149,9 +171,14 @@ impl Counter<'_> {
         let bytes = mean.slice.len() * self.plan.dtype.size();
         let accesses = (u64::from(mean.operands) + 1) * bytes;
         let moved = self.moved(Step::Mean, &mean.exchange);
+        let phases = Phases {
+            combine: accesses as f64 / self.machine.memory,
+            ..moved.phases
+        };
         StepCost {
             accesses,
-            seconds: moved.seconds + accesses as f64 / self.machine.memory,
+            seconds: phases.sum(),
+            phases,
             ..moved
         }
     }
@@ -159,13 +186,18 @@ impl Counter<'_> {
     fn moved(&self, step: Step, exchange: &Exchange) -> StepCost {
         let size = self.plan.dtype.size();
         let payload = self.links(exchange, |transfer| transfer.range.len() * size);
+        let phases = Phases {
+            exchange: self.machine.exchange(&payload, self.plan.order),
+            ..Phases::default()
+        };
         StepCost {
             step,
             payload,
             scalars: Links::default(),
             accesses: 0,
             products: 0,
-            seconds: self.machine.exchange(&payload, self.plan.order),
+            seconds: phases.sum(),
+            phases,
         }
     }
 
@@ -182,11 +214,18 @@ impl Counter<'_> {
         let sum = ((radix + 1) * bytes) as f64 / machine.memory;
         let (links, exchange) = self.scalars(combine.operands, scalars);
         let moved = self.moved(Step::Round(index), &combine.exchange);
+        let phases = Phases {
+            gram: gram.max(products as f64 * product),
+            scalars: exchange,
+            combine: sum,
+            ..moved.phases
+        };
         StepCost {
             scalars: links,
             accesses: (2 * radix + 1) * bytes,
             products,
-            seconds: moved.seconds + gram.max(products as f64 * product) + sum + exchange,
+            seconds: phases.sum(),
+            phases,
             ..moved
         }
     }
@@ -203,19 +242,7 @@ impl Counter<'_> {
             )
             .max(1);
         let servers = group.count.div_ceil(near);
-        let gather = |bytes: u64| {
-            let traffic = |members: u32, steps: u32| Traffic {
-                sent: bytes * u64::from(members),
-                received: bytes * u64::from(members),
-                messages: u64::from(steps),
-                peers: u64::from(steps),
-                largest: bytes,
-            };
-            Links {
-                local: traffic(near - 1, doublings(near)),
-                remote: traffic(group.count - near, doublings(servers)),
-            }
-        };
+        let gather = |bytes: u64| gathered(bytes, near, servers);
         let Some(owned) = &scalars.owned else {
             let links = gather(scalars.stride * record);
             let received = u64::from(group.count) * scalars.stride * record;
@@ -263,6 +290,22 @@ impl Counter<'_> {
         links.local.peers = near.count() as u64;
         links.remote.peers = peers.len() as u64 - links.local.peers;
         links
+    }
+}
+
+/// An all-gather of `bytes` of each member of a group, `near` on each of its servers. As in an all-reduce, what crosses
+/// servers first is each member's own; then the members of a server give each other what their columns have.
+fn gathered(bytes: u64, near: u32, servers: u32) -> Links {
+    let traffic = |others: u32, each: u64, members: u32| Traffic {
+        sent: each * u64::from(others),
+        received: each * u64::from(others),
+        messages: u64::from(doublings(members)),
+        peers: u64::from(doublings(members)),
+        largest: each,
+    };
+    Links {
+        local: traffic(near - 1, bytes * u64::from(servers), near),
+        remote: traffic(servers - 1, bytes, servers),
     }
 }
 

@@ -174,7 +174,8 @@ fn owners_of_scalars_pay_off_in_large_worlds() {
         seconds(shape(64, 8), &layouts, &machine, choices).unwrap()
     };
     let chosen = machine.owned_above(shape(64, 8));
-    assert!(time(chosen) < 0.8 * time(u64::MAX));
+    let (owned, gathered) = (time(chosen), time(u64::MAX));
+    assert!(owned < 0.9 * gathered, "{owned} beside {gathered}");
     // And in a small world the further exchange does not.
     let small = machine.owned_above(shape(2, 8));
     assert!(16 * 161 * record_bytes(2) < small);

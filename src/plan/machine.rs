@@ -154,12 +154,23 @@ impl Machine {
         time(&links.local, &self.local) + time(&links.remote, &self.remote)
     }
 
-    /// Seconds of an all-gather by doubling: in the server, then across.
+    /// Seconds of an all-gather: across servers by doubling, then in the server; there at once where everyone has a link to
+    /// everyone, else by doubling, too.
     pub(super) fn gather(&self, links: &Links) -> f64 {
-        let time = |traffic: &Traffic, link: &Link| {
+        let doubling = |traffic: &Traffic, link: &Link| {
             traffic.messages as f64 * link.latency + traffic.sent as f64 / link.bandwidth
         };
-        time(&links.local, &self.local) + time(&links.remote, &self.remote)
+        let local = match &links.local {
+            traffic if self.local.mesh && traffic.largest > 0 && traffic.sent > 0 => {
+                let peers = traffic.sent / traffic.largest;
+                let further = (peers - 1) as f64 * self.message;
+                let at_once =
+                    self.local.latency + further + traffic.largest as f64 / self.local.bandwidth;
+                at_once.min(doubling(traffic, &self.local))
+            }
+            traffic => doubling(traffic, &self.local),
+        };
+        local + doubling(&links.remote, &self.remote)
     }
 
     /// Bytes of gathered scalars from which owners pay off: where moving them takes as long as the further
@@ -170,7 +181,19 @@ impl Machine {
         } else {
             (&self.local, shape.locals)
         };
-        let bytes = (link.latency + f64::from(peers) * self.message) * link.bandwidth;
+        let locals = f64::from(shape.locals);
+        // Seconds for each byte that a rank gathers in all.
+        let in_server = match self.local.mesh {
+            _ if shape.locals == 1 => 0.0,
+            true => 1.0 / locals / self.local.bandwidth,
+            false => (1.0 - 1.0 / locals) / self.local.bandwidth,
+        };
+        let across = match shape.servers {
+            1 => 0.0,
+            _ => 1.0 / locals / self.remote.bandwidth,
+        };
+        let further = link.latency + f64::from(peers) * self.message;
+        let bytes = further / (in_server + across);
         #[allow(
             clippy::cast_possible_truncation,
             clippy::cast_sign_loss,

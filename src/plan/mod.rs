@@ -21,7 +21,9 @@ mod tree;
 
 pub use buckets::buckets;
 pub use check::check;
-pub use cost::{COEFFICIENT_BYTES, Cost, Links, Request, Step, StepCost, Traffic, choose, seconds};
+pub use cost::{
+    COEFFICIENT_BYTES, Cost, Links, Phases, Request, Step, StepCost, Traffic, choose, seconds,
+};
 pub use fingerprint::{Description, Fingerprint, fingerprint, first_difference};
 pub use layout::{DType, Layout, Segment, TensorSpec, UNIT};
 pub use machine::{Link, Machine};

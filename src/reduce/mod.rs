@@ -53,6 +53,8 @@ pub use journal::{Figure, Journal, Record, STATISTICS_VARIABLE, TensorRecord};
 pub use mean::{MeanOptions, MeanReducer, MeanTensor};
 pub use options::{InServer, Options, Reduction, ScalarExchange, Wire};
 pub use overflow::OverflowVote;
+#[cfg(feature = "cli")]
+pub(crate) use pipeline::wavefront;
 pub use report::{Failure, Progress, REPORT_MARK, REPORT_VARIABLE, Report, Waiting};
 pub use scattered::Owned;
 pub use settings::{BOOST_FILE, Overflow, Profile, Settings, VARIABLES, Variable};

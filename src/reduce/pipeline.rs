@@ -5,7 +5,7 @@
 /// A wavefront: at most `depth` buckets are under way, each is a stage behind the one before it, and a bucket starts only
 /// when the one `depth` before it has ended, whose memory it may use. All ranks issue in this one order, so that whatever
 /// a stage waits for was issued before it, on every rank.
-pub(super) fn wavefront(stages: &[usize], depth: usize) -> Vec<(usize, usize)> {
+pub(crate) fn wavefront(stages: &[usize], depth: usize) -> Vec<(usize, usize)> {
     let mut next = vec![0; stages.len()];
     let mut order = Vec::with_capacity(stages.iter().sum());
     let (mut first, mut started) = (0, 0);

@@ -387,6 +387,8 @@ static void *rank_main(void *argument) {
     scattered(world, rank);
     OK(adasum_world_barrier(world, stream));
     CHECK(aclrtSynchronizeStream(stream) == ACL_SUCCESS);
+    OK(adasum_world_forget_stream(world, stream));
+    OK(adasum_world_forget_stream(world, stream));
     CHECK(aclrtDestroyStream(stream) == ACL_SUCCESS);
     leave(world);
     return NULL;

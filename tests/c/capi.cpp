@@ -177,6 +177,7 @@ void run(const adasum::RootInfo &root, std::uint32_t rank) {
     }
     world.barrier(stream);
     REQUIRE(aclrtSynchronizeStream(stream) == ACL_SUCCESS);
+    world.forget_stream(stream);
     REQUIRE(aclrtDestroyStream(stream) == ACL_SUCCESS);
     REQUIRE(aclrtFree(memory) == ACL_SUCCESS);
     world.finish(LIMIT);

@@ -120,6 +120,7 @@ static void worlds(void) {
     IS_NULL("adasum_world_devices_per_server", "world", adasum_world_devices_per_server(none, &number));
     IS_NULL("adasum_world_device", "world", adasum_world_device(none, &device));
     IS_NULL("adasum_world_barrier", "world", adasum_world_barrier(none, NULL));
+    IS_NULL("adasum_world_forget_stream", "world", adasum_world_forget_stream(none, root_info));
     IS_NULL("adasum_world_abort", "world", adasum_world_abort(none));
     IS_NULL("adasum_world_last_vendor_code", "world", adasum_world_last_vendor_code(none, &device));
     IS_NULL("adasum_world_finish", "world", adasum_world_finish(none, 1));
@@ -322,6 +323,7 @@ static void live_world(void) {
     IS_NULL("adasum_world_device", "out", adasum_world_device(world, NULL));
     IS_NULL("adasum_world_last_vendor_code", "out", adasum_world_last_vendor_code(world, NULL));
     IS_NULL("adasum_world_barrier", "stream", adasum_world_barrier(world, NULL));
+    IS_NULL("adasum_world_forget_stream", "stream", adasum_world_forget_stream(world, NULL));
     REFUSED(ADASUM_INVALID_ARGUMENT, "timeout_ms is 0", adasum_world_finish(world, 0));
     creations(world);
     calls(world, stream);

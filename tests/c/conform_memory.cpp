@@ -55,6 +55,10 @@ const Behaviour malloc_arguments("malloc-arguments", [](const Rank &me) {
     RETURNS(100000, aclrtMalloc(&memory, 0, ACL_MEM_MALLOC_HUGE_FIRST));
     RETURNS(100000, aclrtMalloc(nullptr, 64, ACL_MEM_MALLOC_HUGE_FIRST));
     RETURNS(100000, aclrtMalloc(&memory, 64, static_cast<aclrtMemMallocPolicy>(8)));
+    RETURNS(100000, aclrtMalloc(&memory, 64, static_cast<aclrtMemMallocPolicy>(0x2000)));
+    // Memory of high bandwidth, as MindSpore asks for it.
+    OK(aclrtMalloc(&memory, 64, static_cast<aclrtMemMallocPolicy>(0x1000)));
+    OK(aclrtFree(memory));
     OK(aclrtMallocAlign32(&memory, 64, ACL_MEM_MALLOC_HUGE1G_ONLY_P2P));
     OK(aclrtFree(memory));
 });

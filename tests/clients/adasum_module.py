@@ -6,6 +6,7 @@ left out, loudly, where there is none.
 What comes out is compared with AdaSum in double precision, written here from the paper."""
 
 import array
+import ctypes
 import math
 import os
 import sys
@@ -15,6 +16,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "examples/python"))
 
 import adasum  # noqa: E402
+import adasum_abi  # noqa: E402
 from adasum_device import Stage  # noqa: E402
 
 RANK, SIZE = int(os.environ["RANK_ID"]), int(os.environ["RANK_SIZE"])
@@ -177,7 +179,7 @@ def refuses_what_is_wrong(world):
     refuses(TypeError, "no option 'colour'", lambda: adasum.Options(colour=1))
     refuses(ValueError, "not one of adasum, mean, sum", lambda: adasum.Options(reduction="max"))
     error = refuses(adasum.Error, "radix", lambda: adasum.Options(radix=9))
-    assert error.status == "ADASUM_INVALID_ARGUMENT" and error.vendor_code == 0, error.status
+    assert error.status == "INVALID_ARGUMENT" and error.vendor_code == 0, error.status
     refuses(TypeError, "neither fp32", lambda: adasum.view(array.array("d", [1.0])))
     refuses(ValueError, "not writable", lambda: adasum.view(b"1234"))
     refuses(adasum.Error, "RANK_TABLE_FILE", lambda: adasum.World.from_rank_table("/nowhere/RANK_TABLE_FILE", 0))
@@ -185,7 +187,7 @@ def refuses_what_is_wrong(world):
         refuses(ValueError, "the reducer has 4", lambda: reducer.reduce(data[:3]))
         refuses(ValueError, "was made for 7", lambda: reducer.reduce([data[0], data[2], data[2], data[3]]))
         still_used = refuses(adasum.Error, "reducers still use the world", world.finish)
-        assert still_used.status == "ADASUM_INVALID_STATE", still_used.status
+        assert still_used.status == "INVALID_STATE", still_used.status
     refuses(ValueError, "is closed", lambda: reducer.reduce(data))
 
 
@@ -206,23 +208,69 @@ def reduces_numpy(world):
     refuses(TypeError, "int64", lambda: adasum.view(np.zeros(3, dtype="int64")))
 
 
-def world_by_root_info(folder):
-    """One rank's bytes, handed on by a file; here every rank is a server."""
-    file = folder / "root-info"
+def shared(file, content):
+    """What rank 0 says, on all ranks."""
     if RANK == 0:
-        (folder / "part").write_bytes(adasum.root_info(RANK))
-        (folder / "part").rename(file)
+        part = file.with_suffix(".part")
+        part.write_bytes(content)
+        part.rename(file)
     until = time.monotonic() + 60
     while not file.exists():
-        assert time.monotonic() < until, "rank 0 wrote no root info"
+        assert time.monotonic() < until, f"rank 0 did not write {file}"
         time.sleep(0.01)
+    return file.read_bytes()
+
+
+def world_by_root_info(folder):
+    """One rank's bytes, handed on by a file; here every rank is a server."""
+    info = shared(folder / "root-info", adasum.root_info(RANK) if RANK == 0 else b"")
     servers = adasum.Options(devices_per_server=1)
-    with adasum.World.from_root_info(RANK, file.read_bytes(), SIZE, RANK, servers) as world:
+    with adasum.World.from_root_info(RANK, info, SIZE, RANK, servers) as world:
         assert (world.rank, world.size, world.servers, world.device) == (RANK, SIZE, SIZE, RANK)
         data = inputs()
         with adasum.Reducer(world, adasum.specs(data)) as reducer:
             reducer.reduce(data)
         near("root info", data[3], expected(3, locals_=1))
+
+
+def world_of_a_communicator(folder):
+    """The calls by which vllm-ascend's pyhccl makes a communicator and uses it, by ctypes. The world borrows it."""
+    acl = ctypes.CDLL("libascendcl.so", mode=os.RTLD_NOLOAD | os.RTLD_NOW)
+    # The table's world was in this process, so the mock's other library is there, too.
+    hccl = ctypes.CDLL("libhccl.so", mode=os.RTLD_NOLOAD | os.RTLD_NOW)
+    hccl.HcclGetErrorString.restype = ctypes.c_char_p
+    assert acl.aclrtSetDevice(RANK) == 0
+
+    def check(result):
+        assert result == 0, f"rank {RANK}: {hccl.HcclGetErrorString(result)}"
+
+    info = ctypes.create_string_buffer(adasum_abi.ROOT_INFO_BYTES)
+    if RANK == 0:
+        check(hccl.HcclGetRootInfo(info))
+    info.raw = shared(folder / "pyhccl", info.raw)
+    comm = ctypes.c_void_p()
+    check(hccl.HcclCommInitRootInfo(ctypes.c_uint32(SIZE), info, ctypes.c_uint32(RANK), ctypes.byref(comm)))
+    source, out = array.array("f", [RANK + 1.0] * 8), array.array("f", [0.0] * 8)
+    addresses = [adasum.view(x).address for x in (source, out)]
+    stage = Stage(RANK, [32, 32])
+
+    def all_reduce():
+        stage.upload(addresses)
+        check(hccl.HcclAllReduce(ctypes.c_void_p(stage.addresses[0]), ctypes.c_void_p(stage.addresses[1]),
+                                 ctypes.c_uint64(8), 4, 0, comm, ctypes.c_void_p(stage.stream)))
+        assert acl.aclrtSynchronizeStream(ctypes.c_void_p(stage.stream)) == 0
+        stage.download(addresses)
+        assert list(out) == [SIZE * (SIZE + 1) / 2] * 8, out
+
+    all_reduce()
+    with adasum.World.from_comm(comm.value, adasum.Options(devices_per_server=1)) as world:
+        data = inputs()
+        with adasum.Reducer(world, adasum.specs(data)) as reducer:
+            reducer.reduce(data)
+        near("a borrowed communicator", data[3], expected(3, locals_=1))
+    all_reduce()
+    stage.close()
+    check(hccl.HcclCommDestroy(comm))
 
 
 def world_by_torchrun(folder):
@@ -248,6 +296,7 @@ def main(folder):
             case(world)
     if LOCALS == 1:
         world_by_root_info(folder)
+        world_of_a_communicator(folder)
         world_by_torchrun(folder)
     print(f"adasum {adasum.version()}: rank {RANK} of {SIZE} right", flush=True)
 

@@ -88,7 +88,7 @@ class Header(c_ast.NodeVisitor):
             self.structures[node.name] = [(field.name, of_header(field.type)) for field in node.decls]
 
     def visit_Enumerator(self, node):
-        self.statuses[node.name] = int(node.value.value, 0)
+        self.statuses[node.name.removeprefix("ADASUM_")] = int(node.value.value, 0)
 
 
 def preprocessed(text):
@@ -101,7 +101,7 @@ def preprocessed(text):
 def main():
     text = (ROOT / "include/adasum.h").read_text()
     header = Header(preprocessed(text))
-    defines = dict(re.findall(r"^#define (ADASUM_\w+) (\d+)$", text, re.M))
+    defines = dict(re.findall(r"^#define ADASUM_(\w+) (\d+)$", text, re.M))
     wrong = []
 
     def compare(what, ours, theirs):

@@ -22,12 +22,14 @@ from digits_reference import device_dot  # noqa: E402
 
 DEVICE = sys.argv[1]
 RANK, SIZE = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
-SHAPES = [(1,), (7, 3), (64, 64), (10000,)]
+SHAPES = [(1,), (7, 3), (64, 64), (10000,), (2, 3, 5, 4)]
 
 
 def values(rank, dtype=torch.float32, seed=0):
     generator = torch.Generator().manual_seed(1000 * seed + rank)
-    return [torch.randn(shape, generator=generator).to(dtype) for shape in SHAPES]
+    made = [torch.randn(shape, generator=generator).to(dtype) for shape in SHAPES]
+    # Layouts in which axes have another order are tensors, too.
+    return [tensor.to(memory_format=torch.channels_last) if tensor.dim() == 4 else tensor for tensor in made]
 
 
 def expect(what, found, wanted, tolerance=0.0):
@@ -36,8 +38,15 @@ def expect(what, found, wanted, tolerance=0.0):
         assert worst <= tolerance, f"rank {RANK}: {what}, tensor {index}: off by {worst}"
 
 
+def combined(of_ranks, locals_=1):
+    """AdaSum of one tensor of all ranks, its scalars summed in the order of memory, in fp32."""
+    if of_ranks[0].dim() < 4:
+        return reference([x.float() for x in of_ranks], locals_, device_dot)
+    return reference([x.float().permute(0, 2, 3, 1) for x in of_ranks], locals_, device_dot).permute(0, 3, 1, 2)
+
+
 def expected(ranks, locals_=1, seed=0):
-    return [reference(of_ranks, locals_, device_dot) for of_ranks in zip(*(values(rank, seed=seed) for rank in ranks))]
+    return [combined(of_ranks, locals_) for of_ranks in zip(*(values(rank, seed=seed) for rank in ranks))]
 
 
 def reduces(world, ranks, what):
@@ -74,7 +83,7 @@ def types(world):
     for dtype, tolerance in ((torch.bfloat16, 0.06), (torch.float16, 0.008)):
         tensors = [tensor.to(DEVICE) for tensor in values(RANK, dtype)]
         exact = [values(rank, dtype) for rank in range(SIZE)]
-        wanted = [reference([x.float() for x in of_ranks], 1, device_dot) for of_ranks in zip(*exact)]
+        wanted = [combined(of_ranks) for of_ranks in zip(*exact)]
         with adasum.Reducer(world, adasum.specs(tensors)) as reducer:
             reducer.reduce(tensors, adasum_torch.current_stream(tensors[0]))
             expect(f"{dtype}", tensors, wanted, tolerance)
@@ -110,23 +119,27 @@ def delta(world, form):
     mine = model().to(DEVICE)
     adam = torch.optim.Adam(mine.parameters(), lr=0.01)
     optimizer = adasum_torch.DeltaOptimizer(adam, world, mine, adasum.Options(delta_form=form))
+    schedule = torch.optim.lr_scheduler.ExponentialLR(optimizer, 0.5)
     others = [model() for _ in range(SIZE)]
     adams = [torch.optim.Adam(other.parameters(), lr=0.01) for other in others]
     for step in range(3):
         optimizer.zero_grad()
         loss(mine, RANK, step, DEVICE).backward()
         optimizer.step()
+        schedule.step()
         deltas = []
         for rank, (other, adam) in enumerate(zip(others, adams)):
             old = [parameter.detach().clone() for parameter in other.parameters()]
             adam.zero_grad()
             loss(other, rank, step, "cpu").backward()
             adam.step()
+            for group in adam.param_groups:
+                group["lr"] *= 0.5
             deltas.append([before - after.detach() for before, after in zip(old, other.parameters())])
-        combined = [reference(of_ranks, 1, device_dot) for of_ranks in zip(*deltas)]
+        changes = [combined(of_ranks) for of_ranks in zip(*deltas)]
         with torch.no_grad():
             for other in others:
-                for parameter, before, change in zip(other.parameters(), old, combined):
+                for parameter, before, change in zip(other.parameters(), old, changes):
                     parameter.copy_(before - change)
     optimizer.close()
     expect(f"delta {form}", [p.detach() for p in mine.parameters()], [p.detach() for p in others[0].parameters()])

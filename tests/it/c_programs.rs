@@ -130,8 +130,18 @@ fn acl_memory_conforms() {
 }
 
 #[test]
+fn acl_operators_conform() {
+    conforms("conform_operators.cpp");
+}
+
+#[test]
 fn hccl_conforms() {
     conforms("conform_hccl.cpp");
+}
+
+#[test]
+fn pairs_of_ranks_conform() {
+    conforms("conform_pairs.cpp");
 }
 
 #[test]

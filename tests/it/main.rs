@@ -24,10 +24,12 @@ mod config;
 mod demo;
 #[cfg(feature = "cli")]
 mod doctor;
+mod documents;
 mod engine;
 mod failures;
 mod families;
 mod faults;
+mod fuzz;
 mod golden;
 mod golden_log;
 mod header;
@@ -48,6 +50,8 @@ mod rank_table_forms;
 #[cfg(feature = "cli")]
 mod reduce_command;
 mod reduction;
+#[cfg(feature = "cli")]
+mod simulate;
 mod statistics;
 mod subsets;
 mod support;

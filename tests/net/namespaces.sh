@@ -161,7 +161,7 @@ rank_process() {
 }
 
 # A rank, a launcher and a whole job are killed: what is left on either server ends by itself and names the cause.
-for rank in 3 11; do
+for rank in 0 3 11; do
     begin
     side=first other=second namespace=$a codes=(137 fails)
     [ $rank -lt 8 ] || { side=second other=first namespace=$b codes=(fails 137); }
@@ -175,6 +175,8 @@ done
 begin
 kill -KILL $second
 ended fails 137 "kill -9 of a launcher"
+grep -q '^adasum-run:   ranks\? [0-9, -]*: started by another launcher' "$work/first.err" ||
+    wrong "the first launcher blames its own ranks"
 begin
 kill -INT $first
 ended 130 fails "^C at the first launcher"

@@ -18,12 +18,16 @@ uint64_t padded(size_t size) {
     return family() == Family::Ascend950 ? rounded : rounded + 32;
 }
 
+// A policy may say which kind of memory it wants: of low or of high bandwidth. There is one kind here.
+constexpr int MEMORY_KINDS = 0x0100 | 0x1000;
+
 void allocate(void **address, size_t size, aclrtMemMallocPolicy policy) {
     require(address, "devPtr");
     if (size == 0) {
         fail(ACL_ERROR_INVALID_PARAM, "size is 0");
     }
-    if (policy < ACL_MEM_MALLOC_HUGE_FIRST || policy > ACL_MEM_MALLOC_HUGE1G_ONLY_P2P) {
+    const int place = static_cast<int>(policy) & ~MEMORY_KINDS;
+    if (place < ACL_MEM_MALLOC_HUGE_FIRST || place > ACL_MEM_MALLOC_HUGE1G_ONLY_P2P) {
         fail(ACL_ERROR_INVALID_PARAM, "no allocation policy has number %d", static_cast<int>(policy));
     }
     Arena &memory = arena(require_device());

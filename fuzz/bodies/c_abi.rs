@@ -1,0 +1,613 @@
+//! Bytes as a sequence of calls of the C interface, on a world of one rank over the mock.
+//!
+//! What C promises is kept: pointers are NULL or good, handles NULL or live, arrays as long as said (or so long that no array
+//! could be). Everything else is up to the bytes: order, kinds, numbers, alignments. Then every call answers with a
+//! status that is none of a defect's, says why it refuses, and leaves outputs alone when it does.
+
+use std::ffi::{CStr, c_char, c_void};
+use std::ptr::{null, null_mut};
+use std::sync::OnceLock;
+
+use adasum::ascend::{Buffer, Device, Span};
+use adasum::ffi::*;
+use adasum::sys;
+use adasum::sys::acl::aclrtStream;
+
+const SLOTS: usize = 3;
+const TENSORS: usize = 4;
+/// Elements of the largest tensor that is reduced; larger ones must be refused, or are not given memory.
+const MOST: u64 = 300;
+const SLAB: usize = 64 << 10;
+const LIMIT: u64 = 20_000;
+
+/// One input.
+pub fn run(data: &[u8]) {
+    let mut machine = Machine::new(data);
+    // Each call costs milliseconds at most, and so must an input.
+    for _ in 0..40 {
+        if machine.bytes.is_empty() {
+            break;
+        }
+        machine.call();
+    }
+    machine.end();
+}
+
+/// Device memory and a stream that outlive every input.
+struct Ground {
+    _device: Device,
+    memory: Span,
+    stream: usize,
+}
+
+impl Ground {
+    fn stream(&self) -> *mut c_void {
+        self.stream as *mut c_void
+    }
+
+    /// Waits for all that was enqueued.
+    fn settle(&self) {
+        let acl = &sys::backend().unwrap().acl;
+        let code = unsafe { acl.aclrtSynchronizeStream(aclrtStream(self.stream())) };
+        assert_eq!(code.0, 0);
+    }
+}
+
+fn ground() -> &'static Ground {
+    static GROUND: OnceLock<Ground> = OnceLock::new();
+    GROUND.get_or_init(|| {
+        let device = Device::open(0).unwrap();
+        let mut stream = aclrtStream(null_mut());
+        let code = unsafe { sys::backend().unwrap().acl.aclrtCreateStream(&mut stream) };
+        assert_eq!(code.0, 0);
+        Ground {
+            memory: Buffer::zeroed(&device, SLAB).unwrap().span(),
+            stream: stream.0 as usize,
+            _device: device,
+        }
+    })
+}
+
+/// A reducer, and what its calls must be given.
+#[derive(Clone)]
+struct Made {
+    handle: *mut adasum_reducer,
+    counts: Vec<(u64, u64)>,
+    /// Whether all tensors fit into the memory.
+    fits: bool,
+}
+
+struct Machine<'a> {
+    bytes: &'a [u8],
+    options: [*mut adasum_options; SLOTS],
+    world: *mut adasum_world,
+    reducers: Vec<Made>,
+}
+
+impl<'a> Machine<'a> {
+    fn new(bytes: &'a [u8]) -> Self {
+        Machine {
+            bytes,
+            options: [null_mut(); SLOTS],
+            world: null_mut(),
+            reducers: Vec::new(),
+        }
+    }
+
+    fn byte(&mut self) -> u8 {
+        match self.bytes.split_first() {
+            Some((first, rest)) => {
+                self.bytes = rest;
+                *first
+            }
+            None => 0,
+        }
+    }
+
+    /// A number of any size: mostly small, sometimes at an end of its range.
+    fn number(&mut self) -> u64 {
+        let byte = self.byte();
+        match byte {
+            250 => u64::MAX,
+            251 => i64::MAX as u64,
+            252 => 1 << 40,
+            253 => u64::from(u32::MAX),
+            254 => 1 << 31,
+            255 => u64::from(self.byte()) << 8,
+            small => u64::from(small),
+        }
+    }
+
+    fn option(&mut self) -> *mut adasum_options {
+        let slot = usize::from(self.byte()) % (SLOTS + 1);
+        self.options.get(slot).copied().unwrap_or(null_mut())
+    }
+
+    fn text(&mut self) -> *const c_char {
+        const TEXTS: [&CStr; 6] = [c"", c"w", c"A3", c"data_parallel", c"\xff\xfe", c"O2"];
+        let index = usize::from(self.byte()) % (TEXTS.len() + 1);
+        TEXTS.get(index).map_or(null(), |text| text.as_ptr())
+    }
+
+    fn stream(&mut self) -> *mut c_void {
+        match self.byte() % 8 {
+            0 => null_mut(),
+            _ => ground().stream(),
+        }
+    }
+
+    /// A reducer or none, and what it was made for.
+    fn reducer(&mut self) -> Made {
+        let index = usize::from(self.byte()) % (SLOTS + 1);
+        let none = Made {
+            handle: null_mut(),
+            counts: Vec::new(),
+            fits: true,
+        };
+        self.reducers.get(index).cloned().unwrap_or(none)
+    }
+
+    /// An address of the memory with room for `bytes`, at any alignment, or NULL.
+    fn memory(&mut self, bytes: u64) -> *mut c_void {
+        let byte = self.byte();
+        if byte == 0 || bytes > SLAB as u64 / 2 {
+            return null_mut();
+        }
+        // Mostly where tensors may start.
+        let offset = if byte < 240 {
+            u64::from(byte) * 64
+        } else {
+            u64::from(byte)
+        };
+        (ground().memory.address() + offset) as usize as *mut c_void
+    }
+
+    /// Addresses for the tensors, as many or one too few.
+    fn addresses(&mut self, made: &Made) -> Vec<*mut c_void> {
+        let mut all: Vec<_> = made
+            .counts
+            .iter()
+            .map(|(count, size)| self.memory(count.saturating_mul(*size)))
+            .collect();
+        if !made.fits {
+            all.fill(null_mut());
+        }
+        if self.byte() == 7 {
+            all.pop();
+        }
+        all
+    }
+
+    /// The status is one that there is, none of a defect's, and a refusal says why.
+    fn answered(&mut self, status: adasum_status) -> bool {
+        let code = status as i32;
+        assert!((0..=12).contains(&code), "{code}");
+        if status == adasum_status::ADASUM_OK {
+            return true;
+        }
+        let text = unsafe { CStr::from_ptr(adasum_last_error()) };
+        let text = text.to_str().expect("UTF-8");
+        assert!(text.starts_with("adasum_"), "{text:?}");
+        assert_ne!(status, adasum_status::ADASUM_PANIC, "{text}");
+        if status == adasum_status::ADASUM_POISONED {
+            self.drop_world();
+        }
+        false
+    }
+
+    fn call(&mut self) {
+        match self.byte() % 8 {
+            0 => self.make_options(),
+            1 | 2 => self.set(),
+            3 => self.make_world(),
+            4 => self.make_reducer(),
+            5 => self.ask(),
+            _ => self.reduce(),
+        }
+    }
+
+    fn make_options(&mut self) {
+        let slot = usize::from(self.byte()) % SLOTS;
+        unsafe { adasum_options_destroy(self.options[slot]) };
+        self.options[slot] = null_mut();
+        let status = unsafe { adasum_options_create(&mut self.options[slot]) };
+        assert!(self.answered(status) && !self.options[slot].is_null());
+    }
+
+    fn set(&mut self) {
+        let options = self.option();
+        let which = self.byte() % 32;
+        let number = self.number();
+        let (int, word) = (number as i32, number as u32);
+        let float = f32::from_bits((number as u32) << 24 | word);
+        let list = [word, word.wrapping_add(1), 0];
+        let cuts = [number as usize, 1, 2];
+        let length = if number > 3 && number < 1 << 62 {
+            3
+        } else {
+            number as usize
+        };
+        let text = self.text();
+        // Timeouts of a few milliseconds would make outcomes a matter of luck.
+        let time = number.saturating_mul(LIMIT);
+        let status = unsafe {
+            match which {
+                0 => adasum_options_set_profile(options, int),
+                1 => adasum_options_set_mindspore_context(options, text, int, word, word),
+                2 => adasum_options_set_reduction(options, int),
+                3 => adasum_options_set_in_server(options, int),
+                4 => adasum_options_set_devices_per_server(options, word),
+                5 => adasum_options_set_radix(options, word),
+                6 => adasum_options_set_placement(options, int),
+                7 => adasum_options_set_exchange(options, int),
+                8 => adasum_options_set_scalars(options, int),
+                9 => adasum_options_set_machine(options, text),
+                10 => adasum_options_set_wire(options, int),
+                11 => adasum_options_set_scale(options, float),
+                12 => adasum_options_set_result_scale(options, float),
+                13 => adasum_options_set_zero_tol(options, float),
+                14 => adasum_options_set_overflow(options, int),
+                15 => adasum_options_set_bucket_bytes(options, number),
+                16 => adasum_options_set_pipeline_depth(options, word),
+                17 => adasum_options_set_subset_plans(options, word),
+                18 => adasum_options_set_scattered(options, int),
+                19 => adasum_options_set_barrier(options, int),
+                20 => adasum_options_set_checksum(options, int),
+                21 => adasum_options_set_allow_plain_mean(options, int),
+                22 => adasum_options_set_create_timeout(options, time),
+                23 => adasum_options_set_stall_timeout(options, time),
+                24 => adasum_options_set_delta_form(options, int),
+                25 => adasum_options_set_degree(options, number as i64),
+                26 => adasum_options_set_fusion(options, int),
+                27 => adasum_options_set_fusion_split(options, cuts.as_ptr(), length),
+                28 => adasum_options_set_group(options, list.as_ptr(), length),
+                29 => adasum_options_load_boost(options, text, text),
+                30 => adasum_options_load_environment(options),
+                _ => adasum_options_set_group(options, null(), length),
+            }
+        };
+        self.answered(status);
+    }
+
+    fn make_world(&mut self) {
+        if !self.world.is_null() && self.byte() % 4 != 0 {
+            return;
+        }
+        self.drop_world();
+        let options = self.option();
+        let (size, rank) = match self.byte() % 8 {
+            0 => (self.number() as u32, self.number() as u32),
+            _ => (1, 0),
+        };
+        if size > 1 && rank < size {
+            // Others would have to join.
+            return;
+        }
+        let mut root = [0_u8; ADASUM_ROOT_INFO_BYTES];
+        let mut world = null_mut();
+        let status = unsafe {
+            match self.byte() % 16 {
+                0 => adasum_world_from_rank_table(self.text(), rank, options, &mut world),
+                1 => adasum_world_from_comm(null_mut(), options, &mut world),
+                2 => adasum_world_from_root_info(
+                    0,
+                    null(),
+                    root.len(),
+                    size,
+                    rank,
+                    options,
+                    &mut world,
+                ),
+                3 => adasum_root_info_create(
+                    self.number() as i32,
+                    root.as_mut_ptr(),
+                    self.number() as usize % root.len(),
+                ),
+                _ => match adasum_root_info_create(0, root.as_mut_ptr(), root.len()) {
+                    adasum_status::ADASUM_OK => adasum_world_from_root_info(
+                        0,
+                        root.as_ptr(),
+                        root.len(),
+                        size,
+                        rank,
+                        options,
+                        &mut world,
+                    ),
+                    other => other,
+                },
+            }
+        };
+        let made = self.answered(status);
+        assert!(
+            made != world.is_null() || status == adasum_status::ADASUM_OK,
+            "an output without success"
+        );
+        self.world = world;
+    }
+
+    fn make_reducer(&mut self) {
+        let options = self.option();
+        let kind = self.byte();
+        let count = usize::from(self.byte()) % (TENSORS + 1);
+        let mut tensors = Vec::new();
+        let mut counts = Vec::new();
+        for _ in 0..count {
+            let tensor = adasum_tensor {
+                name: self.text(),
+                count: match self.byte() {
+                    255 => self.number(),
+                    small => u64::from(small) % MOST,
+                },
+                dtype: [0, 1, 27, 3][usize::from(self.byte()) % 4],
+                flags: u32::from(self.byte() / 128 * (self.byte() % 4)),
+            };
+            counts.push((tensor.count, if tensor.dtype == 0 { 4 } else { 2 }));
+            tensors.push(tensor);
+        }
+        // Such an amount of memory might be there, and then be filled.
+        if counts
+            .iter()
+            .any(|(count, _)| (1 << 20..1 << 62).contains(count))
+        {
+            return;
+        }
+        let length = if self.byte() == 9 {
+            usize::MAX
+        } else {
+            tensors.len()
+        };
+        let mut handle = null_mut();
+        let (world, list) = (self.world, tensors.as_ptr());
+        let status = unsafe {
+            match kind % 5 {
+                0 => adasum_reducer_create_delta(world, list, length, options, &mut handle),
+                1 => adasum_reducer_create_mean(world, list, length, options, &mut handle),
+                2 => {
+                    let (width, rows) = (self.number(), self.number());
+                    if (1 << 16..1 << 62).contains(&width.saturating_mul(rows)) {
+                        return;
+                    }
+                    counts = vec![(width, 8); 1];
+                    let (dtype, index, exact) = (
+                        i32::from(self.byte() % 2),
+                        i32::from(self.byte() % 3),
+                        i32::from(self.byte() % 3),
+                    );
+                    adasum_reducer_create_sparse(
+                        world,
+                        self.text(),
+                        width,
+                        dtype,
+                        index,
+                        rows,
+                        exact,
+                        options,
+                        &mut handle,
+                    )
+                }
+                _ => adasum_reducer_create(world, list, length, options, &mut handle),
+            }
+        };
+        if self.answered(status) {
+            assert!(!handle.is_null());
+            let fits = counts.iter().all(|(count, _)| *count <= MOST);
+            if self.reducers.len() == SLOTS {
+                let oldest = self.reducers.remove(0);
+                self.destroy(oldest);
+            }
+            self.reducers.push(Made {
+                handle,
+                counts,
+                fits,
+            });
+        } else {
+            assert!(handle.is_null(), "an output without success");
+        }
+    }
+
+    fn ask(&mut self) {
+        let world = if self.byte() % 8 == 0 {
+            null_mut()
+        } else {
+            self.world
+        };
+        let reducer = self.reducer();
+        let (handle, tensors) = (reducer.handle, reducer.counts.len());
+        let (mut number, mut code, mut count) = (7_u32, 7_i32, 7_usize);
+        let mut flags = [7_u8; TENSORS];
+        let mut figures = [0.0_f64; TENSORS * ADASUM_STATISTICS];
+        let mut text = [b'x' as c_char; 64];
+        let (mut parts, mut starts, mut lengths) = ([0_usize; 8], [0_u64; 8], [0_u64; 8]);
+        let length = if self.byte() == 9 {
+            tensors + 1
+        } else {
+            tensors
+        }
+        .min(TENSORS);
+        let capacity = usize::from(self.byte()) % (text.len() + 1);
+        let stream = self.stream();
+        let status = unsafe {
+            match self.byte() % 20 {
+                0 => adasum_world_rank(world, &mut number),
+                1 => adasum_world_size(world, &mut number),
+                2 => adasum_world_servers(world, &mut number),
+                3 => adasum_world_devices_per_server(world, &mut number),
+                4 => adasum_world_device(world, &mut code),
+                5 => adasum_world_last_vendor_code(world, &mut code),
+                6 => adasum_world_barrier(world, stream),
+                7 => adasum_world_forget_stream(world, stream),
+                8 if self.byte() % 8 == 0 => {
+                    // What an abort leaves on the caller's stream is for its next synchronisation.
+                    ground().settle();
+                    adasum_world_abort(world)
+                }
+                9 => adasum_world_finish(world, LIMIT),
+                10 => adasum_reducer_nonfinite(handle, flags.as_mut_ptr(), length),
+                11 => adasum_reducer_statistics(
+                    handle,
+                    figures.as_mut_ptr(),
+                    length * ADASUM_STATISTICS,
+                    null_mut(),
+                    0,
+                ),
+                12 => adasum_reducer_plan(handle, text.as_mut_ptr(), capacity, &mut count),
+                13 => adasum_reducer_owned_count(handle, &mut count),
+                14 => {
+                    let own = self.byte() as usize % 9;
+                    adasum_reducer_owned(
+                        handle,
+                        parts.as_mut_ptr(),
+                        starts.as_mut_ptr(),
+                        lengths.as_mut_ptr(),
+                        own,
+                    )
+                }
+                15 => adasum_reducer_delta_reset(handle),
+                16 => adasum_reducer_synchronize(handle, stream, LIMIT),
+                17 => {
+                    ground().settle();
+                    adasum_reducer_forget_stream(handle, stream)
+                }
+                18 if self.byte() % 8 == 0 => {
+                    ground().settle();
+                    adasum_reducer_abort(handle)
+                }
+                _ => {
+                    self.drop_reducer();
+                    adasum_status::ADASUM_OK
+                }
+            }
+        };
+        assert!(
+            text[capacity..].iter().all(|byte| *byte == b'x' as c_char),
+            "text behind its end"
+        );
+        self.answered(status);
+    }
+
+    fn reduce(&mut self) {
+        let made = self.reducer();
+        let addresses = self.addresses(&made);
+        let more = self.addresses(&made);
+        let given = addresses.len().min(more.len());
+        let list = if self.byte() == 11 {
+            null()
+        } else {
+            addresses.as_ptr()
+        };
+        let stream = self.stream();
+        let indices: Vec<usize> = (0..given)
+            .map(|_| usize::from(self.byte()) % (TENSORS + 1))
+            .collect();
+        let total: u64 = made
+            .counts
+            .iter()
+            .map(|(count, size)| count.saturating_mul(*size))
+            .fold(0, u64::saturating_add);
+        let asked = if self.byte() == 9 {
+            self.number()
+        } else {
+            total
+        };
+        // The memory must be as long as is said, or longer than memory can be.
+        let bytes = if asked > SLAB as u64 / 2 && asked < 1 << 63 {
+            1
+        } else {
+            asked
+        };
+        let buffer = self.memory(if bytes >= 1 << 63 { 0 } else { bytes });
+        let mut answer = 7_i32;
+        let (mut rows, mut first, mut second) = (7_u64, null_mut(), null_mut());
+        // Addresses that belong to the chosen tensors.
+        let chosen: Vec<*mut c_void> = indices
+            .iter()
+            .map(|&index| {
+                let (count, size) = made.counts.get(index).copied().unwrap_or_default();
+                self.memory(if made.fits { count * size } else { u64::MAX })
+            })
+            .collect();
+        let handle = made.handle;
+        let status = unsafe {
+            match self.byte() % 12 {
+                0 => adasum_reducer_reduce_flat(handle, buffer, bytes, stream),
+                1 => adasum_reducer_reduce_some(
+                    handle,
+                    indices.as_ptr(),
+                    chosen.as_ptr(),
+                    indices.len(),
+                    stream,
+                ),
+                2 => adasum_reducer_prepare_some(handle, indices.as_ptr(), indices.len()),
+                3 => adasum_reducer_reduce_some_flat(
+                    handle,
+                    indices.as_ptr(),
+                    indices.len(),
+                    buffer,
+                    bytes,
+                    stream,
+                ),
+                4 => adasum_reducer_overflow(
+                    handle,
+                    list,
+                    addresses.len(),
+                    stream,
+                    LIMIT,
+                    &mut answer,
+                ),
+                5 => adasum_reducer_collect(handle, list, addresses.len(), stream),
+                6 => adasum_reducer_delta_begin(handle, list, more.as_ptr(), given, stream),
+                7 => adasum_reducer_delta_end(handle, list, addresses.len(), stream),
+                8 => {
+                    // Two rows of at most 300 elements.
+                    let rows_given = u64::from(self.byte() % 3);
+                    let place = self.memory(if made.fits { 4096 } else { u64::MAX });
+                    adasum_reducer_gather(
+                        handle,
+                        place,
+                        place,
+                        rows_given,
+                        stream,
+                        &mut rows,
+                        &mut first,
+                        &mut second,
+                    )
+                }
+                _ => adasum_reducer_reduce(handle, list, addresses.len(), stream),
+            }
+        };
+        if !self.answered(status) {
+            assert_eq!((answer, rows), (7, 7), "an output without success");
+            assert!(
+                first.is_null() && second.is_null(),
+                "an output without success"
+            );
+        }
+    }
+
+    fn drop_reducer(&mut self) {
+        if let Some(made) = self.reducers.pop() {
+            self.destroy(made);
+        }
+    }
+
+    fn destroy(&mut self, made: Made) {
+        // Its work must be done.
+        ground().settle();
+        unsafe { adasum_reducer_destroy(made.handle) };
+    }
+
+    fn drop_world(&mut self) {
+        while !self.reducers.is_empty() {
+            self.drop_reducer();
+        }
+        unsafe { adasum_world_destroy(self.world) };
+        self.world = null_mut();
+    }
+
+    fn end(&mut self) {
+        self.drop_world();
+        for options in self.options {
+            unsafe { adasum_options_destroy(options) };
+        }
+    }
+}

@@ -1,0 +1,40 @@
+//! Streams that belong to the caller.
+
+use std::collections::HashMap;
+use std::ffi::c_void;
+
+use super::arguments::not_null;
+use super::status::Fault;
+use crate::ascend::{Device, Stream};
+
+/// The caller's streams by address: they keep what queued work uses until it is known to be done.
+pub(super) struct Streams {
+    pub(super) device: Device,
+    known: HashMap<usize, Stream>,
+}
+
+impl Streams {
+    pub(super) fn new(device: &Device) -> Self {
+        Streams {
+            device: device.clone(),
+            known: HashMap::new(),
+        }
+    }
+
+    /// Lets go of a stream that has no work of ours.
+    pub(super) fn forget(&mut self, stream: *mut c_void) {
+        self.known.remove(&stream.addr());
+    }
+
+    /// The caller's stream.
+    ///
+    /// # Safety
+    /// `stream` is NULL or a live stream of the device, until it is forgotten or the reducer is destroyed.
+    pub(super) unsafe fn get(&mut self, stream: *mut c_void) -> Result<&Stream, Fault> {
+        let stream = not_null(stream, "stream")?;
+        let device = &self.device;
+        let known = self.known.entry(stream.addr());
+        // SAFETY: as promised by the caller.
+        Ok(known.or_insert_with(|| unsafe { Stream::borrow(device, stream) }))
+    }
+}

@@ -1,0 +1,60 @@
+#!/usr/bin/env bash
+# MindSpore's Ascend plugin over the mock: it starts, reduces, adopts a communicator of ours; and AdaSum on its tensors.
+#   bash tests/clients/mindspore.sh ADASUM_RUN LIBRARY WORK
+# ADASUM_RUN is the program, LIBRARY libadasum.so, WORK a folder for an environment of 3 GB, which is deleted at the end. Ends with
+# 77 if the wheel cannot be had. ADASUM_MINDSPORE_PYTHON names a Python that has it already.
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+run=$(realpath "$1") library=$(realpath "$2") work=$3/mindspore
+mkdir -p "$work"
+trap 'rm -rf "$work"' EXIT
+
+# Makes an environment with the pinned wheel; fails where that cannot be done.
+install() {
+    local free base
+    free=$(df --output=avail -B1G "$work" | tail -1)
+    [ "$free" -ge 5 ] || { echo "only $free GB are free" >&2; return 1; }
+    for base in python3.11 python3.10 python3.12 python3.9; do
+        "$base" -m venv "$work/venv" 2> "$work/why" || continue
+        python=$work/venv/bin/python
+        "$python" -m pip install --quiet --disable-pip-version-check --no-cache-dir --only-binary=:all: mindspore==2.10.0
+        return
+    done
+    echo "no Python 3.9 to 3.12 that makes environments: $(tail -1 "$work/why")" >&2
+    return 1
+}
+
+start=$SECONDS
+python=${ADASUM_MINDSPORE_PYTHON:-}
+if [ -z "$python" ] && ! install; then
+    echo "the wheel of MindSpore cannot be installed" >&2
+    exit 77
+fi
+echo "$((SECONDS - start)) s for the wheel"
+
+"$python" tests/clients/mindspore_companions.py "$("$run" config --mock-lib-dir)" "$work/vendor"
+export ADASUM_LIBRARY=$library ADASUM_BACKEND=mock PYTHONDONTWRITEBYTECODE=1
+export LD_LIBRARY_PATH=$work/vendor/latest/lib64 PYTHONPATH=$work/vendor/python PATH=$(dirname "$python"):$PATH
+unset RANK_TABLE_FILE
+
+for size in 2 4; do
+    began=$SECONDS
+    port=$("$python" -c 'import socket; s = socket.socket(); s.bind(("", 0)); print(s.getsockname()[1])')
+    code=0
+    timeout 300 msrun --worker_num $size --local_worker_num $size --master_port "$port" --join True \
+        --log_dir "$work/log-$size" examples/python/mindspore_adasum.py > "$work/said" 2>&1 || code=$?
+    total=$((size * (size + 1) / 2)).0
+    for line in "MindSpore's world: $total" "the shared communicator: $total" "AdaSum: \[1\. 1\..*\]"; do
+        if [ $code = 0 ] && [ "$(cat "$work/log-$size"/worker_*.log | grep -c "^rank [0-9]*: $line$")" != $size ]; then
+            echo "not every rank says: $line"
+            code=1
+        fi
+    done
+    if [ $code != 0 ]; then
+        cat "$work/said" "$work/log-$size"/worker_*.log
+        echo "$size ranks of MindSpore FAILED"
+        exit 1
+    fi
+    echo "$((SECONDS - began)) s: $size ranks of examples/python/mindspore_adasum.py"
+done
+echo "$((SECONDS - start)) s in all"
