@@ -924,13 +924,17 @@ adasum_status adasum_reducer_forget_stream(struct adasum_reducer *reducer, void 
 
 /**
  * Whether each tensor (in a delta reducer: its delta) was non-finite on any rank in the last reduction: 1 or 0, in the
- * order of creation; the same on all ranks. Waits for the reduction. Gradient and delta reducers that combined several
- * servers by AdaSum. Local.
+ * order of creation; the same on all ranks. Waits for the reduction. Gradient, delta and mean reducers.
+ *
+ * Local after AdaSum of several servers; else (means, sums, a single server) collective: all ranks call it after the same
+ * reductions.
  *
  * # Safety
  * `reducer` is NULL or live; `out_flags` points to `count` bytes that may be written to.
  */
-adasum_status adasum_reducer_nonfinite(struct adasum_reducer *reducer, uint8_t *out_flags, size_t count);
+adasum_status adasum_reducer_nonfinite(struct adasum_reducer *reducer,
+                                       uint8_t *out_flags,
+                                       size_t count);
 
 /**
  * Gives up the world of the reducer, as adasum_world_abort. Any kind of reducer; local, waits for no other rank.
@@ -1101,9 +1105,24 @@ adasum_status adasum_reducer_collect(struct adasum_reducer *reducer,
                                      void *stream);
 
 /**
+ * Whether the next reductions keep a copy of their gradients, 1 or 0 (at first), so that adasum_reducer_statistics has
+ * cosine and gain also of reductions of several rounds. Gradient reducers.
+ *
+ * Local, but all ranks choose the same. A reduction that is observed takes one more copy; device memory for that, as much
+ * as the tensors have, is allocated by the first and freed when this is turned off.
+ *
+ * # Safety
+ * `reducer` is NULL or live.
+ */
+adasum_status adasum_reducer_observe(struct adasum_reducer *reducer,
+                                     int32_t on);
+
+/**
  * Figures of the last reduction, the same on all ranks: ADASUM_STATISTICS numbers for each tensor, in the order of creation,
  * and in `out_norms`, which may be NULL, the norm of each server's vector, servers within tensors. `figures` and
  * `norms` are the lengths of the arrays: tensors times ADASUM_STATISTICS, and tensors times servers. Gradient reducers.
+ *
+ * With several rounds (more servers than the radix) cosine and gain are NaN, unless adasum_reducer_observe was on.
  *
  * Collective: all ranks call it, after the same reductions. Waits for them; allocates, so it is not for every step.
  * Errors: ADASUM_UNSUPPORTED where nothing was combined by AdaSum.

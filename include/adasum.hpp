@@ -358,6 +358,9 @@ public:
         check(adasum_reducer_collect(get(), tensors.data(), tensors.size(), stream));
     }
 
+    // Whether the next reductions keep their gradients, for the cosine and gain of several rounds.
+    void observe(bool on) { check(adasum_reducer_observe(get(), on ? 1 : 0)); }
+
     // Collective.
     std::vector<Statistics> statistics() {
         std::vector<double> figures(count_ * ADASUM_STATISTICS), norms(count_ * servers_);

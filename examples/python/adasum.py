@@ -400,8 +400,14 @@ class Reducer(_Reducer):
 
         self._in_place(tensors, wanted, tuple(indices), stream, timeout, enqueue)
 
+    def observe(self, on: bool = True) -> None:
+        """Whether the next reductions keep their gradients, for the cosine and gain of several rounds. Local, the same on
+        all ranks."""
+        _call("adasum_reducer_observe", self._get(), int(on))
+
     def statistics(self) -> list[Statistics]:
-        """Figures of the last reduction for each tensor, the same on all ranks. Collective; waits."""
+        """Figures of the last reduction for each tensor, the same on all ranks. Collective; waits. With several rounds
+        (more servers than the radix) cosine and gain are NaN, unless the reduction was observed."""
         width, count = abi.CONSTANTS["STATISTICS"], len(self._specs)
         figures, norms = (c_double * (width * count))(), (c_double * (self._servers * count))()
         _call("adasum_reducer_statistics", self._get(), figures, len(figures), norms, len(norms))

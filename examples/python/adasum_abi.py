@@ -202,6 +202,7 @@ SIGNATURES: dict[str, tuple[Any, list[Any]]] = {
     "adasum_reducer_forget_stream": _reducer(_STREAM),
     "adasum_reducer_nonfinite": _reducer(POINTER(c_uint8), c_size_t),
     "adasum_reducer_overflow": _reducer(_ADDRESSES, c_size_t, _STREAM, c_uint64, POINTER(c_int32)),
+    "adasum_reducer_observe": _reducer(c_int32),
     "adasum_reducer_statistics": _reducer(POINTER(c_double), c_size_t, POINTER(c_double), c_size_t),
     "adasum_reducer_plan": _reducer(c_char_p, c_size_t, POINTER(c_size_t)),
     "adasum_reducer_owned_count": _reducer(POINTER(c_size_t)),

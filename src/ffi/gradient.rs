@@ -3,7 +3,7 @@
 use std::ffi::{c_char, c_void};
 
 use super::arguments::{
-    adasum_tensor, flat, invalid, not_null, slice, slice_mut, spans, tensors, timeout,
+    adasum_tensor, flag, flat, invalid, not_null, slice, slice_mut, spans, tensors, timeout,
 };
 use super::guard::guard;
 use super::options::adasum_options;
@@ -392,9 +392,33 @@ pub const ADASUM_STATISTIC_KAPPA: usize = 3;
 /// Position of 1 for a tensor that was non-finite on any rank (the other numbers are NaN then), else 0.
 pub const ADASUM_STATISTIC_NONFINITE: usize = 4;
 
+/// Whether the next reductions keep a copy of their gradients, 1 or 0 (at first), so that adasum_reducer_statistics has
+/// cosine and gain also of reductions of several rounds. Gradient reducers.
+///
+/// Local, but all ranks choose the same. A reduction that is observed takes one more copy; device memory for that, as much
+/// as the tensors have, is allocated by the first and freed when this is turned off.
+///
+/// # Safety
+/// `reducer` is NULL or live.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn adasum_reducer_observe(
+    reducer: *mut adasum_reducer,
+    on: i32,
+) -> adasum_status {
+    guard("adasum_reducer_observe", || {
+        // SAFETY: as promised by the caller.
+        let mut inner = unsafe { adasum_reducer::enter(reducer) }?;
+        let on = flag(on, "on")?;
+        gradient(&mut inner)?.observe(on);
+        Ok(())
+    })
+}
+
 /// Figures of the last reduction, the same on all ranks: ADASUM_STATISTICS numbers for each tensor, in the order of creation,
 /// and in `out_norms`, which may be NULL, the norm of each server's vector, servers within tensors. `figures` and
 /// `norms` are the lengths of the arrays: tensors times ADASUM_STATISTICS, and tensors times servers. Gradient reducers.
+///
+/// With several rounds (more servers than the radix) cosine and gain are NaN, unless adasum_reducer_observe was on.
 ///
 /// Collective: all ranks call it, after the same reductions. Waits for them; allocates, so it is not for every step.
 /// Errors: ADASUM_UNSUPPORTED where nothing was combined by AdaSum.

@@ -211,8 +211,10 @@ pub unsafe extern "C" fn adasum_reducer_forget_stream(
 }
 
 /// Whether each tensor (in a delta reducer: its delta) was non-finite on any rank in the last reduction: 1 or 0, in the
-/// order of creation; the same on all ranks. Waits for the reduction. Gradient and delta reducers that combined several
-/// servers by AdaSum. Local.
+/// order of creation; the same on all ranks. Waits for the reduction. Gradient, delta and mean reducers.
+///
+/// Local after AdaSum of several servers; else (means, sums, a single server) collective: all ranks call it after the same
+/// reductions.
 ///
 /// # Safety
 /// `reducer` is NULL or live; `out_flags` points to `count` bytes that may be written to.
@@ -236,6 +238,7 @@ pub unsafe extern "C" fn adasum_reducer_nonfinite(
         let flags = match &inner.kind {
             Kind::Gradient(reducer) => reducer.nonfinite()?,
             Kind::Delta(reducer) => reducer.nonfinite()?,
+            Kind::Mean(reducer) => reducer.nonfinite()?,
             other => return Err(other.wrong()),
         };
         for (place, flag) in out.iter_mut().zip(flags) {

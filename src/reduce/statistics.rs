@@ -100,7 +100,11 @@ impl GradientReducer {
         };
         let (norms, kappas): (Vec<Vec<f64>>, Vec<f64>) =
             (0..self.specs.len()).map(of_tensor).unzip();
-        let together = match self.is_observed() {
+        let servers = world.servers() as usize;
+        // Every rank takes part in the last round, which merges single servers only where it is the first.
+        let mut rounds = merging.iter().flat_map(|(bucket, _)| bucket.rounds());
+        let is_split = rounds.any(|(merge, _)| merge.subtrees.len() < servers);
+        let together = match is_split && self.is_observed() {
             true => self.together_by_gradients(&norms)?,
             false => self.together_by_products(&merging)?,
         };

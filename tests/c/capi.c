@@ -107,6 +107,8 @@ static void gradients(adasum_world *world, uint32_t rank, int32_t reduction, int
         REFUSED(ADASUM_INVALID_STATE, "ADASUM_OVERFLOW_VOTE",
                 adasum_reducer_overflow(reducer, memory, 3, stream, LIMIT, &overflowed));
     }
+    REFUSED(ADASUM_INVALID_ARGUMENT, "on", adasum_reducer_observe(reducer, 2));
+    OK(adasum_reducer_observe(reducer, 1));
     OK(adasum_reducer_reduce(reducer, memory, 3, stream));
     OK(adasum_reducer_synchronize(reducer, stream, LIMIT));
     get(values, memory[0], sizeof values);
@@ -115,13 +117,12 @@ static void gradients(adasum_world *world, uint32_t rank, int32_t reduction, int
     for (i = 0; i < 4; i++) {
         CHECK(values[i] == of_equal * equal[i]);
     }
+    OK(adasum_reducer_nonfinite(reducer, flags, 3));
+    CHECK(flags[0] == 0 && flags[1] == 0 && flags[2] == 0);
     if (reduction == ADASUM_REDUCTION_ADASUM) {
-        OK(adasum_reducer_nonfinite(reducer, flags, 3));
-        CHECK(flags[0] == 0 && flags[1] == 0 && flags[2] == 0);
         figures_and_plan(reducer, all_options ? 0.5 : 1.0);
     } else {
         double figures[3 * ADASUM_STATISTICS];
-        REFUSED(ADASUM_UNSUPPORTED, "AdaSum", adasum_reducer_nonfinite(reducer, flags, 3));
         REFUSED(ADASUM_UNSUPPORTED, "AdaSum",
                 adasum_reducer_statistics(reducer, figures, 3 * ADASUM_STATISTICS, NULL, 0));
     }

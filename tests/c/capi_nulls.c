@@ -150,6 +150,7 @@ static void reducers_of_null(adasum_reducer *none) {
     IS_NULL("adasum_reducer_owned_count", "reducer", adasum_reducer_owned_count(none, &count));
     IS_NULL("adasum_reducer_owned", "reducer", adasum_reducer_owned(none, NULL, NULL, NULL, 0));
     IS_NULL("adasum_reducer_collect", "reducer", adasum_reducer_collect(none, NULL, 0, NULL));
+    IS_NULL("adasum_reducer_observe", "reducer", adasum_reducer_observe(none, 1));
     IS_NULL("adasum_reducer_statistics", "reducer", adasum_reducer_statistics(none, NULL, 0, NULL, 0));
     IS_NULL("adasum_reducer_plan", "reducer", adasum_reducer_plan(none, NULL, 0, &count));
     IS_NULL("adasum_reducer_delta_begin", "reducer", adasum_reducer_delta_begin(none, NULL, NULL, 0, NULL));

@@ -81,6 +81,9 @@ fn train(
         for (step, batch) in batches.iter().enumerate() {
             loss += trainer.gradients(batch);
             device
+                .reducer
+                .observe(recorder.wanted && reduction == Reduction::Adasum);
+            device
                 .reduce(&mut trainer.gradients)
                 .context(|| format!("epoch {epoch} step {}", step + 1))?;
             if recorder.wanted && reduction == Reduction::Adasum {
