@@ -270,7 +270,7 @@ impl<'a> Machine<'a> {
     }
 
     fn make_world(&mut self) {
-        if !self.world.is_null() && self.byte() % 4 != 0 {
+        if !self.world.is_null() && !self.byte().is_multiple_of(4) {
             return;
         }
         self.drop_world();
@@ -406,7 +406,7 @@ impl<'a> Machine<'a> {
     }
 
     fn ask(&mut self) {
-        let world = if self.byte() % 8 == 0 {
+        let world = if self.byte().is_multiple_of(8) {
             null_mut()
         } else {
             self.world
@@ -436,7 +436,7 @@ impl<'a> Machine<'a> {
                 5 => adasum_world_last_vendor_code(world, &mut code),
                 6 => adasum_world_barrier(world, stream),
                 7 => adasum_world_forget_stream(world, stream),
-                8 if self.byte() % 8 == 0 => {
+                8 if self.byte().is_multiple_of(8) => {
                     // What an abort leaves on the caller's stream is for its next synchronisation.
                     ground().settle();
                     adasum_world_abort(world)
@@ -468,7 +468,7 @@ impl<'a> Machine<'a> {
                     ground().settle();
                     adasum_reducer_forget_stream(handle, stream)
                 }
-                18 if self.byte() % 8 == 0 => {
+                18 if self.byte().is_multiple_of(8) => {
                     ground().settle();
                     adasum_reducer_abort(handle)
                 }

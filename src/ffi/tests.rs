@@ -122,8 +122,9 @@ fn arrays_are_empty_null_too_long_or_as_they_are() {
     // SAFETY: such a length is refused.
     let fault = unsafe { slice(values.as_ptr(), usize::MAX / 4, "x") }.unwrap_err();
     assert!(fault.message.contains("more than memory can hold"));
+    let odd = values.as_ptr().wrapping_byte_add(1);
     // SAFETY: an address that no array can have is refused.
-    let fault = unsafe { slice(values.as_ptr().byte_add(1), 1, "x") }.unwrap_err();
+    let fault = unsafe { slice(odd, 1, "x") }.unwrap_err();
     assert!(
         fault.message.contains("not a multiple of 4"),
         "{}",
@@ -163,12 +164,8 @@ fn tensors_are_described_by_name_type_and_flags() {
         .0;
     assert!(layerwise[0].layerwise_parallel);
     // SAFETY: as above.
-    assert!(
-        unsafe { tensors(flagged.as_ptr(), 1) }
-            .unwrap()
-            .specs()
-            .is_err()
-    );
+    let not_for_gradients = unsafe { tensors(flagged.as_ptr(), 1) };
+    assert!(not_for_gradients.unwrap().specs().is_err());
     // SAFETY: a C string.
     let fault = unsafe { text(c"\xff".as_ptr(), "path") }.unwrap_err();
     assert!(fault.message.contains("not UTF-8"));

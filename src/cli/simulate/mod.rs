@@ -149,7 +149,7 @@ fn shapes(args: &Args, cluster: &Cluster) -> Result<Vec<Shape>> {
     let locals = cluster.devices_per_server;
     let possible = |devices: u32| {
         let small_enough = cluster.most_devices.is_none_or(|most| devices <= most);
-        small_enough && devices > locals && devices % locals == 0
+        small_enough && devices > locals && devices.is_multiple_of(locals)
     };
     let list = match args.devices.as_slice() {
         [] => DEVICES
