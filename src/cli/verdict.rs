@@ -148,8 +148,9 @@ fn stalled(witnesses: &[Witness<'_>]) -> (Vec<u32>, &'static str) {
     // Whoever has a peer that went on was served by it: the trouble is with the others.
     let stuck = |rank: u32| {
         let of = witnesses.iter().find(|witness| witness.rank == rank);
-        let peers = of.and_then(|witness| witness.failure).map(targets);
-        peers.is_some_and(|peers| peers.iter().all(|peer| first.contains(peer)))
+        // By the plan: whom messages blame here only gave up waiting.
+        let waiting = of.and_then(|witness| witness.failure?.waiting.as_ref());
+        waiting.is_some_and(|waiting| waiting.peers.iter().all(|peer| first.contains(peer)))
     };
     let cut_off: Vec<u32> = first.iter().copied().filter(|&rank| stuck(rank)).collect();
     let first = if cut_off.is_empty() { first } else { cut_off };
