@@ -32,7 +32,7 @@ macro_rules! missing {
 /// Functions of ACL that this crate calls and `table` lacks.
 pub(super) fn missing_in_acl(table: &Acl) -> Vec<Missing> {
     missing!(table;
-        "6.3 or earlier": aclInit aclGetRecentErrMsg aclrtGetSocName aclGetDeviceCapability aclrtSetDevice
+        "6.3 or earlier": aclInit aclGetRecentErrMsg aclrtGetSocName aclGetDeviceCapability aclrtSetDevice aclrtGetDevice
             aclrtResetDevice aclrtGetDeviceCount aclrtSynchronizeDevice aclrtSetCurrentContext
             aclrtGetCurrentContext aclrtCreateStream aclrtDestroyStream aclrtStreamQuery aclrtSynchronizeStream
             aclrtCreateEvent aclrtDestroyEvent aclrtRecordEvent aclrtStreamWaitEvent aclrtQueryEventStatus
@@ -55,7 +55,7 @@ macro_rules! with_required_hccl {
             "8.0.RC1": HcclBatchSendRecv;
             "8.0.RC2": HcclCommInitRootInfoConfig;
             "8.0.RC3": HcclCommInitClusterInfoConfig HcclCreateSubCommConfig HcclGetCommConfigCapability;
-            "8.1.RC1": HcclGetRankSize HcclBarrier HcclGetErrorString;
+            "8.1.RC1": HcclGetRankId HcclGetRankSize HcclBarrier HcclGetErrorString;
         )
     };
 }
