@@ -292,6 +292,8 @@ fn build(kit: &Toolkit, list: &str) -> Output {
         .env("PATH", "/usr/bin:/bin")
         .env("CXX", kit.0.join("bin/host-compiler"))
         .env("CARGO_MANIFEST_DIR", env!("CARGO_MANIFEST_DIR"))
+        .env("CARGO_PKG_VERSION_MAJOR", env!("CARGO_PKG_VERSION_MAJOR"))
+        .env("CARGO_PKG_VERSION_MINOR", env!("CARGO_PKG_VERSION_MINOR"))
         .env("CARGO_CFG_TARGET_ARCH", std::env::consts::ARCH)
         .env("CARGO_CFG_TARGET_OS", "linux")
         .env("CARGO_CFG_TARGET_ENV", "gnu")
