@@ -1,9 +1,11 @@
 #!/bin/sh
 # The programs about the C interface under valgrind, or under AddressSanitizer and UndefinedBehaviorSanitizer.
-#   sh tests/c/capi.sh valgrind|sanitizers PREFIX ADASUM_RUN WORK
-# PREFIX is where packaging/install.sh has put the library, ADASUM_RUN the program that carries the mock, WORK a folder.
+#   sh tests/c/capi.sh valgrind|sanitizers PREFIX ADASUM_RUN WORK [PROGRAM...]
+# All programs unless some are named. PREFIX is where packaging/install.sh has put the library, ADASUM_RUN the program that carries the mock, WORK a folder.
 set -eu
 mode=$1 prefix=$2 run=$3 work=$4
+shift 4
+programs=${*:-capi.c capi_nulls.c capi_order.c capi_profile.c capi.cpp}
 cd "$(dirname "$0")"
 export PKG_CONFIG_PATH="$prefix/lib/pkgconfig"
 # valgrind has little address space to give.
@@ -25,7 +27,7 @@ check() (
 )
 
 # shellcheck disable=SC2046 # flags are words
-for program in capi.c capi_nulls.c capi_order.c capi_profile.c capi.cpp; do
+for program in $programs; do
     case $program in
         *.cpp) set -- g++ -std=c++17 ;;
         *) set -- gcc -std=c99 ;;
