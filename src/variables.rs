@@ -160,6 +160,13 @@ pub const VARIABLES: &[Variable] = &[
     ),
     variable(
         Reader::Mock,
+        "ASCEND_MOCK_CORE",
+        "0 to one less than the cores of the process",
+        "any core",
+        "The core that the threads of this process's streams stay on",
+    ),
+    variable(
+        Reader::Mock,
         "ASCEND_MOCK_DEVICES",
         "1 to 1024",
         "`8`",
