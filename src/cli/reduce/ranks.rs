@@ -4,7 +4,7 @@ use std::os::unix::process::CommandExt;
 use std::process::Command;
 use std::sync::{Arc, OnceLock, mpsc};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use sha1::{Digest, Sha1};
 
@@ -19,6 +19,8 @@ pub(super) const MAX_RANKS: usize = 1024;
 const DEVICES: usize = 8;
 /// How long all of it may take while something moves; that nothing does is found by the limit on stalls.
 const PATIENCE: Duration = Duration::from_secs(24 * 3600);
+/// How long other ranks may take to say more of a failure than the first that says something.
+const GRACE: Duration = Duration::from_secs(5);
 
 const BACKEND: &str = "ADASUM_BACKEND";
 const MOCK_DEVICES: &str = "ASCEND_MOCK_DEVICES";
@@ -53,7 +55,7 @@ pub(super) fn prepare(ranks: usize) -> Result<()> {
 /// Reduces `inputs`, one list of tensors a rank, over a world with `locals` ranks a server.
 ///
 /// # Errors
-/// What failed on the first rank that says so, whose peers are left waiting: the process should end. `Mismatch` if
+/// What failed, whose ranks may be left waiting: the process should end. `Mismatch` if
 /// ranks hold different results.
 pub(super) fn reduce(
     inputs: &Arc<Vec<Vec<Tensor>>>,
@@ -79,7 +81,7 @@ pub(super) fn reduce(
         })?;
     }
     drop(sender);
-    let reports = reports.into_iter().collect::<Result<Vec<Report>>>()?;
+    let reports = collect(&reports)?;
     if reports
         .iter()
         .any(|report| report.digest != reports[0].digest)
@@ -99,6 +101,28 @@ pub(super) fn reduce(
         data,
     };
     Ok(inputs[0].iter().zip(data).map(with_data).collect())
+}
+
+/// The reports of all ranks, or why there are none.
+fn collect(reports: &mpsc::Receiver<Result<Report>>) -> Result<Vec<Report>> {
+    let mut good = Vec::new();
+    let mut cause = loop {
+        match reports.recv() {
+            Ok(Ok(report)) => good.push(report),
+            Ok(Err(error)) => break error,
+            Err(_) => return Ok(good),
+        }
+    };
+    // A rank that gives up waiting takes its communicators along, and others may speak of that before it says why.
+    let end = Instant::now() + GRACE;
+    while cause.kind() != ErrorKind::Timeout {
+        match reports.recv_timeout(end.saturating_duration_since(Instant::now())) {
+            Ok(Err(error)) if error.kind() == ErrorKind::Timeout => cause = error,
+            Ok(_) => {}
+            Err(_) => break,
+        }
+    }
+    Err(cause)
 }
 
 /// What all ranks share.
