@@ -177,6 +177,8 @@ fn library(folder: &str, includes: &[&str], flags: &[&str]) -> Objects {
         .pic(true)
         .warnings(true)
         .extra_warnings(true)
+        // Sanitizers of the Rust parts have a runtime of their own, and bits must not depend on a target CPU.
+        .inherit_rustflags(false)
         .flag("-Wpedantic")
         .flag("-fvisibility=hidden")
         .flag("-pthread")
