@@ -177,8 +177,9 @@ fn library(folder: &str, includes: &[&str], flags: &[&str]) -> Objects {
         .pic(true)
         .warnings(true)
         .extra_warnings(true)
-        // Sanitizers of the Rust parts have a runtime of their own, and bits must not depend on a target CPU.
+        // Bits must not depend on a target CPU, and Rust's sanitizer has another runtime than that of this compiler.
         .inherit_rustflags(false)
+        .flag("-fno-sanitize=address")
         .flag("-Wpedantic")
         .flag("-fvisibility=hidden")
         .flag("-pthread")
