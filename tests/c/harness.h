@@ -4,6 +4,9 @@
 #ifndef ADASUM_TESTS_HARNESS_H
 #define ADASUM_TESTS_HARNESS_H
 
+#include <sys/socket.h>
+#include <netinet/in.h>
+#include <arpa/inet.h>
 #include <chrono>
 #include <cstdarg>
 #include <cstdio>
@@ -259,6 +262,22 @@ inline pid_t start(const char *program, const Case &test, int rank) {
     return pid;
 }
 
+// Whether the first ports from `base` on can be listened at.
+inline bool ports_are_free(int base) {
+    bool free = true;
+    for (int port = base; free && port < base + 8; port++) {
+        const int file = socket(AF_INET, SOCK_STREAM, 0);
+        const int yes = 1; // connections of earlier cases may linger
+        setsockopt(file, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes));
+        sockaddr_in address{};
+        address.sin_family = AF_INET;
+        address.sin_port = htons(static_cast<uint16_t>(port));
+        free = bind(file, reinterpret_cast<sockaddr *>(&address), sizeof(address)) == 0;
+        close(file);
+    }
+    return free;
+}
+
 inline bool run_case(const char *program, const Case &test) {
     char pattern[] = "/tmp/adasum-harness-XXXXXX";
     if (mkdtemp(pattern) == nullptr) {
@@ -268,7 +287,12 @@ inline bool run_case(const char *program, const Case &test) {
     setenv("HCCL_MOCK_JOB", pattern, 1);
     // Ports that no other case of any test has at the same time.
     static int cases = 0;
-    setenv("HCCL_IF_BASE_PORT", std::to_string(10000 + (getpid() * 7 + cases++) % 320 * 64).c_str(), 1);
+    int base = 0;
+    // Another program may be at the same ports.
+    do {
+        base = 10000 + (getpid() * 7 + cases++) % 320 * 64;
+    } while (!ports_are_free(base));
+    setenv("HCCL_IF_BASE_PORT", std::to_string(base).c_str(), 1);
     write_file(table_path(), make_table(test.ranks, test.kind == Ranks::Processes));
     const double begin = now();
     std::vector<pid_t> children;
