@@ -4,9 +4,6 @@
 #ifndef ADASUM_TESTS_HARNESS_H
 #define ADASUM_TESTS_HARNESS_H
 
-#include <sys/socket.h>
-#include <netinet/in.h>
-#include <arpa/inet.h>
 #include <chrono>
 #include <cstdarg>
 #include <cstdio>
@@ -20,7 +17,9 @@
 #include <thread>
 #include <vector>
 
+#include <netinet/in.h>
 #include <signal.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 

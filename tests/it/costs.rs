@@ -11,39 +11,21 @@ use adasum::plan::{Exchange, Layout, Planner, Shape};
 use adasum::reduce::{DType, GradientReducer, InServer, Options, Reduction, ScalarExchange, World};
 
 use crate::engine::counter;
-use crate::support::{in_world, specs};
-
-fn alone(name: &str) {
-    let output = std::process::Command::new(std::env::current_exe().unwrap())
-        .args([
-            &format!("costs::{name}"),
-            "--exact",
-            "--ignored",
-            "--nocapture",
-        ])
-        .output()
-        .unwrap();
-    let text = String::from_utf8_lossy(&output.stdout);
-    assert!(
-        output.status.success() && text.contains("1 passed"),
-        "{text}{}",
-        String::from_utf8_lossy(&output.stderr)
-    );
-}
+use crate::support::{in_world, run_alone, specs};
 
 #[test]
 fn a_step_moves_what_the_plan_says() {
-    alone("counted_traffic");
+    run_alone("costs::counted_traffic");
 }
 
 #[test]
 fn a_bucket_costs_the_same_with_one_tensor_and_with_many() {
-    alone("counted_tensors");
+    run_alone("costs::counted_tensors");
 }
 
 #[test]
 fn device_memory_is_what_the_formula_says() {
-    alone("counted_memory");
+    run_alone("costs::counted_memory");
 }
 
 /// Tensors in one buffer, each at a multiple of 64 bytes.

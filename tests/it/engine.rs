@@ -9,7 +9,7 @@ use adasum::plan::{Layout, Planner, Shape};
 use adasum::reduce::{DType, GradientReducer, Options, TensorSpec, Wire, World};
 
 use crate::support::{
-    download, get_as, in_world, mock_environment, noise, put_as, reduce, specs, upload,
+    download, get_as, in_world, mock_environment, noise, put_as, reduce, run_alone, specs, upload,
 };
 
 const COUNTS: [usize; 7] = [100_003, 1, 257, 40_000, 8192, 3, 60_000];
@@ -55,21 +55,7 @@ const COUNTERS: [&str; 5] = [
 /// Counters are those of a process, so this test has one of its own.
 #[test]
 fn a_step_waits_for_nothing_allocates_nothing_and_costs_what_the_plan_says() {
-    let output = std::process::Command::new(std::env::current_exe().unwrap())
-        .args([
-            "engine::counted_steps",
-            "--exact",
-            "--ignored",
-            "--nocapture",
-        ])
-        .output()
-        .unwrap();
-    let text = String::from_utf8_lossy(&output.stdout);
-    assert!(
-        output.status.success() && text.contains("1 passed"),
-        "{text}{}",
-        String::from_utf8_lossy(&output.stderr)
-    );
+    run_alone("engine::counted_steps");
 }
 
 /// Launches and operations of all ranks in one step, from the plans alone. A single bucket has all its work on one stream,

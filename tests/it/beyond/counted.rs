@@ -2,7 +2,7 @@
 
 use super::{PATIENCE, gradients, specs, upload};
 use crate::engine::counter;
-use crate::support::in_world;
+use crate::support::{in_world, run_alone};
 use adasum::ascend::Stream;
 use adasum::reduce::{
     DType, DeltaForm, DeltaWeightReducer, GradientAccumulator, GradientReducer, MeanOptions,
@@ -12,21 +12,7 @@ use adasum::reduce::{
 /// Counters are those of a process, so this test has one of its own.
 #[test]
 fn steps_of_all_reducers_wait_for_nothing_and_allocate_nothing() {
-    let output = std::process::Command::new(std::env::current_exe().unwrap())
-        .args([
-            "beyond::counted::counted_steps",
-            "--exact",
-            "--ignored",
-            "--nocapture",
-        ])
-        .output()
-        .unwrap();
-    let text = String::from_utf8_lossy(&output.stdout);
-    assert!(
-        output.status.success() && text.contains("1 passed"),
-        "{text}{}",
-        String::from_utf8_lossy(&output.stderr)
-    );
+    run_alone("beyond::counted::counted_steps");
 }
 
 #[test]
