@@ -28,9 +28,7 @@ constexpr int32_t TINY_NORM_LOG2 = -180;
 constexpr int32_t POST_LOG2 = 24;
 constexpr int32_t MAX_POST_LOG2 = 120;
 
-// From this kappa on (tree.h) more than two weighted vectors nearly cancel: then fp32 weights and products are not
-// enough. The norms are below a limit that leaves room for splitting numbers.
-constexpr float CANCELLING_KAPPA = 4.0f;
+// Sums of vectors that nearly cancel are kept in two fp32 numbers, where the norms leave room for splitting numbers.
 constexpr int32_t SPLIT_NORM_LOG2 = 200;
 
 class Coefficients {
@@ -175,7 +173,7 @@ class Coefficients {
 
   // Whether the sum needs more than fp32.
   __aicore__ inline bool is_cancelling(int32_t post) const {
-    if (radix_ <= 2 || post > 0 || to_float(tree_.kappa()) < CANCELLING_KAPPA) {
+    if (post > 0 || !tree_.nearly_cancels()) {
       return false;
     }
     for (uint32_t i = 0; i < radix_; ++i) {

@@ -27,6 +27,8 @@ namespace adasum {
 // The relative error that two-float sums of a whole tensor stay well below.
 constexpr int32_t NOISE_LOG2 = -40;
 
+constexpr float CANCELLING_KAPPA = 4.0f;
+
 class Tree {
  public:
   __aicore__ inline Tree() {}
@@ -66,6 +68,12 @@ class Tree {
   // The largest ratio of the squared norms of a node's weighted vectors to that of the node: what cancelled.
   __aicore__ inline Scaled kappa() const { return kappa_; }
 
+  // Whether vectors nearly cancel, so that the rounding of fp32 weights and products would be much of their sum. Two do so
+  // where their cosine is below -0.7, more where kappa is at least 4.
+  __aicore__ inline bool nearly_cancels() const {
+    return radix_ > 2 ? to_float(kappa_) >= CANCELLING_KAPPA : opposed_;
+  }
+
  private:
   static __aicore__ inline Scaled positive(const Scaled &a) {
     return a.m.hi > 0.0f ? a : Scaled{TwoFloat{0.0f, 0.0f}, 0};
@@ -100,6 +108,7 @@ class Tree {
     Scaled weight_a = without_a ? zero : weight_of(a, dot, norm_a);
     Scaled weight_b = without_b ? zero : weight_of(b, dot, norm_b);
     cosine_ = is_zero(dot) || !whole_ ? zero : divide(dot, square_root(multiply(norm_a, norm_b)));
+    opposed_ = dot.m.hi < 0.0f && is_less(shift(multiply(norm_a, norm_b), -1), multiply(dot, dot));
     for (uint32_t leaf = 0; leaf < radix_; ++leaf) {
       if (node_of_[leaf] == a) {
         weights_[leaf] = multiply(weights_[leaf], weight_a);
@@ -170,6 +179,7 @@ class Tree {
   Scaled sum_square_;
   Scaled cosine_;
   Scaled kappa_;
+  bool opposed_ = false;
   // A node goes by the number of its first leaf.
   uint32_t nodes_[MAX_RADIX];
   uint32_t node_of_[MAX_RADIX];

@@ -4,7 +4,8 @@ use adasum::ascend::DataType;
 use adasum::kernel::layout::{
     COEFFICIENT_COSINE, COEFFICIENT_FLAGS, COEFFICIENT_GAIN, COEFFICIENT_KAPPA,
     COEFFICIENT_LEAF_NORM, COEFFICIENT_POST, COEFFICIENT_RESULT_NORM, COEFFICIENT_WEIGHT,
-    COEFFICIENT_WORDS, Segment, UNIT, entry_index, record_exponents, record_flags, record_words,
+    COEFFICIENT_WEIGHT_LOW, COEFFICIENT_WORDS, Segment, UNIT, entry_index, record_exponents,
+    record_flags, record_words,
 };
 
 use super::machine::{Machine, extent, packed, rounded};
@@ -225,6 +226,47 @@ fn cancelling_leaves_keep_their_precision() {
                 let what = format!("{dtype:?}, {len} elements, radix {radix}, {distance:e}");
                 checked(&machine, &vectors, dtype, &what);
             }
+        }
+    }
+}
+
+/// What the weights say is what comes out, rounded once, however much of two vectors cancels.
+#[test]
+fn an_opposed_pair_is_summed_in_two_numbers() {
+    let machine = Machine::new();
+    for len in [2, 100, 5000] {
+        for distance in [1e-4_f32, 1e-2, 1.0, 3.0] {
+            let x = random(len, 450, 1.0);
+            let other = random(len, 451, distance);
+            let y: Vec<f32> = x.iter().zip(&other).map(|(x, o)| o - x).collect();
+            let cosine = dot(&x, &y) / (dot(&x, &x) * dot(&y, &y)).sqrt();
+            let opposed = cosine < -std::f64::consts::FRAC_1_SQRT_2;
+            let vectors = [x, y];
+            let (words, out) = one(&machine, &vectors, DataType::F32);
+            let low = &words[COEFFICIENT_WEIGHT_LOW..][..2];
+            let what = format!("{len} elements, {distance:e}: {low:?}");
+            assert_eq!(low.iter().any(|&low| low != 0.0), opposed, "{what}");
+            assert!(opposed || distance >= 1.0, "{what}");
+            if !opposed {
+                continue;
+            }
+            let [a, b] = [0, 1].map(|i| f64::from(words[i]) + f64::from(low[i]));
+            let sum: Vec<f64> = vectors[0]
+                .iter()
+                .zip(&vectors[1])
+                .map(|(&x, &y)| a * f64::from(x) + b * f64::from(y))
+                .collect();
+            let difference: Vec<f64> = out
+                .iter()
+                .zip(&sum)
+                .map(|(&o, s)| f64::from(o) - s)
+                .collect();
+            let allowed = 1.01 * roundoff(DataType::F32) * norm(&sum);
+            assert!(
+                norm(&difference) <= allowed,
+                "{what}: {:e}",
+                norm(&difference)
+            );
         }
     }
 }

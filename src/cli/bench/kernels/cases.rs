@@ -85,6 +85,34 @@ impl Case {
     }
 }
 
+/// A copy within the memory of a device, by the one thread that runs a stream.
+pub(super) struct DeviceCopy {
+    from: Span,
+    to: Span,
+    stream: Stream,
+}
+
+impl DeviceCopy {
+    pub(super) fn new(device: &Device, bytes: usize) -> Result<Self> {
+        Ok(DeviceCopy {
+            from: Buffer::from_slice(device, &vec![1_u8; bytes])?.span(),
+            to: Buffer::from_slice(device, &vec![2_u8; bytes])?.span(),
+            stream: Stream::new(device)?,
+        })
+    }
+
+    /// Bytes that a run reads.
+    pub(super) fn len(&self) -> usize {
+        self.from.len()
+    }
+
+    /// Copies once and waits for it.
+    pub(super) fn run(&self) -> Result<()> {
+        self.stream.copy(&self.to, &self.from)?;
+        self.stream.synchronize_timeout(PATIENCE)
+    }
+}
+
 /// Makes operands on a device whose kernels run on one core.
 pub(super) struct Maker {
     device: Device,

@@ -1,4 +1,5 @@
-//! Each kernel on one core, beside a copy by one thread and a plain loop of three dot products.
+//! Each kernel on one core, beside a copy by one thread and a plain loop of three dot products. The copy is one within device
+//! memory, where the kernels' vectors lie: the pages of other memory may be faster or slower.
 
 mod cases;
 mod scalar;
@@ -7,11 +8,11 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use self::cases::{Case, Maker, Place};
+use self::cases::{Case, DeviceCopy, Maker, Place};
 use self::scalar::ScalarDot;
 use super::rank::tell;
 use super::request::ElementType;
-use super::timing::{Copy, minima};
+use super::timing::minima;
 use crate::ascend::Device;
 use crate::error::Result;
 
@@ -40,7 +41,7 @@ struct Line {
     /// Elements of a vector.
     elements: usize,
     reps: u32,
-    /// Read and written bytes of the copy, in 10^9 a second.
+    /// Read and written bytes of the copy within device memory, in 10^9 a second.
     copy_gb_per_s: f64,
     /// For gram of two fp32 vectors: how many times as fast as the scalar loop.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -55,7 +56,7 @@ pub(super) fn run(bytes: u64, reps: u32) -> Result<()> {
     let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
     let device = Device::open(0)?;
     let mut bench = Bench {
-        copy: Copy::new((bytes / 2).max(1)),
+        copy: DeviceCopy::new(&device, (bytes / 2).max(1))?,
         reps,
     };
     for place in [Place::Memory(bytes), Place::Cache(bytes)] {
@@ -74,7 +75,7 @@ pub(super) fn run(bytes: u64, reps: u32) -> Result<()> {
 }
 
 struct Bench {
-    copy: Copy,
+    copy: DeviceCopy,
     reps: u32,
 }
 
@@ -107,18 +108,9 @@ impl Bench {
     }
 
     fn time(&mut self, maker: &Maker, case: Case) -> Result<()> {
-        let copy = &mut self.copy;
+        let copy = &self.copy;
         let mut kernel = || maker.run(&case);
-        let best = minima(
-            self.reps,
-            &mut [
-                &mut || {
-                    copy.run();
-                    Ok(())
-                },
-                &mut kernel,
-            ],
-        )?;
+        let best = minima(self.reps, &mut [&mut || copy.run(), &mut kernel])?;
         tell(&self.line(maker, &case, best[0], best[1]))
     }
 
@@ -126,21 +118,14 @@ impl Bench {
     fn beside_scalar(&mut self, maker: &Maker) -> Result<()> {
         let case = maker.gram(ElementType::F32, 2)?;
         let mut scalar = ScalarDot::new(case.elements, case.rounds);
-        let copy = &mut self.copy;
+        let copy = &self.copy;
         let mut kernel = || maker.run(&case);
         let best = minima(
             self.reps,
-            &mut [
-                &mut || {
-                    copy.run();
-                    Ok(())
-                },
-                &mut kernel,
-                &mut || {
-                    scalar.run();
-                    Ok(())
-                },
-            ],
+            &mut [&mut || copy.run(), &mut kernel, &mut || {
+                scalar.run();
+                Ok(())
+            }],
         )?;
         let mut line = self.line(maker, &case, best[0], best[1]);
         line.times_scalar_f64_dot = Some(best[2] / best[1]);
