@@ -1,7 +1,7 @@
 // What the members of a communicator tell each other, in memory that they share.
 //
-// Every member has one block, in the control area of its device's arena: a header that it writes itself, and a slot per
-// peer that this peer writes. The header has two bells, one for the operations on the stream, one for the building of
+// Every member has one block, in the control area of its device's arena: a header that it writes itself, a slot per peer
+// that this peer writes, and two stages for small data of its own. The header has two bells, one for the operations on the stream, one for the building of
 // links in host calls. Whoever waits says how many events it needs, and sleeps until the one that completes them.
 
 #ifndef ASCEND_MOCK_HCCL_BLOCK_H
@@ -68,11 +68,19 @@ struct Header {
     char fault_text[1024];
 };
 
+// Small data that a member gives waits here, where no later work of its stream overwrites it: so it need not wait until its
+// peers have it. Two, as for posts: a rank that is an operation ahead uses the other one.
+constexpr uint64_t STAGE_BYTES = 16 * 1024;
+constexpr uint32_t STAGES = 2;
+
 struct Block {
     Header header;
-    Slot slots[1]; // one per member
+    Slot slots[1]; // one per member, then the stages
 
-    static uint64_t bytes(uint32_t members) { return sizeof(Header) + members * sizeof(Slot); }
+    static uint64_t stage(uint32_t members, uint32_t index) {
+        return sizeof(Header) + members * sizeof(Slot) + index % STAGES * STAGE_BYTES;
+    }
+    static uint64_t bytes(uint32_t members) { return stage(members, 0) + STAGES * STAGE_BYTES; }
 };
 
 inline void futex_wake_all(std::atomic<uint32_t> &word) {

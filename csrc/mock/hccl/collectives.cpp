@@ -27,14 +27,16 @@ std::vector<uint64_t> meet(Execution &run, uint64_t offset) {
     return offsets;
 }
 
-// A phase of all ranks ends: everybody is done with everybody's data.
-void settle(Execution &run) {
+// A phase of these ranks ends: everybody is done with everybody's data.
+void settle(Execution &run, const std::vector<uint32_t> &peers) {
     run.finish();
-    for (const uint32_t peer : run.others()) {
+    for (const uint32_t peer : peers) {
         run.acknowledge(peer);
     }
-    run.await_acknowledgements(run.others());
+    run.await_acknowledgements(peers);
 }
+
+void settle(Execution &run) { settle(run, run.others()); }
 
 // Part `index` when `count` elements are cut into `parts` of nearly equal length.
 struct Part {
@@ -98,16 +100,39 @@ void all_reduce(Execution &run) {
     settle(run);
 }
 
+// Each rank's share from where it says, but for the own one.
+void gather_from(Execution &run, const std::vector<uint64_t> &offsets) {
+    const Operation &op = run.operation();
+    const uint64_t bytes = op.signature.bytes;
+    for (uint32_t step = 1; step < run.size(); step++) {
+        const uint32_t peer = (run.rank() + step) % run.size();
+        run.fetch(peer, offsets[peer], op.recv + peer * bytes, bytes);
+    }
+}
+
+// Who has all shares is done, unless a peer has to ask for the own one.
+void small_all_gather(Execution &run) {
+    const Operation &op = run.operation();
+    gather_from(run, meet(run, run.stage(op.recv + run.rank() * op.signature.bytes, op.signature.bytes)));
+    std::vector<uint32_t> asking;
+    for (const uint32_t peer : run.others()) {
+        if (!run.is_mapped(peer)) {
+            asking.push_back(peer);
+        }
+    }
+    settle(run, asking);
+}
+
 // The own share is put in its place first and read from there by the others: right for any place of the send buffer.
 void all_gather(Execution &run) {
     const Operation &op = run.operation();
     const uint64_t bytes = op.signature.bytes;
     std::memmove(op.recv + run.rank() * bytes, op.send, bytes);
-    const std::vector<uint64_t> offsets = meet(run, op.recv_offset + run.rank() * bytes);
-    for (uint32_t step = 1; step < run.size(); step++) {
-        const uint32_t peer = (run.rank() + step) % run.size();
-        run.fetch(peer, offsets[peer], op.recv + peer * bytes, bytes);
+    if (bytes <= STAGE_BYTES) {
+        small_all_gather(run);
+        return;
     }
+    gather_from(run, meet(run, op.recv_offset + run.rank() * bytes));
     settle(run);
 }
 

@@ -83,6 +83,8 @@ public:
     const CommPlan &plan() const { return plan_; }
     Block &block() const { return *block_; }
     uint64_t block_offset() const { return block_offset_; }
+    // The offset in the arena of the stage that is free; all members must run an operation that takes one.
+    uint64_t take_stage() { return block_offset_ + Block::stage(size(), stages_taken_++); }
     Board *board() const { return board_; }
     uint64_t board_offset() const { return board_offset_; }
     char *arena() const { return arena_.base; }
@@ -140,7 +142,8 @@ private:
 
     std::mutex host_;    // one host call at a time builds links; guards the next
     bool buffers_taken_ = false;
-    std::mutex running_; // one operation at a time runs
+    std::mutex running_; // one operation at a time runs; guards the next
+    uint32_t stages_taken_ = 0;
     std::mutex submitting_; // guards the next three
     uint64_t serial_ = 0;
     Place last_;            // of the operation that was submitted last

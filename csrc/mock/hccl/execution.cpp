@@ -94,6 +94,12 @@ const char *Execution::reach(uint32_t peer, uint64_t offset, uint64_t bytes) {
     return data;
 }
 
+uint64_t Execution::stage(const char *data, uint64_t bytes) {
+    const uint64_t offset = comm_.take_stage();
+    std::memcpy(comm_.arena() + offset, data, bytes);
+    return offset;
+}
+
 void Execution::acknowledge(uint32_t peer) { comm_.link(peer).acknowledge(); }
 
 void Execution::await_posts(const std::vector<uint32_t> &peers, bool any) {

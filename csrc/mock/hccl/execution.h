@@ -39,6 +39,10 @@ public:
     void finish();
     // Both of them.
     const char *reach(uint32_t peer, uint64_t offset, uint64_t bytes);
+    // Copies at most STAGE_BYTES to where peers may read them even after this rank has ended the operation; returns where.
+    uint64_t stage(const char *data, uint64_t bytes);
+    // Whether the peer's memory is mapped here.
+    bool is_mapped(uint32_t peer) const { return comm_.link(peer).wire == nullptr; }
     // Tells a peer that this rank is done with a phase that the peer waits for.
     void acknowledge(uint32_t peer);
     void await_acknowledgements(const std::vector<uint32_t> &peers);

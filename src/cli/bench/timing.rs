@@ -35,11 +35,6 @@ impl Copy {
         }
     }
 
-    /// Bytes that a run reads.
-    pub(super) fn len(&self) -> usize {
-        self.from.len()
-    }
-
     /// What is read.
     pub(super) fn from(&self) -> &[u8] {
         &self.from
