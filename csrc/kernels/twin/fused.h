@@ -49,8 +49,10 @@ inline void pair_row(float *__restrict xx, const T *__restrict x, const T *__res
   // The fewer instructions a line takes, the more lines a processor has under way.
 #pragma GCC unroll 8
   for (uint32_t i = 0; i < LANES; i += REGISTER_LANES) {
-    expect(x + i + AHEAD_OF_PAIRS);
-    expect(y + i + AHEAD_OF_PAIRS);
+    // Lines of x, then lines of y: memory gives neighbours faster.
+    const T *ahead = (i < LANES / 2 ? x + 2 * i : y + 2 * (i - LANES / 2)) + AHEAD_OF_PAIRS;
+    expect(ahead);
+    expect(ahead + REGISTER_LANES);
     Lanes a = load_lanes(x + i);
     Lanes b = load_lanes(y + i);
     store_lanes(xx + i, FRESH ? a * a : load_lanes(xx + i) + a * a);
