@@ -54,6 +54,8 @@ pub(super) struct Calibration {
     further: Machine,
     gram: Fixed,
     combine: Fixed,
+    /// How long a gather waits for ranks that end their products later, as a share of the time of those.
+    wait: f64,
 }
 
 /// Seconds of the phases of a reduction.
@@ -99,10 +101,16 @@ impl Calibration {
         let doublings = f64::from(ranks.next_power_of_two().ilog2().max(1));
         let records = f64::from(ranks - 1) * (short.tensors - long.tensors) * record as f64;
         let scalars = (
-            // Behind products of a size that counts: ranks that end them apart wait for each other here.
-            long.steps.gather / doublings,
+            tiny.steps.gather / doublings,
             rate(records, short.steps.gather - long.steps.gather),
         );
+        let apart = long.steps.gather - tiny.steps.gather;
+        let products = long.steps.gram - tiny.steps.gram;
+        let wait = if products > 0.0 {
+            apart / products
+        } else {
+            0.0
+        };
         Calibration {
             first: machine(link(|steps| steps.exchange), gram_rate),
             again: machine(link(|steps| steps.back), rate(2.0 * long.bytes, again)),
@@ -110,6 +118,7 @@ impl Calibration {
             further: machine(link(|steps| steps.back_again), f64::INFINITY),
             gram,
             combine,
+            wait: wait.max(0.0),
         }
     }
 
@@ -127,6 +136,7 @@ impl Calibration {
             "exchange_again": link(&self.again),
             "return_again": link(&self.further),
             "scalars": link(&self.rest),
+            "wait_of_gram": short(self.wait),
             "gram": {
                 "launches_s": short(self.gram.launches),
                 "tensor_s": short(self.gram.tensor),
@@ -165,8 +175,9 @@ impl Calibration {
                     let tensors = plan.rounds[round].scalars.records as f64;
                     let fixed = |fixed: &Fixed| fixed.launches + tensors * fixed.tensor;
                     phases.exchange += moved.exchange;
-                    phases.gram += moved.gram + fixed(&self.gram);
-                    phases.scalars += rest.scalars;
+                    let gram = moved.gram + fixed(&self.gram);
+                    phases.gram += gram;
+                    phases.scalars += rest.scalars + gram * self.wait;
                     phases.combine += rest.combine + fixed(&self.combine);
                 }
             }

@@ -8,6 +8,7 @@ const AGAIN: f64 = 20e9;
 const FURTHER: f64 = 40e9;
 const LAUNCHES: f64 = 3e-6;
 const TENSOR: f64 = 1e-7;
+const WAIT: f64 = 0.25;
 const RECORD: u64 = 64;
 
 /// What the steps of `bytes` in `tensors` take on it, among `ranks`.
@@ -20,6 +21,7 @@ fn measured(bytes: f64, tensors: f64, ranks: u32) -> Measured {
             exchange: LATENCY + bytes / FIRST,
             gram: launched(2.0, FIRST),
             gather: f64::from(ranks.ilog2()) * LATENCY
+                + 2.0 * (bytes - 1e3) / FIRST * WAIT
                 + f64::from(ranks - 1) * (tensors - 1.0) * RECORD as f64 / AGAIN,
             combine: launched(3.0, AGAIN),
             back: LATENCY + bytes / AGAIN,
@@ -55,6 +57,7 @@ fn parameters_are_those_that_the_steps_were_computed_from() {
         close(found.further.local.latency, LATENCY);
         close(found.further.remote.bandwidth, FURTHER);
         for fixed in [found.gram, found.combine] {
+            close(found.wait, WAIT);
             close(fixed.launches, LAUNCHES);
             close(fixed.tensor, TENSOR);
         }
@@ -104,7 +107,7 @@ fn phases_are_sums_over_the_steps_of_the_plan() {
     close(back, LATENCY + half / AGAIN);
     close(
         scalars,
-        LATENCY + RECORD as f64 / AGAIN + 2.0 * RECORD as f64 / AGAIN,
+        LATENCY + gram * WAIT + RECORD as f64 / AGAIN + 2.0 * RECORD as f64 / AGAIN,
     );
 
     // The second round finds its vectors where the first one left them.
