@@ -26,7 +26,7 @@ fn counts_follow_the_closed_formulas() {
     let elements = 1 << 22;
     let bytes = 4 * elements;
     let layout = layout(DType::F32, &[elements]);
-    for (radix, rounds) in [(2, vec![2, 2, 2, 2]), (4, vec![4, 4]), (8, vec![8, 2])] {
+    for (radix, rounds) in [(2, vec![2, 2, 2, 2]), (4, vec![4, 4]), (8, vec![2, 8])] {
         let planner = Planner::new(shape(16, 4), layout.clone(), radix).unwrap();
         for rank in 0..64 {
             let cost = Cost::of(&planner.plan(rank).unwrap(), &Machine::ascend_910b());

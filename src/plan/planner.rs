@@ -23,7 +23,7 @@ use crate::error::{Error, Result};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Choices {
     /// The most subtrees that a round merges, 2 to 8. Consecutive stages of the tree are taken in one round
-    /// while their product is at most this.
+    /// while their product is at most this, from the last ones back.
     pub radix: u32,
     /// Where vectors lie while servers are merged.
     pub placement: Placement,

@@ -9,9 +9,10 @@
 //! n = 4: ((01)(23))    n = 5: (((01)(23))4)    n = 6: (((01)(23))(45))    n = 9: ((((01)2)((34)5))((67)8))
 //! ```
 //!
-//! A round takes consecutive stages as long as their product is at most the radix. A stage with a prime
-//! above the radix takes several rounds: each does the pairings of as many adjacent subtrees as fit, so the
-//! subtrees of its later rounds differ in size. Whatever the radix, the tree is the same.
+//! A round takes consecutive stages as long as their product is at most the radix, from the last one back: what is
+//! left over makes the first round the small one, and scalars are shared by the fewest ranks that way (16 servers, radix
+//! 8: 2, then 8). A stage with a prime above the radix takes several rounds: each does the pairings of as many adjacent
+//! subtrees as fit, so the subtrees of its later rounds differ in size. Whatever the radix, the tree is the same.
 
 use crate::error::{Error, Result};
 
@@ -61,20 +62,13 @@ impl Tree {
             slots: vec![0; servers as usize],
             owners: (0..servers).collect(),
         }];
-        let mut stages = prime_factors(servers).into_iter().peekable();
-        while let Some(prime) = stages.next() {
-            let mut product = prime;
-            while let Some(next) = stages.next_if(|&next| product * next <= radix) {
-                product *= next;
-            }
-            if product <= radix {
-                let next = levels[levels.len() - 1].merged(product, product);
-                levels.push(next);
-                continue;
-            }
-            // The pairings of one stage: blocks of `prime` subtrees, `step` of them at a time.
-            let step = 1 << radix.ilog2();
-            let mut block = prime;
+        for product in products(servers, radix) {
+            // The pairings of one stage with a prime above the radix: blocks of subtrees, `step` of them at a time.
+            let step = match product <= radix {
+                true => product,
+                false => 1 << radix.ilog2(),
+            };
+            let mut block = product;
             while block > 1 {
                 let next = levels[levels.len() - 1].merged(block, step);
                 levels.push(next);
@@ -180,6 +174,18 @@ impl Level {
     }
 }
 
+/// The stages of `servers` in the order in which they run, those multiplied that one round takes.
+fn products(servers: u32, radix: u32) -> impl Iterator<Item = u32> {
+    let mut products: Vec<u32> = Vec::new();
+    for prime in prime_factors(servers).into_iter().rev() {
+        match products.last_mut() {
+            Some(product) if product.saturating_mul(prime) <= radix => *product *= prime,
+            _ => products.push(prime),
+        }
+    }
+    products.into_iter().rev()
+}
+
 /// Ascending, with repetition; none of 1.
 fn prime_factors(mut n: u32) -> Vec<u32> {
     let mut factors = Vec::new();
@@ -265,8 +271,8 @@ mod tests {
         };
         assert_eq!(radices(16, 2), [2, 2, 2, 2]);
         assert_eq!(radices(16, 4), [4, 4]);
-        assert_eq!(radices(16, 8), [8, 2]);
-        assert_eq!(radices(12, 8), [4, 3]);
+        assert_eq!(radices(16, 8), [2, 8]);
+        assert_eq!(radices(12, 8), [2, 6]);
         assert_eq!(radices(12, 2), [2, 2, 2, 2]);
         assert_eq!(radices(18, 6), [6, 3]);
         assert_eq!(radices(97, 8), [8, 8, 2]);

@@ -18,7 +18,7 @@ fn row<'a>(all: &'a Value, devices: u32, scheme: &str) -> &'a Value {
         .unwrap()
 }
 
-/// ResNet-50 on 910B, as documented: near the hierarchical all-reduce in small clusters, and what is missing in the largest.
+/// ResNet-50 on 910B, as documented: near the hierarchical all-reduce in small clusters and in the largest.
 #[test]
 fn ratios_are_those_of_the_documentation() {
     let all: Value = serde_json::from_str(&simulate(&["--devices", "64,8192", "--json"])).unwrap();
@@ -31,9 +31,9 @@ fn ratios_are_those_of_the_documentation() {
     let auto = |devices, name: &str| ratio(devices, "AdaSum, auto", name);
     assert!(auto(64, "ratio") <= 1.05, "{}", auto(64, "ratio"));
     assert!(auto(64, "pipelined_ratio") <= 1.0);
-    assert!(auto(8192, "ratio") <= 1.27, "{}", auto(8192, "ratio"));
+    assert!(auto(8192, "ratio") <= 1.25, "{}", auto(8192, "ratio"));
     assert!(
-        auto(8192, "pipelined_ratio") <= 1.42,
+        auto(8192, "pipelined_ratio") <= 1.10,
         "{}",
         auto(8192, "pipelined_ratio")
     );

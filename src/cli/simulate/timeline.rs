@@ -71,15 +71,19 @@ mod tests {
         assert_eq!(pipelined(&buckets, 1), 25.0);
     }
 
+    /// Two rounds and their way back: while a bucket's scalars cross, vectors of the others do.
     #[test]
     fn scalars_hide_behind_other_buckets() {
-        let bucket = vec![
+        let round = [
             stage(Lane::Payload, 1.0),
+            stage(Lane::Kernels, 0.0),
             stage(Lane::Scalars, 1.0),
-            stage(Lane::Payload, 1.0),
+            stage(Lane::Kernels, 0.0),
         ];
-        let buckets = vec![bucket; 8];
+        let back = [stage(Lane::Payload, 1.0); 2];
+        let buckets = vec![[&round[..], &round, &back].concat(); 8];
+        assert_eq!(sequential(&buckets), 48.0);
         let pipelined = pipelined(&buckets, 4);
-        assert!((16.0..18.0).contains(&pipelined), "{pipelined}");
+        assert!((32.0..36.0).contains(&pipelined), "{pipelined}");
     }
 }
