@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::compare::Peers;
 
 /// What a person wants to see, in this order.
-const SHOWN: [&str; 28] = [
+const SHOWN: [&str; 29] = [
     "kernel",
     "transport",
     "model",
@@ -29,6 +29,7 @@ const SHOWN: [&str; 28] = [
     "max_s",
     "gb_per_s",
     "memcpy_gb_per_s",
+    "bucket_bytes",
     "measured_s",
     "model_s",
     "ratio",

@@ -242,10 +242,6 @@ impl<'a> Bench<'a> {
         self.whole.clone()
     }
 
-    pub(super) fn bucket_bytes(&self) -> u64 {
-        self.bucket_bytes
-    }
-
     /// The plans of this rank that a reduction runs.
     pub(super) fn plans(&self) -> Result<Vec<Plan>> {
         self.reducer.plans()
@@ -278,7 +274,7 @@ impl<'a> Bench<'a> {
 
 /// fp32 is enough for a time.
 #[allow(clippy::cast_possible_truncation, reason = "fp32 is enough for a time")]
-fn narrow<const N: usize>(seconds: [f64; N]) -> [f32; N] {
+pub(super) fn narrow<const N: usize>(seconds: [f64; N]) -> [f32; N] {
     seconds.map(|seconds| seconds as f32)
 }
 

@@ -2,22 +2,20 @@
 //! plans that run is computed from it, and the phases of the reduction are measured in turn with the steps.
 
 mod calibration;
+mod regime;
 mod walk;
 
 use serde::Serialize;
 
-use self::calibration::{Calibration, Measured, Modelled};
-use self::walk::{RECORD, Stride, Walk};
+use self::calibration::Calibration;
+use self::regime::Regime;
 use super::rank::tell;
-use super::reduction::{Bench, PHASES};
+use super::reduction::{Bench, PHASES, narrow};
 use super::request::Reduced;
 use crate::ascend::DataType;
 use crate::error::Result;
+use crate::plan::Plan;
 
-/// Bytes of a half of a merge whose time is next to all launches and latencies.
-const TINY: usize = 1 << 10;
-/// Bytes of short tensors.
-const SHORT: usize = 2 << 10;
 /// A phase with less of the time than this is not judged alone.
 const SHARE: f64 = 0.1;
 /// How far the model may be off.
@@ -52,6 +50,8 @@ struct Machine {
     model: &'static str,
     ranks: u32,
     dtype: &'static str,
+    /// Of the largest bucket that it stands for.
+    bucket_bytes: u64,
     calibration: serde_json::Value,
 }
 
@@ -60,51 +60,48 @@ struct Machine {
 /// # Errors
 /// Whatever fails on this rank.
 pub(super) fn run(bench: &mut Bench<'_>, what: &Reduced) -> Result<()> {
-    let world = bench.world();
-    let whole = bench.whole();
-    let dtype = DataType::from(what.dtype);
-    let walks = strides(whole.len(), bench.bucket_bytes())
-        .map(|stride| Walk::new(world, &whole, dtype, stride));
-    let [tiny, long, short] = walks;
-    let walks = [tiny?, long?, short?];
-
+    let plans = bench.plans()?;
+    let bytes = |plan: &Plan| plan.elements * plan.dtype.size();
+    let sizes = regime::sizes(&plans.iter().map(bytes).collect::<Vec<u64>>());
+    let regimes = sizes.iter();
+    let regimes: Result<Vec<Regime<'_>>> = regimes
+        .map(|&size| Regime::new(bench, DataType::from(what.dtype), size))
+        .collect();
+    let mut regimes = regimes?;
     let mut phases = Vec::new();
-    let mut steps: [Vec<f32>; 3] = Default::default();
-    let mut again = Vec::new();
     for _ in 0..what.reps {
         phases.extend(bench.timed_phases()?);
-        for (walk, steps) in walks.iter().zip(&mut steps) {
-            steps.extend(bench.timed(|stream| walk.enqueue(stream), || walk.seconds())?);
+        for regime in &mut regimes {
+            regime.sample(bench)?;
         }
-        let long = &walks[1];
-        again.extend(bench.timed(|stream| long.enqueue_again(stream), || long.seconds_again())?);
     }
     let measured = bench.shortest::<{ PHASES.len() }>(&phases)?;
-    let measured_steps = |index: usize| -> Result<Measured> {
-        Ok(walks[index].measured(bench.shortest(&steps[index])?))
-    };
-    let steps = [measured_steps(0)?, measured_steps(1)?, measured_steps(2)?];
-    let [again] = bench.shortest(&again)?;
-    let calibration = Calibration::of(&steps, again, what.ranks, RECORD as u64);
+    let calibrations = regimes.iter();
+    let calibrations: Result<Vec<Calibration>> = calibrations
+        .map(|regime| regime.calibration(bench, what.ranks))
+        .collect();
+    let calibrations = calibrations?;
 
     let mut sum = [0.0; 5];
-    for plan in bench.plans()? {
-        let seconds: Modelled = calibration.phases(&plan);
-        for (sum, seconds) in sum.iter_mut().zip(seconds.seconds()) {
+    for plan in &plans {
+        let calibration = &calibrations[regime::closest(&sizes, bytes(plan))];
+        for (sum, seconds) in sum.iter_mut().zip(calibration.phases(plan).seconds()) {
             *sum += seconds;
         }
     }
-    #[allow(clippy::cast_possible_truncation, reason = "fp32 is enough for a time")]
-    let modelled = bench.slowest(&sum.map(|seconds| seconds as f32))?;
-    if world.rank() != 0 {
+    let modelled = bench.slowest(&narrow(sum))?;
+    if bench.world().rank() != 0 {
         return Ok(());
     }
-    tell(&Machine {
-        model: "calibration",
-        ranks: what.ranks,
-        dtype: what.dtype.name(),
-        calibration: calibration.figures(),
-    })?;
+    for (regime, calibration) in regimes.iter().zip(&calibrations) {
+        tell(&Machine {
+            model: "calibration",
+            ranks: what.ranks,
+            dtype: what.dtype.name(),
+            bucket_bytes: regime.bucket,
+            calibration: calibration.figures(),
+        })?;
+    }
     // Copies are not part of the model: there are none where tensors are reduced in place.
     let total = Pair {
         measured: measured[1..].iter().sum(),
@@ -115,22 +112,6 @@ pub(super) fn run(bench: &mut Bench<'_>, what: &Reduced) -> Result<()> {
         tell(&pair.line(name, what, total.measured))?;
     }
     tell(&total.line("sum", what, total.measured))
-}
-
-/// Merges of next to nothing; of three quarters of a bucket in one tensor each; of as much in short tensors.
-fn strides(whole: usize, bucket: u64) -> [Stride; 3] {
-    let bucket = usize::try_from(bucket).unwrap_or(usize::MAX).min(whole);
-    let half = bucket / 8 * 3 / 64 * 64;
-    [
-        (TINY, TINY, 1),
-        (half, half, usize::MAX),
-        (half, SHORT, usize::MAX),
-    ]
-    .map(|(half, tensor, merges)| Stride {
-        half,
-        tensor,
-        merges,
-    })
 }
 
 /// Seconds of a phase.

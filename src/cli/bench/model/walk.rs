@@ -33,9 +33,9 @@ pub(super) struct Walk<'a> {
     stride: Stride,
     dtype: DataType,
     scalars: Arc<Comm>,
-    /// The neighbour, and the neighbour's neighbour where there are so many ranks.
-    peer: Option<u32>,
-    further: Option<u32>,
+    /// The neighbour, and the neighbour's neighbour where there are so many ranks: to whom, and from whom.
+    near: (u32, u32),
+    further: (u32, u32),
     merges: Vec<Merge>,
     scratch: Span,
     segments: Span,
@@ -93,15 +93,19 @@ impl<'a> Walk<'a> {
             count: world.size(),
             stride: 1,
         };
-        // Neighbours are pairs; an odd rank at the end has none.
-        let other = |bit: u32| Some(world.rank() ^ bit).filter(|&peer| peer < world.size());
-        let peer = other(1);
-        let further = if world.size() < 4 { peer } else { other(2) };
+        let (rank, size) = (world.rank(), world.size());
+        let ring = |step: u32| ((rank + step) % size, (rank + size - step) % size);
+        // Neighbours are pairs, where no rank is left over.
+        let near = match size % 2 {
+            0 => (rank ^ 1, rank ^ 1),
+            _ => ring(1),
+        };
+        let further = if size < 4 { near } else { ring(2) };
         Ok(Walk {
             dtype,
             stride,
             scalars: world.group(everyone)?,
-            peer,
+            near,
             further,
             merges: merges?,
             scratch,
@@ -125,7 +129,7 @@ impl<'a> Walk<'a> {
     pub(super) fn enqueue(&self, stream: &Stream) -> Result<()> {
         stream.record(&self.start)?;
         for merge in &self.merges {
-            self.exchange(stream, self.peer, &merge.other, &self.scratch)?;
+            self.exchange(stream, self.near, &merge.other, &self.scratch)?;
             stream.record(&merge.ends[0])?;
             self.gram(stream, &merge.vectors)?;
             stream.record(&merge.ends[1])?;
@@ -134,7 +138,7 @@ impl<'a> Walk<'a> {
             stream.record(&merge.ends[2])?;
             self.combine(stream, merge)?;
             stream.record(&merge.ends[3])?;
-            for (peer, end) in [self.peer, self.further].into_iter().zip(&merge.ends[4..]) {
+            for (peer, end) in [self.near, self.further].into_iter().zip(&merge.ends[4..]) {
                 self.exchange(stream, peer, &merge.own, &merge.other)?;
                 stream.record(end)?;
             }
@@ -195,21 +199,18 @@ impl<'a> Walk<'a> {
     fn exchange(
         &self,
         stream: &Stream,
-        peer: Option<u32>,
+        (to, from): (u32, u32),
         out: &Span,
         inward: &Span,
     ) -> Result<()> {
-        let Some(peer) = peer else {
-            return Ok(());
-        };
         let dtype = self.dtype;
         let send = Transfer::Send {
-            peer,
+            peer: to,
             span: out.clone(),
             dtype,
         };
         let recv = Transfer::Recv {
-            peer,
+            peer: from,
             span: inward.clone(),
             dtype,
         };
