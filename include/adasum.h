@@ -614,6 +614,19 @@ adasum_status adasum_options_set_subset_plans(struct adasum_options *options,
                                               uint32_t plans);
 
 /**
+ * Whether gaps between tensors may be overwritten: 1 or 0 (default). With 1, tensors of a bucket are reduced where they are,
+ * without a copy, if each starts at the first multiple of 64 bytes, counted from the start of the one before it, behind that
+ * one's end. What lies between them is overwritten, and tensors that lie so must be in one allocation of device memory. May
+ * differ between ranks. With 0 only tensors of adasum_reducer_reduce_flat are reduced in place, where all sizes but the last
+ * one's are multiples of 64 bytes.
+ *
+ * # Safety
+ * `options` is NULL or live; with 1 tensors of later calls are as described.
+ */
+adasum_status adasum_options_set_padded(struct adasum_options *options,
+                                        int32_t value);
+
+/**
  * Whether each rank gets only the parts of results that it owns, for sharded optimizers (adasum_reducer_owned and
  * adasum_reducer_collect): 1 or 0 (default). Saves half of the traffic.
  *

@@ -100,6 +100,7 @@ public:
     Options &bucket_bytes(std::uint64_t value) { return set(adasum_options_set_bucket_bytes(get(), value)); }
     Options &pipeline_depth(std::uint32_t value) { return set(adasum_options_set_pipeline_depth(get(), value)); }
     Options &subset_plans(std::uint32_t value) { return set(adasum_options_set_subset_plans(get(), value)); }
+    Options &padded(bool value) { return set(adasum_options_set_padded(get(), value ? 1 : 0)); }
     Options &scattered(bool value) { return set(adasum_options_set_scattered(get(), value ? 1 : 0)); }
     Options &barrier(bool value) { return set(adasum_options_set_barrier(get(), value ? 1 : 0)); }
     Options &checksum(bool value) { return set(adasum_options_set_checksum(get(), value ? 1 : 0)); }

@@ -151,6 +151,7 @@ SIGNATURES: dict[str, tuple[Any, list[Any]]] = {
     "adasum_options_set_bucket_bytes": _option(c_uint64),
     "adasum_options_set_pipeline_depth": _option(c_uint32),
     "adasum_options_set_subset_plans": _option(c_uint32),
+    "adasum_options_set_padded": _option(c_int32),
     "adasum_options_set_scattered": _option(c_int32),
     "adasum_options_set_barrier": _option(c_int32),
     "adasum_options_set_checksum": _option(c_int32),

@@ -216,7 +216,7 @@ impl<'a> Machine<'a> {
 
     fn set(&mut self) {
         let options = self.option();
-        let which = self.byte() % 32;
+        let which = self.byte() % 33;
         let number = self.number();
         let (int, word) = (number as i32, number as u32);
         let float = f32::from_bits((number as u32) << 24 | word);
@@ -263,6 +263,7 @@ impl<'a> Machine<'a> {
                 28 => adasum_options_set_group(options, list.as_ptr(), length),
                 29 => adasum_options_load_boost(options, text, text),
                 30 => adasum_options_load_environment(options),
+                31 => adasum_options_set_padded(options, int),
                 _ => adasum_options_set_group(options, null(), length),
             }
         };

@@ -146,7 +146,8 @@ impl Span {
     ///
     /// # Safety
     /// `len` bytes from `address` on must be memory of `device`, and stay so until the work that is queued with this
-    /// span and its slices is done.
+    /// span and its slices is done. Where borrowed spans are put together by [`Span::spread`], so must what lies between
+    /// them, in one allocation.
     pub unsafe fn borrow(device: &Device, address: *mut c_void, len: usize) -> Span {
         Span {
             allocation: Arc::new(Allocation {
@@ -194,22 +195,28 @@ impl Span {
     }
 
     /// One span from the first of `spans` to the end of the last if they lie in one allocation and each starts so many
-    /// bytes behind the first of them; empty ones do not count.
+    /// bytes behind the first of them; empty ones do not count. Borrowed spans of a device lie in one allocation as far as
+    /// anyone here can tell: their owner has to know, and keeps it alive.
     pub fn spread<'a>(spans: impl IntoIterator<Item = (&'a Span, usize)>) -> Option<Span> {
         let mut spans = spans.into_iter().filter(|(span, _)| !span.is_empty());
         let (first, origin) = spans.next()?;
         let mut whole = first.clone();
         for (span, start) in spans {
-            let place = start.checked_sub(origin)?.checked_add(whole.offset)?;
-            if !Arc::ptr_eq(&whole.allocation, &span.allocation) || span.offset != place {
+            let place = start.checked_sub(origin)?;
+            let address = whole.pointer().addr().checked_add(place)?;
+            if !whole.may_reach(span) || span.pointer().addr() != address {
                 return None;
             }
-            whole.len = span
-                .offset
-                .checked_add(span.len)?
-                .checked_sub(whole.offset)?;
+            whole.len = place.checked_add(span.len)?;
         }
         Some(whole)
+    }
+
+    /// Whether memory from this span to `other` may be one allocation.
+    fn may_reach(&self, other: &Span) -> bool {
+        let (mine, others) = (&self.allocation, &other.allocation);
+        let borrowed = !mine.owned && !others.owned && mine.device.id() == others.device.id();
+        borrowed || Arc::ptr_eq(mine, others)
     }
 
     /// Size in bytes.

@@ -549,6 +549,27 @@ pub unsafe extern "C" fn adasum_options_set_subset_plans(
     unsafe { set("adasum_options_set_subset_plans", options, change) }
 }
 
+/// Whether gaps between tensors may be overwritten: 1 or 0 (default). With 1, tensors of a bucket are reduced where they are,
+/// without a copy, if each starts at the first multiple of 64 bytes, counted from the start of the one before it, behind that
+/// one's end. What lies between them is overwritten, and tensors that lie so must be in one allocation of device memory. May
+/// differ between ranks. With 0 only tensors of adasum_reducer_reduce_flat are reduced in place, where all sizes but the last
+/// one's are multiples of 64 bytes.
+///
+/// # Safety
+/// `options` is NULL or live; with 1 tensors of later calls are as described.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn adasum_options_set_padded(
+    options: *mut adasum_options,
+    value: i32,
+) -> adasum_status {
+    let change = |settings: &mut Settings| {
+        settings.options.padded = flag(value, "value")?;
+        Ok(())
+    };
+    // SAFETY: as promised by the caller.
+    unsafe { set("adasum_options_set_padded", options, change) }
+}
+
 /// Whether each rank gets only the parts of results that it owns, for sharded optimizers (adasum_reducer_owned and
 /// adasum_reducer_collect): 1 or 0 (default). Saves half of the traffic.
 ///

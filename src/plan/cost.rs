@@ -169,7 +169,12 @@ struct Counter<'a> {
 impl Counter<'_> {
     fn mean(&self, mean: &Combine) -> StepCost {
         let bytes = mean.slice.len() * self.plan.dtype.size();
-        let accesses = (u64::from(mean.operands) + 1) * bytes;
+        // A launch takes up to MAX_RADIX vectors, a further one the sum so far in the place of one of them.
+        let most = u64::from(super::MAX_RADIX);
+        let further = u64::from(mean.operands)
+            .saturating_sub(most)
+            .div_ceil(most - 1);
+        let accesses = (u64::from(mean.operands) + 1 + 2 * further) * bytes;
         let moved = self.moved(Step::Mean, &mean.exchange);
         let phases = Phases {
             combine: accesses as f64 / self.machine.memory,

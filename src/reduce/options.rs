@@ -128,7 +128,8 @@ pub struct Options {
     pub pipeline_depth: usize,
     /// Tensors may be reduced where they are although there are gaps between them: what lies between the end of a tensor
     /// and the next multiple of 64 bytes from its start on may be overwritten. Tensors of a bucket that lie in one
-    /// allocation, each at that place behind the one before it, then are not copied. May differ between ranks.
+    /// allocation, each at that place behind the one before it, then are not copied. Tensors that are
+    /// [borrowed](crate::ascend::Span::borrow) are taken to lie in one allocation if each is at that place. May differ between ranks.
     pub padded: bool,
     /// Leaves each result on the rank that computed it, for optimizers that are sharded: see
     /// [`GradientReducer::owned`](super::GradientReducer::owned). Saves half of the traffic.

@@ -38,6 +38,7 @@ static void every_option(adasum_options *options) {
     OK(adasum_options_set_bucket_bytes(options, 4096));
     OK(adasum_options_set_pipeline_depth(options, 2));
     OK(adasum_options_set_subset_plans(options, 2));
+    OK(adasum_options_set_padded(options, 1));
     OK(adasum_options_set_scattered(options, 0));
     OK(adasum_options_set_barrier(options, 1));
     OK(adasum_options_set_checksum(options, 1));

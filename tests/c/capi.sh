@@ -5,7 +5,7 @@
 set -eu
 mode=$1 prefix=$2 run=$3 work=$4
 shift 4
-programs=${*:-capi.c capi_nulls.c capi_order.c capi_profile.c capi.cpp}
+programs=${*:-capi.c capi_nulls.c capi_order.c capi_places.c capi_profile.c capi.cpp}
 cd "$(dirname "$0")"
 export PKG_CONFIG_PATH="$prefix/lib/pkgconfig"
 # valgrind has little address space to give.

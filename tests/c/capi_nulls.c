@@ -38,6 +38,7 @@ static void options_of_null(void) {
     IS_NULL("adasum_options_set_bucket_bytes", "options", adasum_options_set_bucket_bytes(none, 1));
     IS_NULL("adasum_options_set_pipeline_depth", "options", adasum_options_set_pipeline_depth(none, 1));
     IS_NULL("adasum_options_set_subset_plans", "options", adasum_options_set_subset_plans(none, 1));
+    IS_NULL("adasum_options_set_padded", "options", adasum_options_set_padded(none, 1));
     IS_NULL("adasum_options_set_scattered", "options", adasum_options_set_scattered(none, 1));
     IS_NULL("adasum_options_set_barrier", "options", adasum_options_set_barrier(none, 1));
     IS_NULL("adasum_options_set_checksum", "options", adasum_options_set_checksum(none, 1));
@@ -81,6 +82,7 @@ static void wrong_options(adasum_options *options) {
     REFUSED(ADASUM_INVALID_ARGUMENT, "bytes is 0", adasum_options_set_bucket_bytes(options, 0));
     REFUSED(ADASUM_INVALID_ARGUMENT, "depth is 65", adasum_options_set_pipeline_depth(options, 65));
     REFUSED(ADASUM_INVALID_ARGUMENT, "plans is 0", adasum_options_set_subset_plans(options, 0));
+    REFUSED(ADASUM_INVALID_ARGUMENT, "value is 2", adasum_options_set_padded(options, 2));
     REFUSED(ADASUM_INVALID_ARGUMENT, "value is 2", adasum_options_set_scattered(options, 2));
     REFUSED(ADASUM_INVALID_ARGUMENT, "value is 7", adasum_options_set_barrier(options, 7));
     REFUSED(ADASUM_INVALID_ARGUMENT, "value is -1", adasum_options_set_checksum(options, -1));

@@ -86,6 +86,12 @@ fn wrong_order_threads_and_failures_are_answered() {
     run("capi_order.c", "cc", "c99");
 }
 
+/// Launches are counted by the mock.
+#[test]
+fn tensors_that_lie_side_by_side_are_reduced_in_place() {
+    run("capi_places.c", "cc", "c99");
+}
+
 #[test]
 fn cpp_program_reduces_and_catches_what_it_does_wrong() {
     run("capi.cpp", "c++", "c++17");

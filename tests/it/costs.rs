@@ -3,15 +3,17 @@
 //!
 //! Counters are those of a process, so each of these tests has one of its own.
 
+use std::path::PathBuf;
 use std::sync::Barrier;
 
 use adasum::ascend::{Buffer, Span, Stream};
 use adasum::kernel::layout::record_words;
-use adasum::plan::{Exchange, Layout, Planner, Shape};
+use adasum::plan::{Combine, Cost, Exchange, Layout, Machine, Plan, Planner, Shape};
 use adasum::reduce::{DType, GradientReducer, InServer, Options, Reduction, ScalarExchange, World};
 
 use crate::engine::counter;
-use crate::support::{in_world, run_alone, specs};
+use crate::kernels::strict;
+use crate::support::{in_world, noise, run_alone, run_alone_with, specs};
 
 #[test]
 fn a_step_moves_what_the_plan_says() {
@@ -21,6 +23,15 @@ fn a_step_moves_what_the_plan_says() {
 #[test]
 fn a_bucket_costs_the_same_with_one_tensor_and_with_many() {
     run_alone("costs::counted_tensors");
+}
+
+/// With the strict twin of the kernels, which counts what they copy from and to device memory.
+#[test]
+fn kernels_read_and_write_what_the_plan_says() {
+    run_alone_with(
+        "costs::counted_accesses",
+        &[(KERNELS, strict::binary(2201))],
+    );
 }
 
 #[test]
@@ -161,6 +172,138 @@ fn counted_tensors() {
         // Each rank waits once: that is the test's own wait.
         let ranks = u64::from(servers * locals);
         assert_eq!(&one[3..], [ranks, 0, 0]);
+    }
+}
+
+/// Names the kernels to load.
+const KERNELS: &str = "ADASUM_KERNELS";
+
+/// Bytes that all ranks' kernels read and write of vectors in one step, by the cost model, without the gaps between tensors: the
+/// model takes a slice as a whole, kernels see tensors only.
+fn planned_accesses(planner: &Planner, shape: Shape) -> u64 {
+    let layout = planner.layout();
+    let gaps = |combine: &Combine| {
+        let segments = layout.segments(combine.slice);
+        let filled: u64 = segments.iter().map(|segment| segment.len).sum();
+        combine.slice.len() - filled
+    };
+    let of = |plan: &Plan| {
+        let cost = Cost::of(plan, &Machine::mock());
+        let merges = plan.rounds.iter().map(|round| &round.combine);
+        let merges = merges.filter(|combine| combine.operands > 1);
+        // Each element of a slice is read and written as often as all others.
+        let times = |step: u64, combine: &Combine| step / combine.slice.len() * gaps(combine);
+        let combines = plan.mean.iter().chain(merges);
+        let steps = cost.steps.iter().map(|step| step.accesses);
+        let gaps: u64 = steps
+            .filter(|&accesses| accesses > 0)
+            .zip(combines)
+            .map(|(accesses, combine)| times(accesses, combine))
+            .sum();
+        cost.accesses() - gaps
+    };
+    (0..shape.size())
+        .map(|rank| of(&planner.plan(rank).unwrap()))
+        .sum()
+}
+
+/// A counter of the strict twin.
+struct Counted(libloading::Library);
+
+impl Counted {
+    /// The kernels that ranks of this process have loaded.
+    fn new() -> Self {
+        let path = PathBuf::from(std::env::var_os(KERNELS).unwrap());
+        // SAFETY: the library is loaded already, so nothing of it runs now.
+        Counted(unsafe { libloading::Library::new(path) }.unwrap())
+    }
+
+    fn get(&self, name: &str, argument: u64) -> u64 {
+        type Count = unsafe extern "C" fn(u64) -> u64;
+        // SAFETY: the function has this type.
+        let count: libloading::Symbol<'_, Count> = unsafe { self.0.get(name.as_bytes()) }.unwrap();
+        // SAFETY: takes a number.
+        unsafe { count(argument) }
+    }
+
+    fn copied(&self) -> u64 {
+        (0..2)
+            .map(|what| self.get("adasum_strict_bytes", what))
+            .sum()
+    }
+}
+
+/// Bytes of vectors and of everything that kernels copy in one step of all ranks together.
+fn copied((servers, locals): (u32, u32), counts: &[usize], radix: u32) -> [u64; 2] {
+    // Less than a rank's part of the vectors, more than any table.
+    const LARGE: u64 = 24 << 10;
+    let barrier = Barrier::new((servers * locals) as usize);
+    let options = Options {
+        radix,
+        padded: true,
+        scalars: ScalarExchange::Gathered,
+        ..Options::default()
+    };
+    let counted = in_world(servers, locals, |world| {
+        let mut reducer = GradientReducer::new(world, &specs(counts), &options).unwrap();
+        let stream = Stream::new(world.device()).unwrap();
+        let spans = padded(world, counts);
+        // Vectors of zeros are read twice: their products are taken again, scaled.
+        for (tensor, span) in (0..).zip(&spans) {
+            let value = |index| noise(&[u64::from(world.rank()), tensor, index]);
+            let values: Vec<f32> = (0..span.len() as u64 / 4).map(value).collect();
+            span.write(&values).unwrap();
+        }
+        let strict = Counted::new();
+        let count = || {
+            let large = || strict.get("adasum_strict_bytes_of_large", LARGE);
+            barrier.wait();
+            let counts = (world.rank() == 0).then(|| [large(), strict.copied()]);
+            barrier.wait();
+            counts
+        };
+        let before = count();
+        reducer.reduce(&spans, &stream).unwrap();
+        stream.synchronize().unwrap();
+        let after = count();
+        before
+            .zip(after)
+            .map(|([_, before], [large, after])| [large, after - before])
+    });
+    counted[0].unwrap()
+}
+
+#[test]
+#[ignore = "in a process of its own, started by another test"]
+fn counted_accesses() {
+    const FULL: [usize; 4] = [40_000, 16, 25_984, 48_000];
+    const GAPS: [usize; 6] = [40_001, 5, 16_384, 333, 50_000, 1];
+    // Two rounds of pairs and one of four; eight at once; a mean that takes two launches.
+    let cases = [
+        ((2, 1), 2, &FULL[..]),
+        ((2, 1), 2, &GAPS),
+        ((4, 2), 2, &GAPS),
+        ((4, 2), 4, &FULL),
+        ((8, 1), 8, &FULL),
+        ((5, 1), 3, &GAPS),
+        ((2, 9), 2, &FULL),
+    ];
+    for ((servers, locals), radix, counts) in cases {
+        let wide: Vec<u64> = counts.iter().map(|&count| count as u64).collect();
+        let shape = Shape::new(servers, locals).unwrap();
+        let layout = Layout::new(DType::F32, &wide).unwrap();
+        let planner = Planner::new(shape, layout, radix).unwrap();
+        let planned = planned_accesses(&planner, shape);
+        let [vectors, all] = copied((servers, locals), counts, radix);
+        let what = format!("{servers} x {locals}, radix {radix}, {counts:?}");
+        println!("{what}: {planned} bytes planned, {vectors} of vectors, {all} in all");
+        assert_eq!(vectors, planned, "{what}");
+        // Segments, records and coefficients.
+        let tables = all - vectors;
+        assert!(
+            tables > 0 && tables < vectors / 100,
+            "{what}: {tables} bytes of tables"
+        );
     }
 }
 

@@ -6,7 +6,7 @@ mod mutants;
 mod radix;
 mod reference;
 mod rule;
-mod strict;
+pub(crate) mod strict;
 
 use adasum::ErrorKind;
 use adasum::ascend::{DataType, Span};

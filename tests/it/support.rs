@@ -214,8 +214,14 @@ pub(crate) fn folder(name: &str) -> std::path::PathBuf {
 
 /// Runs an ignored test in a process of its own: counters are those of a process.
 pub(crate) fn run_alone(test: &str) {
+    run_alone_with(test, &[]);
+}
+
+/// The same with environment variables.
+pub(crate) fn run_alone_with(test: &str, variables: &[(&str, &std::path::Path)]) {
     let output = std::process::Command::new(std::env::current_exe().unwrap())
         .args([test, "--exact", "--ignored", "--nocapture"])
+        .envs(variables.iter().copied())
         .output()
         .unwrap();
     let text = String::from_utf8_lossy(&output.stdout);

@@ -9,6 +9,7 @@
 #include <cstring>
 #include <deque>
 #include <memory>
+#include <mutex>
 #include <unordered_map>
 
 #include "interface.h"
@@ -104,7 +105,29 @@ struct Settings {
 Settings settings;
 ascend_mock_finder finder = nullptr;
 std::atomic<uint64_t> counts[3];
+
+// What copies have reached of an allocation.
+struct Reached {
+  uint64_t first = UINT64_MAX;
+  uint64_t bytes = 0;
+};
+
+// By the end of the allocation.
+std::mutex reached_lock;
+std::unordered_map<uint64_t, Reached> reached_allocations;
 thread_local Pages pages;
+
+void count(const DeviceAccess &access) {
+  counts[access.write ? ADASUM_STRICT_WRITTEN : ADASUM_STRICT_READ] += access.bytes;
+  uint64_t left = 0;
+  if (finder == nullptr || finder(access.begin, &left) == 0) {
+    return;
+  }
+  std::lock_guard<std::mutex> guard(reached_lock);
+  Reached &reached = reached_allocations[access.begin + left];
+  reached.first = std::min(reached.first, access.begin);
+  reached.bytes += access.bytes;
+}
 
 struct Random {
   uint64_t state;
@@ -534,7 +557,7 @@ uint32_t reserve(uint32_t bytes, Site at) { return running(at).reserve(bytes, at
 
 void issue(Pipe pipe, Site at, const std::vector<Access> &local, const std::vector<DeviceAccess> &device, Work *work) {
   for (const DeviceAccess &access : device) {
-    counts[access.write ? ADASUM_STRICT_WRITTEN : ADASUM_STRICT_READ] += access.bytes;
+    count(access);
   }
   running(at).issue(pipe, at, local, device, work);
 }
@@ -607,3 +630,15 @@ void ascend_mock_set_finder(ascend_mock_finder find) { finder = find; }
 void adasum_strict_schedule(int64_t schedule) { settings.schedule = schedule; }
 void adasum_strict_races(uint64_t on) { settings.races = on != 0; }
 uint64_t adasum_strict_bytes(uint64_t what) { return counts[what]; }
+
+uint64_t adasum_strict_bytes_of_large(uint64_t least) {
+  std::lock_guard<std::mutex> guard(reached_lock);
+  uint64_t bytes = 0;
+  for (const auto &entry : reached_allocations) {
+    if (entry.first - entry.second.first >= least) {
+      bytes += entry.second.bytes;
+    }
+  }
+  reached_allocations.clear();
+  return bytes;
+}

@@ -23,5 +23,8 @@ ADASUM_STRICT_EXPORT void adasum_strict_schedule(int64_t schedule);
 ADASUM_STRICT_EXPORT void adasum_strict_races(uint64_t on);
 // Since the start of the process.
 ADASUM_STRICT_EXPORT uint64_t adasum_strict_bytes(uint64_t what);
+// Bytes copied in and out since the last call of this kind, in device memory of which these copies have reached the end
+// from `least` bytes before it on or farther: of vectors, where all tables are smaller.
+ADASUM_STRICT_EXPORT uint64_t adasum_strict_bytes_of_large(uint64_t least);
 
 #endif

@@ -7,9 +7,10 @@ use serde_json::Value;
 use super::compare::Peers;
 
 /// What a person wants to see, in this order.
-const SHOWN: [&str; 22] = [
+const SHOWN: [&str; 29] = [
     "kernel",
     "transport",
+    "model",
     "peer",
     "ranks",
     "dtype",
@@ -28,8 +29,14 @@ const SHOWN: [&str; 22] = [
     "max_s",
     "gb_per_s",
     "memcpy_gb_per_s",
+    "bucket_bytes",
+    "measured_s",
+    "model_s",
     "ratio",
+    "share",
+    "within",
     "phases",
+    "calibration",
 ];
 
 /// Writes `line` on standard output, and behind it its ratios to `peers`.

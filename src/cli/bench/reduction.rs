@@ -4,13 +4,13 @@ use std::time::{Duration, Instant};
 
 use serde::Serialize;
 
-use super::operands;
 use super::rank::tell;
 use super::request::Reduced;
-use super::sizes;
 use super::timing::Times;
+use super::{model, operands, sizes};
 use crate::ascend::{Buffer, Span, Stream, backend};
 use crate::error::Result;
+use crate::plan::Plan;
 use crate::reduce::{GradientReducer, Options, Phases, Reduction, TensorSpec, Wire, World};
 use crate::topo::Cluster;
 
@@ -20,6 +20,8 @@ const PATIENCE: Duration = Duration::from_secs(300);
 const WARM: usize = 2;
 /// The most repetitions for phases.
 const PHASE_REPS: usize = 5;
+/// Names of the phases, in their order.
+pub(super) const PHASES: [&str; 6] = ["copies", "exchange", "gram", "scalars", "combine", "return"];
 /// Tensors start at multiples of this many bytes.
 const ALIGNMENT: u64 = 64;
 
@@ -68,6 +70,11 @@ pub(super) fn run(what: &Reduced) -> Result<()> {
     let cluster = Cluster::from_env()?;
     let world = World::from_cluster(&cluster)?;
     let mut bench = Bench::new(&world, what)?;
+    if what.model {
+        model::run(&mut bench, what)?;
+        drop(bench);
+        return world.finish(PATIENCE);
+    }
     let times = bench.measure(what.reps as usize)?;
     let phases = bench.phases((what.reps as usize).min(PHASE_REPS))?;
     if world.rank() == 0 {
@@ -78,7 +85,7 @@ pub(super) fn run(what: &Reduced) -> Result<()> {
 }
 
 /// The gradients of one rank and what reduces them.
-struct Bench<'a> {
+pub(super) struct Bench<'a> {
     world: &'a World,
     reducer: GradientReducer,
     stream: Stream,
@@ -173,37 +180,71 @@ impl<'a> Bench<'a> {
 
     /// The shortest time of each phase on the slowest rank, in `reps` repetitions.
     fn phases(&mut self, reps: usize) -> Result<Seconds> {
-        const KINDS: usize = 6;
-        let mut table = Vec::with_capacity(KINDS * reps);
+        let mut table = Vec::with_capacity(PHASES.len() * reps);
         for _ in 0..reps {
-            self.restore()?;
-            let phases = self
-                .reducer
-                .phases(&self.gradients, &self.stream, PATIENCE)?;
-            let Phases {
-                copies,
-                exchange,
-                gram,
-                scalars,
-                combine,
-                back,
-            } = phases;
-            #[allow(clippy::cast_possible_truncation, reason = "fp32 is enough for a time")]
-            table.extend([copies, exchange, gram, scalars, combine, back].map(|time| time as f32));
+            table.extend(self.timed_phases()?);
         }
-        let slowest = self.slowest(&table)?;
-        let shortest = |kind: usize| {
-            let reps = slowest.iter().skip(kind).step_by(KINDS);
-            reps.copied().fold(f64::INFINITY, f64::min)
-        };
+        let [copies, exchange, gram, scalars, combine, back] = self.shortest(&table)?;
         Ok(Seconds {
-            copies: shortest(0),
-            exchange: shortest(1),
-            gram: shortest(2),
-            scalars: shortest(3),
-            combine: shortest(4),
-            back: shortest(5),
+            copies,
+            exchange,
+            gram,
+            scalars,
+            combine,
+            back,
         })
+    }
+
+    /// The time of each phase in one reduction on this rank.
+    pub(super) fn timed_phases(&mut self) -> Result<[f32; PHASES.len()]> {
+        self.restore()?;
+        let phases = self
+            .reducer
+            .phases(&self.gradients, &self.stream, PATIENCE)?;
+        let Phases {
+            copies,
+            exchange,
+            gram,
+            scalars,
+            combine,
+            back,
+        } = phases;
+        Ok(narrow([copies, exchange, gram, scalars, combine, back]))
+    }
+
+    /// What `times` gives after `work`, which is enqueued as a repetition of a reduction is, has ended on this rank.
+    pub(super) fn timed<const N: usize>(
+        &self,
+        work: impl FnOnce(&Stream) -> Result<()>,
+        times: impl FnOnce() -> Result<[f64; N]>,
+    ) -> Result<[f32; N]> {
+        self.restore()?;
+        work(&self.stream)?;
+        self.stream.synchronize_timeout(PATIENCE)?;
+        times().map(narrow)
+    }
+
+    /// Of repetitions with `N` numbers each, the smallest ones of the rank that has the largest.
+    pub(super) fn shortest<const N: usize>(&self, own: &[f32]) -> Result<[f64; N]> {
+        let slowest = self.slowest(own)?;
+        Ok(std::array::from_fn(|kind| {
+            let reps = slowest.iter().skip(kind).step_by(N);
+            reps.copied().fold(f64::INFINITY, f64::min)
+        }))
+    }
+
+    pub(super) fn world(&self) -> &'a World {
+        self.world
+    }
+
+    /// What all gradients lie in.
+    pub(super) fn whole(&self) -> Span {
+        self.whole.clone()
+    }
+
+    /// The plans of this rank that a reduction runs.
+    pub(super) fn plans(&self) -> Result<Vec<Plan>> {
+        self.reducer.plans()
     }
 
     /// Puts the gradients back and waits for all ranks.
@@ -214,7 +255,7 @@ impl<'a> Bench<'a> {
     }
 
     /// For each number of `own`, the largest of all ranks.
-    fn slowest(&self, own: &[f32]) -> Result<Vec<f64>> {
+    pub(super) fn slowest(&self, own: &[f32]) -> Result<Vec<f64>> {
         // Each rank fills in its own part and the rest is zero: the sum is the table of all. fp32 is enough here.
         let mut table = vec![0.0_f32; own.len() * self.world.size() as usize];
         let mine = own.len() * self.world.rank() as usize;
@@ -229,6 +270,12 @@ impl<'a> Bench<'a> {
         };
         Ok((0..own.len()).map(slowest).collect())
     }
+}
+
+/// fp32 is enough for a time.
+#[allow(clippy::cast_possible_truncation, reason = "fp32 is enough for a time")]
+pub(super) fn narrow<const N: usize>(seconds: [f64; N]) -> [f32; N] {
+    seconds.map(|seconds| seconds as f32)
 }
 
 /// The standard bytes and number of fused buffers under way. Over the mock messages and kernels are the work of the same

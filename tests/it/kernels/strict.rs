@@ -188,7 +188,7 @@ pub(super) fn driver_objects(arch: u32) -> &'static [PathBuf; 2] {
 }
 
 /// The kernel binary of the strict twin of a chip, for the mock.
-pub(super) fn binary(arch: u32) -> &'static Path {
+pub(crate) fn binary(arch: u32) -> &'static Path {
     static BINARIES: ForEachArch<PathBuf> = ForEachArch::new();
     BINARIES.get(arch, || {
         let parts = all_kernels(arch).iter().chain([&driver_objects(arch)[0]]);
