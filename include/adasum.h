@@ -644,13 +644,15 @@ adasum_status adasum_options_set_scattered(struct adasum_options *options, int32
 adasum_status adasum_options_set_barrier(struct adasum_options *options, int32_t value);
 
 /**
- * Whether adasum_reducer_synchronize compares a checksum of the last results between all ranks: 1 or 0 (default). It is
- * collective then and reads all results to the host.
+ * Whether adasum_reducer_synchronize compares checksums of all messages, between those who sent and those who received
+ * them, and of the last results, between all ranks: 1 or 0 (default). It is collective then, and reductions wait for each
+ * message and read it to the host.
  *
  * # Safety
  * `options` is NULL or live.
  */
-adasum_status adasum_options_set_checksum(struct adasum_options *options, int32_t value);
+adasum_status adasum_options_set_checksum(struct adasum_options *options,
+                                          int32_t value);
 
 /**
  * Whether a single server of several ranks, where AdaSum has nothing to combine, may give a plain mean: 1 or 0 (default),

@@ -605,8 +605,9 @@ pub unsafe extern "C" fn adasum_options_set_barrier(
     unsafe { set("adasum_options_set_barrier", options, change) }
 }
 
-/// Whether adasum_reducer_synchronize compares a checksum of the last results between all ranks: 1 or 0 (default). It is
-/// collective then and reads all results to the host.
+/// Whether adasum_reducer_synchronize compares checksums of all messages, between those who sent and those who received
+/// them, and of the last results, between all ranks: 1 or 0 (default). It is collective then, and reductions wait for each
+/// message and read it to the host.
 ///
 /// # Safety
 /// `options` is NULL or live.

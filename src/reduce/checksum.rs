@@ -10,7 +10,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::plan::TensorSpec;
 
 /// Bytes of a checksum.
-const DIGEST: usize = 20;
+pub(super) const DIGEST: usize = 20;
 
 /// Bytes that are read at a time.
 const PIECE: usize = 4 << 20;
@@ -43,7 +43,8 @@ pub(super) fn compare(
     }
 }
 
-fn digest(span: &Span) -> Result<[u8; DIGEST]> {
+/// That of device memory, read to the host.
+pub(super) fn digest(span: &Span) -> Result<[u8; DIGEST]> {
     let mut hash = Sha1::new();
     let mut bytes = vec![0_u8; PIECE.min(span.len())];
     let mut at = 0;

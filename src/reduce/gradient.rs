@@ -10,8 +10,9 @@ use super::device_memory::DeviceMemory;
 use super::given::{check_tensors, cut, flat_bytes};
 use super::phases::Clock;
 use super::prepared::{Prepared, Run, Slots};
+use super::receipts::Receipts;
 use super::some::Subsets;
-use super::{Options, Reduction, World};
+use super::{InServer, Options, Reduction, World};
 use crate::ascend::{Span, Stream};
 use crate::error::{Context, Error, ErrorKind, Result};
 use crate::plan::{Choices, TensorSpec, fingerprint};
@@ -33,6 +34,8 @@ pub struct GradientReducer {
     pub(super) observed: Vec<bool>,
     /// The result of each tensor's last reduction, where checksums are to be compared.
     unchecked: Mutex<Vec<Option<Span>>>,
+    /// What messages left, where they are to be compared.
+    receipts: Receipts,
 }
 
 /// A bucket, with those of its tensors (as indices of the reducer's list) for which its reduction was the last.
@@ -82,6 +85,7 @@ impl GradientReducer {
             observing: false,
             observed: vec![false; tensors.len()],
             unchecked: Mutex::new(vec![None; tensors.len()]),
+            receipts: Receipts::default(),
             world: world.clone(),
             specs: tensors.to_vec(),
             options: options.clone(),
@@ -141,6 +145,8 @@ impl GradientReducer {
         if !self.options.checksum {
             return Ok(());
         }
+        let compared = self.receipts.compare(&self.world, timeout);
+        compared.inspect_err(|error| self.world.fail(error))?;
         let results = std::mem::replace(&mut *self.unchecked(), vec![None; self.specs.len()]);
         let reduced = self.specs.iter().zip(&results);
         let reduced = reduced.filter_map(|(spec, span)| Some((spec, span.as_ref()?)));
@@ -277,7 +283,9 @@ impl GradientReducer {
         if pass == Pass::Reduction
             && let Some(plan) = plan_of(&mut self.whole, &mut self.subsets, number)
         {
-            let checksum = self.options.checksum;
+            // Scattered and sharded results are not the same on all ranks.
+            let alike = !self.options.scattered && self.options.in_server != InServer::Shards;
+            let checksum = self.options.checksum && alike;
             let mut unchecked = self
                 .unchecked
                 .lock()
@@ -313,6 +321,8 @@ impl GradientReducer {
                     tensors,
                     timeout,
                     clock,
+                    receipts: (tensors.is_some() && self.options.checksum)
+                        .then_some(&self.receipts),
                 };
                 plan.enqueue(&self.world, &self.slots, &run, stream)
             }

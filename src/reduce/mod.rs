@@ -33,6 +33,7 @@ mod phases;
 mod pipeline;
 mod prepared;
 mod profile;
+mod receipts;
 mod report;
 mod scalars;
 mod scattered;

@@ -136,9 +136,10 @@ pub struct Options {
     pub scattered: bool,
     /// Ends each reduction with a barrier of all ranks.
     pub barrier: bool,
-    /// Makes [`GradientReducer::synchronize`](super::GradientReducer::synchronize) collective: it compares a checksum of
-    /// the last results between all ranks, which reads them to the host. Finds data that was damaged after it was
-    /// combined; what was damaged before is the same on all ranks.
+    /// Makes [`GradientReducer::synchronize`](super::GradientReducer::synchronize) collective: it compares
+    /// checksums of all messages since the last one between those who sent and those who received them, and of the last
+    /// results between all ranks, unless these are scattered or parts of tensors. All of these are read to the host, which waits for each message in
+    /// [`GradientReducer::reduce`](super::GradientReducer::reduce): for finding damage, not for every day.
     pub checksum: bool,
     /// Plans of subsets that are kept, at least 1: see
     /// [`GradientReducer::reduce_some`](super::GradientReducer::reduce_some). One more takes the place of the one that was

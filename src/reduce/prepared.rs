@@ -10,6 +10,7 @@ use super::flat::Flat;
 use super::memory::Memory;
 use super::phases::Clock;
 use super::pipeline::wavefront;
+use super::receipts::Receipts;
 use super::stage;
 use super::watch::Mark;
 use super::{Options, World};
@@ -40,6 +41,8 @@ pub(super) struct Run<'a> {
     pub(super) timeout: Duration,
     /// Times the steps, which follow each other then.
     pub(super) clock: Option<&'a Clock>,
+    /// Notes what messages left, and waits for each.
+    pub(super) receipts: Option<&'a Receipts>,
 }
 
 /// The stages of a pass over all buckets.
@@ -153,8 +156,15 @@ impl Prepared {
                 .collect();
             run.clock
                 .map_or(Ok(()), |clock| clock.start(lanes.payload))?;
+            if let Some(receipts) = run.receipts {
+                receipts.begin(&program.marks);
+            }
             for (position, &(bucket, stage)) in program.stages.iter().enumerate() {
                 progress[bucket].issue(stage, lanes)?;
+                if let Some(receipts) = run.receipts {
+                    let stage = &self.buckets[bucket].stages(run.pass)[stage];
+                    receipts.note(world, position, stage, &memories[bucket])?;
+                }
                 run.clock
                     .map_or(Ok(()), |clock| clock.end(position, lanes.payload))?;
             }

@@ -192,9 +192,14 @@ impl Scalars<'_> {
             .collect();
         peers.sort_unstable();
         peers.dedup();
+        let ranks = turns.iter().map(|turn| match turn {
+            Turn::Send(send) => send.peer,
+            Turn::Receive(receive) => receive.peer,
+        });
         Ok(Records {
             comm: self.world.group(group)?,
             peers,
+            ranks: ranks.collect(),
             transfers: transfers?,
             order: self.planner.choices().order,
         })

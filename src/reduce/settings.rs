@@ -216,7 +216,7 @@ pub const VARIABLES: [Variable; 19] = [
     Variable { name: "ADASUM_BARRIER", values: "0 or 1", default: "0",
         help: "whether a reduction ends with a barrier", apply: |s, v| switch(v, &mut s.options.barrier) },
     Variable { name: "ADASUM_CHECKSUM", values: "0 or 1", default: "0",
-        help: "whether results are compared between ranks", apply: |s, v| switch(v, &mut s.options.checksum) },
+        help: "whether messages and results are compared between ranks", apply: |s, v| switch(v, &mut s.options.checksum) },
     Variable { name: "ADASUM_ALLOW_PLAIN_MEAN", values: "0 or 1", default: "0",
         help: "whether a single server of several ranks may give a plain mean", apply: |s, v| switch(v, &mut s.options.allow_plain_mean) },
     Variable { name: "ADASUM_CREATE_TIMEOUT_MS", values: "milliseconds above 0", default: "300000",

@@ -86,6 +86,8 @@ pub(super) struct Records {
     pub(super) peers: Vec<u32>,
     /// With peers as ranks of the group.
     pub(super) transfers: Vec<Transfer>,
+    /// The peer of each as a rank of the world.
+    pub(super) ranks: Vec<u32>,
     pub(super) order: Order,
 }
 

@@ -4,15 +4,81 @@ use std::time::Duration;
 
 use adasum::ErrorKind;
 use adasum::ascend::Stream;
-use adasum::reduce::{DeltaForm, DeltaWeightReducer, GradientReducer, Options, World};
+use adasum::reduce::{
+    DeltaForm, DeltaWeightReducer, GradientReducer, InServer, Options, Order, Placement,
+    ScalarExchange, World,
+};
 
 use crate::engine::ranks;
-use crate::support::{in_world, noise, specs, upload};
+use crate::support::{download, in_world, noise, specs, upload};
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
 fn values(rank: u32) -> Vec<Vec<f32>> {
     vec![(0..3000).map(|i| noise(&[rank.into(), i])).collect()]
+}
+
+/// Whatever the messages are, those that arrive well pass, and the result is the same as without a look at them.
+#[test]
+fn good_messages_pass_their_checksums() {
+    let plain = Options::default;
+    let choices = [
+        plain(),
+        Options {
+            scalars: ScalarExchange::Owned,
+            order: Some(Order::Pairwise),
+            ..plain()
+        },
+        Options {
+            radix: 3,
+            placement: Placement::Columns,
+            ..plain()
+        },
+        Options {
+            scattered: true,
+            ..plain()
+        },
+        Options {
+            in_server: InServer::Shards,
+            ..plain()
+        },
+        Options {
+            bucket_bytes: 4000,
+            pipeline_depth: 3,
+            ..plain()
+        },
+    ];
+    in_world(3, 2, |world| {
+        let counts = [700, 3000, 1, 0, 900];
+        let stream = Stream::new(world.device()).unwrap();
+        let inputs = |step: u64| -> Vec<Vec<f32>> {
+            let rank = u64::from(world.rank());
+            let value = |tensor, index| noise(&[rank, step, tensor, index]);
+            let tensor = |(tensor, &count): (u64, &usize)| {
+                (0..count as u64).map(|i| value(tensor, i)).collect()
+            };
+            (0..).zip(&counts).map(tensor).collect()
+        };
+        for options in &choices {
+            let mut results = [false, true].map(|checksum| {
+                let options = Options {
+                    checksum,
+                    ..options.clone()
+                };
+                let mut reducer = GradientReducer::new(world, &specs(&counts), &options).unwrap();
+                // Two calls are compared at once, then a third.
+                let spans = [0, 1, 2].map(|step| upload(world.device(), &inputs(step)));
+                reducer.reduce(&spans[0], &stream).unwrap();
+                reducer.reduce(&spans[1], &stream).unwrap();
+                reducer.synchronize(&stream, PATIENCE).unwrap();
+                reducer.reduce(&spans[2], &stream).unwrap();
+                reducer.synchronize(&stream, PATIENCE).unwrap();
+                spans.map(|spans| download(&spans))
+            });
+            let [without, with] = &mut results;
+            assert!(without == with, "{options:?}");
+        }
+    });
 }
 
 /// A step that a rank does not end: the others' reducers are of no more use, and say why.

@@ -364,11 +364,26 @@ fn checksums_find_damaged_results() {
     let unseen = job(&folder, Some(fault), &[]);
     let good = &unseen.results[&0];
     assert_ne!(unseen.results[&6], *good, "{}", unseen.text);
-    let seen = job(&folder, Some(fault), &[(CHECKSUM, "1")]);
-    for rank in 0..SERVERS * LOCALS {
-        let end = &seen.ends[&rank];
-        assert!(end.contains("ranks [6] differ"), "{end}");
-        assert!(!seen.results.contains_key(&rank), "{}", seen.text);
+    // What that exchange left, and before vectors are combined, where the result would be wrong on all ranks alike: in the
+    // server, in a round, and among the scalars.
+    for (fault, found) in [
+        (fault, "rank 6 does not hold what rank"),
+        (
+            "6:HcclBatchSendRecv:6:corrupt",
+            "rank 6 does not hold what rank",
+        ),
+        (
+            "6:HcclBatchSendRecv:7:corrupt",
+            "rank 6 does not hold what rank",
+        ),
+        ("6:HcclAllGather:3:corrupt", "ranks [6] hold other data"),
+    ] {
+        let seen = job(&folder, Some(fault), &[(CHECKSUM, "1")]);
+        for rank in 0..SERVERS * LOCALS {
+            let end = &seen.ends[&rank];
+            assert!(end.contains(found), "{fault}: {end}");
+            assert!(!seen.results.contains_key(&rank), "{fault}: {}", seen.text);
+        }
     }
 }
 
