@@ -69,7 +69,7 @@ The figures of --stats, in double precision: {\"tensors\": [{\"name\", \"norms\"
 \"norm\" (of the result), \"cosine\" (mean over all pairs), \"gain\" (norm of the result / norm of the mean), \"kappa\"
 (what cancelled), \"nonfinite\"}]}; null where there is no number.
 
-The ranks compare checksums of their results; what was damaged before it was combined is the same on all of them.
+The ranks compare checksums of all messages and of their results.
 
 Exit code: 0, also when a tensor is not finite, which is warned about; 2 for wrong arguments or files; 1 for the rest.";
 

@@ -28,19 +28,24 @@ fn end(name: &str, fault: &str, options: &[&str]) -> (Option<i32>, String, bool)
 }
 
 #[test]
-fn damaged_results_are_an_error_and_no_file() {
-    // Warm-up and reduction have two rounds there and two back each: the last of all.
-    let (code, said, written) = end(
-        "corrupt",
-        "2:HcclBatchSendRecv:7:corrupt",
-        &["--radix", "2"],
-    );
-    assert_eq!(code, Some(1), "{said}");
-    assert!(
-        said.contains("\"t\"") && said.contains("ranks [2] differ"),
-        "{said}"
-    );
-    assert!(!written);
+fn damaged_messages_are_an_error_and_no_file() {
+    // Warm-up and reduction have two rounds there and two back each: the first of the reduction, which would make the result
+    // wrong on all ranks alike, and the last of all.
+    for (operation, step) in [(4, "round 0"), (7, "return of round 0")] {
+        let (code, said, written) = end(
+            "corrupt",
+            &format!("2:HcclBatchSendRecv:{operation}:corrupt"),
+            &["--radix", "2"],
+        );
+        assert_eq!(code, Some(1), "{said}");
+        assert!(
+            said.contains(&format!(
+                "{step}: rank 2 does not hold what rank 3 sent to it"
+            )),
+            "{said}"
+        );
+        assert!(!written);
+    }
 }
 
 #[test]
