@@ -1,6 +1,6 @@
 // Collectives by direct exchange: every rank reads what it needs straight out of the others' memory. All ranks post
-// first, so that each sees whether all run the same operation; acknowledgements end a phase. Sums are always taken in
-// the order of the ranks.
+// first, so that each sees whether all run the same operation; acknowledgements end a phase, but for small all-gathers,
+// which need none. Sums are always taken in the order of the ranks.
 
 #include <algorithm>
 
