@@ -44,7 +44,11 @@ def pair(a, b, dot):
     ab, aa, bb = dot(a, b), dot(a, a), dot(b, b)
     if aa == 0 or bb == 0:
         return a + b
-    return (1 - ab / (2 * aa)).float() * a + (1 - ab / (2 * bb)).float() * b
+    x, y = 1 - ab / (2 * aa), 1 - ab / (2 * bb)
+    if ab < 0 and 2 * ab * ab > aa * bb and (x != x.float() or y != y.float()):
+        # A pair that nearly cancels is summed in two fp32 numbers (csrc/kernels/tree.h), rounded once like this.
+        return (x * a.double() + y * b.double()).float()
+    return x.float() * a + y.float() * b
 
 
 def mean(vectors):
