@@ -94,10 +94,23 @@ void wrong_stream_waits(Streams &s) {
 
 void other_stream_synchronised(Streams &s) { OK(aclrtSynchronizeStream(s.second)); }
 
+// The first stream waits for a callback of the third, which goes on when the poll is over. (A callback of the first itself
+// would tell the host that the operation before it has ended.)
 void poll_that_fails(Streams &s) {
-    OK(aclrtLaunchHostFunc(s.first, [](void *) { pause_ms(100); }, nullptr));
+    std::atomic<bool> asked{false};
+    const auto wait = [](void *flag) {
+        while (!static_cast<std::atomic<bool> *>(flag)->load()) {
+            pause_ms(1);
+        }
+    };
+    OK(aclrtLaunchHostFunc(s.third, wait, &asked));
+    OK(aclrtRecordEvent(s.event, s.third));
+    OK(aclrtStreamWaitEvent(s.first, s.event));
     aclrtStreamStatus status = ACL_STREAM_STATUS_RESERVED;
-    OK(aclrtStreamQuery(s.first, &status));
+    const aclError polled = aclrtStreamQuery(s.first, &status);
+    asked = true;
+    OK(aclrtSynchronizeStream(s.third));
+    OK(polled);
     CHECK(status == ACL_STREAM_STATUS_NOT_READY);
 }
 
