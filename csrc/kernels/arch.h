@@ -39,8 +39,17 @@ __aicore__ inline void wait_for() {
   AscendC::WaitFlag<event>(id);
 }
 
-// Floats in 32 bytes, the grain of an operand's address.
+// Floats in 32 bytes, the grain of an operand's address, and in one repeat of a vector instruction.
 constexpr uint32_t BLOCK = 8;
+constexpr uint32_t REPEAT = 64;
+
+// Strides of an instruction whose sources take a repeat from each of strips of `strip` floats; its results lie one behind
+// another.
+__aicore__ inline AscendC::BinaryRepeatParams strides_of(uint32_t strip) {
+  constexpr uint8_t NEXT = REPEAT / BLOCK;
+  uint8_t stride = static_cast<uint8_t>(strip / BLOCK);
+  return AscendC::BinaryRepeatParams{1, 1, 1, NEXT, stride, stride};
+}
 
 // How many elements a kernel that writes `count` of them has to compute: on arch 1001 whole blocks, also of 16-bit
 // types; up to 60 bytes behind the last element.
@@ -79,6 +88,18 @@ __aicore__ inline void multiply_add(const AscendC::LocalTensor<float> &dst, cons
   AscendC::Mul(work, a, b, count);
   AscendC::PipeBarrier<PIPE_V>();
   AscendC::Add(dst, dst, work, count);
+}
+
+// The same for 64 elements of each of some strips: those of `dst` and `work` lie one behind another, those of `a` and `b`
+// STRIP elements apart.
+template <uint32_t STRIP>
+__aicore__ inline void multiply_add_strips(const AscendC::LocalTensor<float> &dst,
+                                           const AscendC::LocalTensor<float> &a,
+                                           const AscendC::LocalTensor<float> &b,
+                                           const AscendC::LocalTensor<float> &work, uint32_t strips) {
+  AscendC::Mul(work, a, b, static_cast<uint64_t>(REPEAT), static_cast<uint8_t>(strips), strides_of(STRIP));
+  AscendC::PipeBarrier<PIPE_V>();
+  AscendC::Add(dst, dst, work, static_cast<int32_t>(strips * REPEAT));
 }
 
 // results[i * result_stride] = the sum of the block at lanes[i * lane_stride], neighbours first; ends with a barrier.
@@ -132,6 +153,14 @@ __aicore__ inline void multiply_add(const AscendC::LocalTensor<float> &dst, cons
                                     const AscendC::LocalTensor<float> &b, const AscendC::LocalTensor<float> &,
                                     int32_t count) {
   AscendC::MulAddDst(dst, a, b, count);
+}
+
+template <uint32_t STRIP>
+__aicore__ inline void multiply_add_strips(const AscendC::LocalTensor<float> &dst,
+                                           const AscendC::LocalTensor<float> &a,
+                                           const AscendC::LocalTensor<float> &b,
+                                           const AscendC::LocalTensor<float> &, uint32_t strips) {
+  AscendC::MulAddDst(dst, a, b, static_cast<uint64_t>(REPEAT), static_cast<uint8_t>(strips), strides_of(STRIP));
 }
 
 __aicore__ inline void sum_blocks(const AscendC::LocalTensor<float> &results, uint32_t result_stride,

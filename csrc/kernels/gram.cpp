@@ -19,17 +19,19 @@ constexpr uint32_t STAGE_BYTES = 8192;
 template <typename T>
 class Operands {
  public:
-  static __aicore__ inline constexpr uint32_t ub_bytes(uint32_t radix) {
-    return sizeof(T) == sizeof(float) ? 0 : radix * lanes_of(radix) * 4;
+  // For steps of up to `width` elements.
+  static __aicore__ inline constexpr uint32_t ub_bytes(uint32_t radix, uint32_t width) {
+    return sizeof(T) == sizeof(float) ? 0 : radix * width * 4;
   }
 
   __aicore__ inline Operands() {}
 
-  __aicore__ inline void init(TPipe &pipe, uint32_t radix) {
+  __aicore__ inline void init(TPipe &pipe, uint32_t radix, uint32_t width) {
     radix_ = radix;
+    width_ = width;
     stride_ = tile_stride<T>(radix);
     if (sizeof(T) != sizeof(float)) {
-      pipe.InitBuffer(buffer_, ub_bytes(radix));
+      pipe.InitBuffer(buffer_, ub_bytes(radix, width));
       values_ = buffer_.Get<float>();
     }
   }
@@ -40,7 +42,7 @@ class Operands {
 
   __aicore__ inline const LocalTensor<float> *take(const LocalTensor<T> &tiles, uint32_t from, uint32_t count) {
     for (uint32_t i = 0; i < radix_; ++i) {
-      LocalTensor<float> buffer = sizeof(T) == sizeof(float) ? values_ : values_[i * lanes_of(radix_)];
+      LocalTensor<float> buffer = sizeof(T) == sizeof(float) ? values_ : values_[i * width_];
       parts_[i] = widen(buffer, tiles[i * stride_ + from], count);
     }
     if (sizeof(T) != sizeof(float)) {
@@ -67,6 +69,7 @@ class Operands {
   LocalTensor<float> parts_[MAX_RADIX];
   const int32_t *exponents_ = nullptr;
   uint32_t radix_ = 0;
+  uint32_t width_ = 0;
   uint32_t stride_ = 0;
 };
 
@@ -75,7 +78,8 @@ class Gram {
  public:
   static __aicore__ inline constexpr uint32_t ub_bytes(uint32_t radix) {
     uint32_t tiles = 2 * radix * tile_stride<T>(radix) * static_cast<uint32_t>(sizeof(T));
-    return tiles + Operands<T>::ub_bytes(radix) + Lanes::ub_bytes(radix) + 2 * STAGE_BYTES + UnitCursor::UB_BYTES;
+    uint32_t operands = Operands<T>::ub_bytes(radix, Lanes::step(radix));
+    return tiles + operands + Lanes::ub_bytes(radix) + 2 * STAGE_BYTES + UnitCursor::UB_BYTES;
   }
 
   __aicore__ inline Gram() {}
@@ -90,7 +94,7 @@ class Gram {
     partials_.SetGlobalBuffer(reinterpret_cast<__gm__ float *>(partials));
     pipe.InitBuffer(tiles_, 2, radix * stride_ * static_cast<uint32_t>(sizeof(T)));
     pipe.InitBuffer(stages_, 2, STAGE_BYTES);
-    operands_.init(pipe, radix);
+    operands_.init(pipe, radix, Lanes::step(radix));
     lanes_.init(pipe, radix);
     cursor_.init(pipe, segments, segment_count);
   }
@@ -130,33 +134,27 @@ class Gram {
 
   // Writes the entries of the unit's record.
   __aicore__ inline void sum_unit(const LocalTensor<float> &record, const UnitSpan &unit) {
+#ifdef ADASUM_FUSED
+    if constexpr (Lanes::FUSED) {
+      if (!operands_.scaled()) {
+        lanes_.sum(record, vectors_[0].access(unit.offset, unit.len), vectors_[1].access(unit.offset, unit.len),
+                   unit.len);
+        return;
+      }
+    }
+#endif
     uint32_t step = lanes_.start(unit.len);
     for (uint32_t done = 0; done < unit.len; done += tile_) {
       uint32_t count = static_cast<uint32_t>(smaller(tile_, unit.len - done));
       load_tiles(unit.offset + done, count);
       LocalTensor<T> tiles = tiles_.template DeQue<T>();
-      for (uint32_t from = sum_tile(tiles, count); from < count; from += step) {
+      for (uint32_t from = 0; from < count; from += step) {
         uint32_t part = static_cast<uint32_t>(smaller(step, count - from));
         lanes_.add(operands_.take(tiles, from, part), static_cast<int32_t>(part));
       }
       tiles_.FreeTensor(tiles);
     }
     lanes_.finish(record);
-  }
-
-  // Adds what lanes can take of whole tiles at a time; returns how many elements that were.
-  __aicore__ inline uint32_t sum_tile(const LocalTensor<T> &tiles, uint32_t count) {
-#ifdef ADASUM_FUSED
-    if constexpr (Lanes::WHOLE_TILES) {
-      if (!operands_.scaled()) {
-        lanes_.add_tile(tiles, stride_, count);
-        return count;
-      }
-    }
-#endif
-    static_cast<void>(tiles);
-    static_cast<void>(count);
-    return 0;
   }
 
   __aicore__ inline void load_tiles(uint64_t offset, uint32_t count) {
@@ -234,6 +232,7 @@ class Gram {
 
 template <typename T>
 struct GramOf {
+  static_assert(tile_of<T>(2) == UNIT, "gram: the sums of two vectors take a unit as one tile");
   using Pair = Gram<T, PlainLanes>;
   using Many = Gram<T, WideLanes<sizeof(T) == 2>>;
 

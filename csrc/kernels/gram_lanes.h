@@ -7,7 +7,7 @@
 // 6144 bytes more for r = 2. gram.cpp holds the table against the code and against the budget of 160 KiB (163840).
 //
 //   r   lanes   sums             tile      UB     UB 16
-//   2     512   fp32            16384   91136     62464
+//   2     512   fp32            16384   91136     91136
 //   3     512   hi + lo, fp32    8192  116224    110080
 //   4     512   hi + lo, fp32    8192  153600    145408
 //   5     512   hi + lo, fp32    4096  154112    143872
@@ -24,11 +24,8 @@
 
 namespace adasum {
 
-// Floats in one repeat of a vector instruction.
-constexpr uint32_t REPEAT = 64;
-
 // The table above, from r = 2 on: lanes, bytes of a tile, UB, UB for 16-bit types.
-constexpr uint32_t GRAM_TABLE[7][4] = {{512, 16384, 91136, 62464},  {512, 8192, 116224, 110080},
+constexpr uint32_t GRAM_TABLE[7][4] = {{512, 16384, 91136, 91136},  {512, 8192, 116224, 110080},
                                        {512, 8192, 153600, 145408}, {512, 4096, 154112, 143872},
                                        {256, 4096, 131072, 124928}, {256, 4096, 156160, 148992},
                                        {128, 4096, 135680, 131584}};
@@ -46,15 +43,21 @@ __aicore__ inline uint32_t lanes_for(uint32_t len, uint32_t least, uint32_t most
   return lanes;
 }
 
-// One fp32 sum a lane, for two vectors.
+// One fp32 sum a lane, for two vectors. A unit is up to eight strips of 512 elements with 64 lanes each: element i of a
+// strip goes to lane i % 64. So an instruction can take 64 elements of every strip, which keeps the vector unit busy, and
+// a CPU can go through a strip, and so through memory, in order with the lanes of the strip in registers.
 class PlainLanes {
  public:
   static constexpr uint32_t WIDTH = 512;
-  static constexpr bool WHOLE_TILES = true;
+  static constexpr uint32_t STRIP = 512;
+  // Whether the fast twin has `sum` for it.
+  static constexpr bool FUSED = true;
 
   static __aicore__ inline constexpr uint32_t ub_bytes(uint32_t radix) {
     return (ADASUM_WHOLE_BLOCKS ? 2 : 1) * entries(radix) * WIDTH * 4;
   }
+  // The most elements of a vector that `add` takes.
+  static __aicore__ inline constexpr uint32_t step(uint32_t) { return UNIT; }
 
   __aicore__ inline PlainLanes() {}
 
@@ -66,53 +69,32 @@ class PlainLanes {
     products_ = ADASUM_WHOLE_BLOCKS ? sums_[entries_ * WIDTH] : sums_;
   }
 
-  // Begins a unit; returns the number of lanes in use.
+  // Begins a unit; returns how many elements `add` takes at a time.
   __aicore__ inline uint32_t start(uint32_t len) {
-    lanes_ = len <= REPEAT ? REPEAT : WIDTH;
-    fresh_ = len >= lanes_;
-    if (!fresh_) {
-      for (uint32_t entry = 0; entry < entries_; ++entry) {
-        AscendC::Duplicate(sums_[entry * WIDTH], 0.0f, static_cast<int32_t>(lanes_));
-      }
-      AscendC::PipeBarrier<PIPE_V>();
-    }
-    return lanes_;
+    lanes_ = lanes_for((len + STRIP - 1) / STRIP * REPEAT, REPEAT, WIDTH);
+    return UNIT;
   }
 
-  // Adds the products of up to as many elements as there are lanes; the first ones are set where they fill all lanes.
+  // Sums the products of all elements of the unit.
   __aicore__ inline void add(const AscendC::LocalTensor<float> *x, int32_t count) {
-    uint32_t entry = 0;
-    for (uint32_t i = 0; i < radix_; ++i) {
-      for (uint32_t j = i; j < radix_; ++j, ++entry) {
-        if (fresh_) {
-          AscendC::Mul(sums_[entry * WIDTH], x[i], x[j], count);
-        } else {
-          multiply_add(sums_[entry * WIDTH], x[i], x[j], products_[entry * WIDTH], count);
-        }
-      }
-    }
+    AscendC::Duplicate(sums_, 0.0f, static_cast<int32_t>(entries_ * WIDTH));
     AscendC::PipeBarrier<PIPE_V>();
-    fresh_ = false;
+    uint32_t whole = static_cast<uint32_t>(count) / STRIP;
+    uint32_t rest = static_cast<uint32_t>(count) % STRIP;
+    for (uint32_t from = 0; from < STRIP; from += REPEAT) {
+      uint32_t strips = whole + (rest >= from + REPEAT ? 1 : 0);
+      if (strips == 0) {
+        break;
+      }
+      add_strips(x, from, strips);
+    }
+    if (rest % REPEAT != 0) {
+      add_tail(x, static_cast<uint32_t>(count), rest % REPEAT);
+    }
   }
-
-#ifdef ADASUM_FUSED
-  // `add` for a whole tile of each vector.
-  template <typename T>
-  void add_tile(const AscendC::LocalTensor<T> &tiles, uint32_t stride, uint32_t count) {
-    static_assert(WIDTH == fused::PairSums::WIDTH, "the fused step has the sums of an entry elsewhere");
-    fused::PairSums sums{sums_.write(0, entries_ * WIDTH), lanes_, fresh_};
-    fused::pair_tile(sums, tiles.read(0, count), tiles.read(stride, count), count);
-    fresh_ = false;
-  }
-#endif
 
   // Writes the hi words of a record; its lo words stay as they are, which is zero.
   __aicore__ inline void finish(const AscendC::LocalTensor<float> &record) {
-#ifdef ADASUM_FUSED
-    for (uint32_t entry = 0; entry < entries_; ++entry) {
-      record.SetValue(2 * entry, fused::sum_of_lanes(sums_.read(entry * WIDTH, lanes_), lanes_));
-    }
-#else
     for (uint32_t half = lanes_ / 2; half >= BLOCK; half /= 2) {
       for (uint32_t entry = 0; entry < entries_; ++entry) {
         AscendC::LocalTensor<float> sums = sums_[entry * WIDTH];
@@ -121,30 +103,65 @@ class PlainLanes {
       AscendC::PipeBarrier<PIPE_V>();
     }
     sum_blocks(record, 2, sums_, WIDTH, entries_);
-#endif
   }
 
+#ifdef ADASUM_FUSED
+  // The same record for a unit of two vectors as they lie in device memory.
+  template <typename T>
+  void sum(const AscendC::LocalTensor<float> &record, const T *x, const T *y, uint32_t len) {
+    static_assert(WIDTH == fused::PAIR_WIDTH && STRIP == fused::PAIR_STRIP && REPEAT == fused::PAIR_LANES,
+                  "the fused step has lanes elsewhere");
+    start(len);
+    fused::sum_pair(record.write(0, 2 * entries(2)), sums_.write(0, entries(2) * WIDTH), lanes_, x, y, len);
+  }
+#endif
+
  private:
+  // Adds the products of 64 elements of each strip, `from` elements behind its start.
+  __aicore__ inline void add_strips(const AscendC::LocalTensor<float> *x, uint32_t from, uint32_t strips) {
+    uint32_t entry = 0;
+    for (uint32_t i = 0; i < radix_; ++i) {
+      for (uint32_t j = i; j < radix_; ++j, ++entry) {
+        multiply_add_strips<STRIP>(sums_[entry * WIDTH], x[i][from], x[j][from], products_[entry * WIDTH], strips);
+      }
+    }
+    AscendC::PipeBarrier<PIPE_V>();
+  }
+
+  // Adds the last products, which are fewer than 64.
+  __aicore__ inline void add_tail(const AscendC::LocalTensor<float> *x, uint32_t count, uint32_t tail) {
+    uint32_t from = count - tail;
+    uint32_t lane = count / STRIP * REPEAT;
+    uint32_t entry = 0;
+    for (uint32_t i = 0; i < radix_; ++i) {
+      for (uint32_t j = i; j < radix_; ++j, ++entry) {
+        uint32_t place = entry * WIDTH + lane;
+        multiply_add(sums_[place], x[i][from], x[j][from], products_[place], static_cast<int32_t>(tail));
+      }
+    }
+    AscendC::PipeBarrier<PIPE_V>();
+  }
+
   AscendC::TBuf<AscendC::TPosition::VECCALC> buffer_;
   AscendC::LocalTensor<float> sums_;
   AscendC::LocalTensor<float> products_;
   uint32_t radix_ = 0;
   uint32_t entries_ = 0;
   uint32_t lanes_ = 0;
-  bool fresh_ = false;
 };
 
 // Two-float sums a lane. EXACT says that products are exact in fp32; else their errors come from split factors.
 template <bool EXACT>
 class WideLanes {
  public:
-  static constexpr bool WHOLE_TILES = false;
+  static constexpr bool FUSED = false;
 
   static __aicore__ inline constexpr uint32_t ub_bytes(uint32_t radix) {
     uint32_t sums = 2 * entries(radix) + 1;
     uint32_t halves = EXACT ? 0 : 2 * radix;
     return (sums + halves + TEMPORARIES) * lanes_of(radix) * 4;
   }
+  static __aicore__ inline constexpr uint32_t step(uint32_t radix) { return lanes_of(radix); }
 
   __aicore__ inline WideLanes() {}
 
@@ -165,7 +182,7 @@ class WideLanes {
     }
   }
 
-  // Begins a unit; returns the number of lanes in use.
+  // Begins a unit; returns the number of lanes in use, which `add` fills.
   __aicore__ inline uint32_t start(uint32_t len) {
     used_ = static_cast<uint32_t>(smaller(len, BLOCK));
     lanes_ = lanes_for(len, BLOCK, width_);
@@ -184,6 +201,7 @@ class WideLanes {
     return lanes_;
   }
 
+  // Adds the products of up to as many elements as there are lanes; the first ones are set where they fill all lanes.
   __aicore__ inline void add(const AscendC::LocalTensor<float> *x, int32_t count) {
 #ifdef ADASUM_FUSED
     fused::add_products<EXACT>(wide_sums(), halves_, x, count);

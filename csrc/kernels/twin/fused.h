@@ -23,96 +23,118 @@ inline const T *part_of(const AscendC::LocalTensor<T> &tiles, uint32_t vector, u
   return tiles.read(vector * stride, count);
 }
 
-// Asks for what lies where the next tile is likely to be: behind this one.
+// Asks for memory that is likely to be read soon. Elements that gram of more vectors and weighted_sum ask ahead.
 inline void expect(const void *address) { __builtin_prefetch(address, 0, 3); }
 constexpr uint32_t AHEAD = 2048;
 
-// Lines of both vectors that are asked for while the lanes of a unit are summed up, so that memory does not wait.
-constexpr uint32_t AHEAD_OF_PAIRS = 1024;
-constexpr uint32_t BETWEEN_UNITS = 128;
+// The products of two vectors, as gram_lanes.h has them: an entry has PAIR_WIDTH lanes, PAIR_LANES for each strip of
+// PAIR_STRIP elements.
+constexpr uint32_t PAIR_WIDTH = 512;
+constexpr uint32_t PAIR_STRIP = 512;
+constexpr uint32_t PAIR_LANES = 64;
 
-// The products of two vectors, added up in `lanes` lanes: element i of a tile goes to lane i % lanes. Sums of xx, xy and
-// yy lie `WIDTH` floats apart.
-struct PairSums {
-  static constexpr uint32_t WIDTH = 512;
-  float *all;
-  uint32_t lanes;
-  bool fresh;
+// Elements of each vector that are asked for at the end of a unit, so that memory does not wait while its lanes are
+// summed up. Within a unit a processor fetches ahead by itself where its registers hold all lanes of a strip: each load
+// instruction goes through memory in small steps then. Else stores to the lanes lie between, and asking helps.
+constexpr uint32_t BETWEEN_UNITS = 48;
+constexpr uint32_t WITHIN_UNITS = 1024;
+constexpr bool STRIP_FITS_REGISTERS = AscendC::twin::REGISTER_BYTES == 64;
+
+// The lanes of one strip: sums of xx, xy and yy.
+class StripSums {
+ public:
+  StripSums() {
+    for (uint32_t k = 0; k < REGISTERS; ++k) {
+      xx_[k] = xy_[k] = yy_[k] = Lanes{};
+    }
+  }
+
+  // Adds the products of as many elements as there are lanes.
+  template <bool ASK_AHEAD, typename T>
+  void add(const T *x, const T *y) {
+    for (uint32_t k = 0; k < REGISTERS; ++k) {
+      uint32_t i = k * AscendC::twin::REGISTER_LANES;
+      if (ASK_AHEAD && i * sizeof(T) % 64 == 0) {
+        expect(x + i + WITHIN_UNITS);
+        expect(y + i + WITHIN_UNITS);
+      }
+      Lanes a = AscendC::twin::load_lanes(x + i);
+      Lanes b = AscendC::twin::load_lanes(y + i);
+      xx_[k] = xx_[k] + a * a;
+      xy_[k] = xy_[k] + a * b;
+      yy_[k] = yy_[k] + b * b;
+    }
+  }
+
+  // Adds the sums of another strip, which are stored there.
+  void join(const float *sums) {
+    for (uint32_t k = 0; k < REGISTERS; ++k) {
+      const float *from = sums + k * AscendC::twin::REGISTER_LANES;
+      xx_[k] = AscendC::twin::load_lanes(from) + xx_[k];
+      xy_[k] = AscendC::twin::load_lanes(from + PAIR_WIDTH) + xy_[k];
+      yy_[k] = AscendC::twin::load_lanes(from + 2 * PAIR_WIDTH) + yy_[k];
+    }
+  }
+
+  void store(float *sums) const {
+    for (uint32_t k = 0; k < REGISTERS; ++k) {
+      float *to = sums + k * AscendC::twin::REGISTER_LANES;
+      AscendC::twin::store_lanes(to, xx_[k]);
+      AscendC::twin::store_lanes(to + PAIR_WIDTH, xy_[k]);
+      AscendC::twin::store_lanes(to + 2 * PAIR_WIDTH, yy_[k]);
+    }
+  }
+
+ private:
+  using Lanes = AscendC::twin::Lanes;
+  static constexpr uint32_t REGISTERS = PAIR_LANES / AscendC::twin::REGISTER_LANES;
+
+  Lanes xx_[REGISTERS];
+  Lanes xy_[REGISTERS];
+  Lanes yy_[REGISTERS];
 };
 
-// One row of products, added to the sums or, where those are fresh, put in their place.
-template <uint32_t LANES, bool FRESH, typename T>
-inline void pair_row(float *__restrict xx, const T *__restrict x, const T *__restrict y) {
-  using namespace AscendC::twin;
-  float *xy = xx + PairSums::WIDTH;
-  float *yy = xy + PairSums::WIDTH;
-  // The fewer instructions a line takes, the more lines a processor has under way.
-#pragma GCC unroll 8
-  for (uint32_t i = 0; i < LANES; i += REGISTER_LANES) {
-    // Lines of x, then lines of y: memory gives neighbours faster.
-    const T *ahead = (i < LANES / 2 ? x + 2 * i : y + 2 * (i - LANES / 2)) + AHEAD_OF_PAIRS;
-    expect(ahead);
-    expect(ahead + REGISTER_LANES);
-    Lanes a = load_lanes(x + i);
-    Lanes b = load_lanes(y + i);
-    store_lanes(xx + i, FRESH ? a * a : load_lanes(xx + i) + a * a);
-    store_lanes(xy + i, FRESH ? a * b : load_lanes(xy + i) + a * b);
-    store_lanes(yy + i, FRESH ? b * b : load_lanes(yy + i) + b * b);
-  }
-}
-
-template <uint32_t LANES, typename T>
-inline void pair_tile(const PairSums &sums, const T *x, const T *y, uint32_t count) {
-  using namespace AscendC::twin;
-  uint32_t row = 0;
-  if (sums.fresh) {
-    pair_row<LANES, true>(sums.all, x, y);
-    row = LANES;
-  }
-  for (; row + LANES <= count; row += LANES) {
-    pair_row<LANES, false>(sums.all, x + row, y + row);
-  }
-  float *xx = sums.all;
-  float *xy = xx + PairSums::WIDTH;
-  float *yy = xy + PairSums::WIDTH;
-  for (uint32_t i = row; i < count; ++i) {
-    float a = load_one(x + i);
-    float b = load_one(y + i);
-    uint32_t lane = i - row;
-    xx[lane] = xx[lane] + a * a;
-    xy[lane] = xy[lane] + a * b;
-    yy[lane] = yy[lane] + b * b;
-  }
-}
-
-// Adds the products of a tile. There are 64 or 512 lanes; sums are fresh only if the tile fills them all.
+// The last elements of a strip, fewer than its lanes, as that many with zeros behind.
 template <typename T>
-inline void pair_tile(const PairSums &sums, const T *x, const T *y, uint32_t count) {
-  if (sums.lanes == PairSums::WIDTH) {
-    pair_tile<PairSums::WIDTH>(sums, x, y, count);
-  } else {
-    pair_tile<64>(sums, x, y, count);
+struct PaddedTail {
+  T values[PAIR_LANES] = {};
+
+  PaddedTail(const T *from, uint32_t count) { std::memcpy(values, from, count * sizeof(T)); }
+};
+
+// Sums `count` elements of strip number `strip`, and joins its lanes with those of earlier strips as halves of all
+// `lanes` are joined: as soon as both halves are there. Inlined, since a call costs as much as a tenth of a strip.
+template <typename T>
+[[gnu::always_inline]] inline void sum_strip(float *sums, uint32_t lanes, uint32_t strip, const T *x, const T *y,
+                                             uint32_t count) {
+  uint32_t tail = count % PAIR_LANES;
+  StripSums strip_sums;
+  // Not unrolled, which would make the steps of each load instruction larger.
+#pragma GCC unroll 1
+  for (uint32_t i = 0; i < count - tail; i += PAIR_LANES) {
+    strip_sums.add<!STRIP_FITS_REGISTERS>(x + i, y + i);
   }
-  for (uint32_t i = 0; i < BETWEEN_UNITS; i += 64 / sizeof(T)) {
-    expect(x + count + AHEAD_OF_PAIRS + i);
-    expect(y + count + AHEAD_OF_PAIRS + i);
+  if (tail != 0) {
+    PaddedTail<T> a(x + count - tail, tail);
+    PaddedTail<T> b(y + count - tail, tail);
+    strip_sums.add<false>(a.values, b.values);
   }
+  uint32_t place = strip * PAIR_LANES;
+  for (uint32_t half = lanes / 2; half >= PAIR_LANES && place >= half; half /= 2) {
+    place -= half;
+    strip_sums.join(sums + place);
+  }
+  strip_sums.store(sums + place);
 }
 
-// The sum of 64 or 512 lanes as a tree: halves are joined until 8 lanes are left, then neighbours.
-inline float sum_of_lanes(const float *sums, uint32_t lanes) {
+// The sum of 64 lanes as a tree: halves are joined until 8 lanes are left, then neighbours.
+inline float sum_of_lanes(const float *sums) {
   using namespace AscendC::twin;
-  constexpr uint32_t REGISTERS = 64 / REGISTER_LANES;
+  constexpr uint32_t REGISTERS = PAIR_LANES / REGISTER_LANES;
   constexpr uint32_t BLOCK_LANES = 8;
   Lanes parts[REGISTERS];
   for (uint32_t k = 0; k < REGISTERS; ++k) {
-    const float *from = sums + k * REGISTER_LANES;
-    parts[k] = load_lanes(from);
-    if (lanes == 512) {
-      Lanes even = (parts[k] + load_lanes(from + 256)) + (load_lanes(from + 128) + load_lanes(from + 384));
-      Lanes odd = (load_lanes(from + 64) + load_lanes(from + 320)) + (load_lanes(from + 192) + load_lanes(from + 448));
-      parts[k] = even + odd;
-    }
+    parts[k] = load_lanes(sums + k * REGISTER_LANES);
   }
   uint32_t left = REGISTERS;
   for (; left * REGISTER_LANES > BLOCK_LANES && left > 1; left /= 2) {
@@ -130,6 +152,25 @@ inline float sum_of_lanes(const float *sums, uint32_t lanes) {
     }
   }
   return left == 2 ? parts[0][0] + parts[1][0] : parts[0][0];
+}
+
+// Sums the products of a unit into the hi words of its record. `lanes` is a power of two; `sums` has room for three
+// entries.
+template <typename T>
+inline void sum_pair(float *record, float *sums, uint32_t lanes, const T *x, const T *y, uint32_t count) {
+  for (uint32_t strip = 0; strip < lanes / PAIR_LANES; ++strip) {
+    // Strips behind the end are there for the halves of others that they are joined with.
+    uint32_t from = strip * PAIR_STRIP < count ? strip * PAIR_STRIP : count;
+    uint32_t part = count - from < PAIR_STRIP ? count - from : PAIR_STRIP;
+    sum_strip(sums, lanes, strip, x + from, y + from, part);
+  }
+  for (uint32_t i = 0; i < BETWEEN_UNITS; i += 64 / sizeof(T)) {
+    expect(x + count + i);
+    expect(y + count + i);
+  }
+  for (uint32_t entry = 0; entry < 3; ++entry) {
+    record[2 * entry] = sum_of_lanes(sums + entry * PAIR_WIDTH);
+  }
 }
 
 // Two-float sums of all entries of a Gram matrix, `width` lanes apart, of which `lanes` are in use.

@@ -26,6 +26,16 @@ struct DataCopyPadExtParams {
   T paddingValue{};
 };
 
+// Blocks of 32 bytes from one block of a repeat to the next, and from one repeat to the next.
+struct BinaryRepeatParams {
+  uint8_t dstBlkStride = 1;
+  uint8_t src0BlkStride = 1;
+  uint8_t src1BlkStride = 1;
+  uint8_t dstRepStride = 8;
+  uint8_t src0RepStride = 8;
+  uint8_t src1RepStride = 8;
+};
+
 namespace twin {
 
 constexpr uint32_t MAX_COPY_BYTES = 2097151;
@@ -52,6 +62,21 @@ template <typename T>
 inline const T *input(const LocalTensor<T> &tensor, int32_t count) {
   tensor.check_aligned(BLOCK_BYTES);
   return tensor.read(0, static_cast<uint32_t>(count));
+}
+
+// f(dst, src0, src1, mask) for each repeat. Within one the twin takes contiguous lanes only.
+template <typename T, typename F>
+inline void each_repeat(const LocalTensor<T> &dst, const LocalTensor<T> &src0, const LocalTensor<T> &src1,
+                        uint64_t mask, uint8_t repeats, const BinaryRepeatParams &params, F f) {
+  constexpr uint32_t BLOCK = BLOCK_BYTES / sizeof(T);
+  ADASUM_TWIN_CHECK(mask >= 1 && mask <= 256 / sizeof(T), "the mask of a vector instruction is out of range");
+  ADASUM_TWIN_CHECK(params.dstBlkStride == 1 && params.src0BlkStride == 1 && params.src1BlkStride == 1,
+                    "a vector instruction: the twin takes contiguous blocks");
+  int32_t count = static_cast<int32_t>(mask);
+  for (uint32_t repeat = 0; repeat < repeats; ++repeat) {
+    f(dst[repeat * params.dstRepStride * BLOCK], src0[repeat * params.src0RepStride * BLOCK],
+      src1[repeat * params.src1RepStride * BLOCK], count);
+  }
 }
 
 }  // namespace twin
@@ -103,6 +128,15 @@ inline void Mul(const LocalTensor<T> &dst, const LocalTensor<T> &src0, const Loc
   for (int32_t i = 0; i < count; ++i) {
     to[i] = a[i] * b[i];
   }
+}
+
+template <typename T>
+inline void Mul(const LocalTensor<T> &dst, const LocalTensor<T> &src0, const LocalTensor<T> &src1, uint64_t mask,
+                const uint8_t repeatTime, const BinaryRepeatParams &repeatParams) {
+  twin::each_repeat(dst, src0, src1, mask, repeatTime, repeatParams,
+                    [](const LocalTensor<T> &to, const LocalTensor<T> &a, const LocalTensor<T> &b, int32_t count) {
+                      Mul(to, a, b, count);
+                    });
 }
 
 template <typename T>
@@ -160,6 +194,16 @@ inline void MulAddDst(const LocalTensor<T> &dst, const LocalTensor<U> &src0, con
   for (int32_t i = 0; i < count; ++i) {
     to[i] = to[i] + a[i] * b[i];
   }
+}
+
+template <typename T, typename U>
+inline void MulAddDst(const LocalTensor<T> &dst, const LocalTensor<U> &src0, const LocalTensor<U> &src1,
+                      const uint64_t mask, const uint8_t repeatTime, const BinaryRepeatParams &repeatParams) {
+  static_assert(std::is_same<T, U>::value, "MulAddDst: the twin strides over operands of one type");
+  twin::each_repeat(dst, src0, src1, mask, repeatTime, repeatParams,
+                    [](const LocalTensor<T> &to, const LocalTensor<T> &a, const LocalTensor<T> &b, int32_t count) {
+                      MulAddDst(to, a, b, count);
+                    });
 }
 
 // One sum for each repeat of up to 64 lanes: neighbours first, as a binary tree.

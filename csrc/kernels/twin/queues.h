@@ -59,7 +59,7 @@ class TQue {
   LocalTensor<T> AllocTensor() {
     twin::Buffer *buffer = &buffers_[next_];
     ADASUM_TWIN_CHECK(buffer->state == twin::State::FREE, "AllocTensor finds no free buffer");
-    next_ = (next_ + 1) % count_;
+    next_ = next_ + 1 < count_ ? next_ + 1 : 0;
     buffer->state = twin::State::ALLOCATED;
     return LocalTensor<T>(buffer, 0, buffer->bytes);
   }

@@ -71,32 +71,28 @@ struct Buffer {
     return writable(begin, size);
   }
 
-  [[gnu::noinline]] void fill(uint32_t begin, uint32_t size) {
-    for (uint32_t i = alias_count; i-- > 0;) {
-      Alias alias = aliases[i];
-      if (begin < alias.end && begin + size > alias.begin) {
-        std::memcpy(base + alias.begin, alias.from, alias.end - alias.begin);
-        aliases[i] = aliases[--alias_count];
-      }
-    }
-  }
+  [[gnu::noinline]] void fill(uint32_t begin, uint32_t size) { settle(begin, begin + size, false); }
 
   void load(uint32_t begin, const uint8_t *from, uint32_t size) {
-    forget(begin, begin + size);
-    uint8_t *to = writable(begin, size);
+    settle(begin, begin + size, true);
     if (size < MIN_ALIAS_BYTES || alias_count == MAX_ALIASES) {
-      std::memcpy(to, from, size);
+      std::memcpy(base + begin, from, size);
     } else {
       aliases[alias_count++] = Alias{begin, begin + size, from};
     }
   }
 
-  // Drops what a copy to the whole of it overwrites.
-  void forget(uint32_t begin, uint32_t end) {
+  // Does the copies that were left undone in the range, but for those that are all overwritten.
+  void settle(uint32_t begin, uint32_t end, bool overwritten) {
     for (uint32_t i = alias_count; i-- > 0;) {
-      if (aliases[i].begin >= begin && aliases[i].end <= end) {
-        aliases[i] = aliases[--alias_count];
+      const Alias alias = aliases[i];
+      if (begin >= alias.end || end <= alias.begin) {
+        continue;
       }
+      if (!overwritten || alias.begin < begin || alias.end > end) {
+        std::memcpy(base + alias.begin, alias.from, alias.end - alias.begin);
+      }
+      aliases[i] = aliases[--alias_count];
     }
   }
 };

@@ -176,13 +176,13 @@ pub(super) fn assert_pair(out: &[f32], a: &[f32], b: &[f32], what: &str) {
     );
 }
 
-/// The sum of the products of a unit as the kernel promises it: in 512 lanes, then halves added to halves down to 8
-/// sums, then neighbours; each step rounded to fp32.
+/// The sum of the products of a unit as the kernel promises it: in 64 lanes for each of eight strips of 512 elements,
+/// then halves of the lanes added to halves down to 8 sums, then neighbours; each step rounded to fp32.
 pub(super) fn lane_sum(a: &[f32], b: &[f32]) -> f32 {
     let mut sums = vec![0.0_f32; 512];
     for (i, (x, y)) in a.iter().zip(b).enumerate() {
         let product = x * y;
-        sums[i % 512] += product;
+        sums[i / 512 * 64 + i % 64] += product;
     }
     while sums.len() > 8 {
         let upper = sums.split_off(sums.len() / 2);

@@ -96,13 +96,18 @@ mutants! {
     // 6: order within the vector unit.
     mutant_gram_products_without_barrier: "gram", BARRIERS, [(
         "gram_lanes.h",
-        "    AscendC::PipeBarrier<PIPE_V>();\n    fresh_ = false;\n",
-        "    fresh_ = false;\n",
+        "strips);\n      }\n    }\n    AscendC::PipeBarrier<PIPE_V>();\n",
+        "strips);\n      }\n    }\n",
+    )];
+    mutant_gram_sums_before_they_are_cleared: "gram", BARRIERS, [(
+        "gram_lanes.h",
+        "(entries_ * WIDTH));\n    AscendC::PipeBarrier<PIPE_V>();\n",
+        "(entries_ * WIDTH));\n",
     )];
     mutant_gram_tree_without_barrier: "gram", BARRIERS, [(
         "gram_lanes.h",
-        "      AscendC::PipeBarrier<PIPE_V>();\n    }\n    sum_blocks",
-        "    }\n    sum_blocks",
+        "static_cast<int32_t>(half));\n      }\n      AscendC::PipeBarrier<PIPE_V>();\n",
+        "static_cast<int32_t>(half));\n      }\n",
     )];
     mutant_gram_overwrites_what_is_read: "gram", BARRIERS, [(
         "gram_lanes.h", "Sub(rest_, sum, work_, count)", "Sub(work_, sum, work_, count)",
@@ -123,18 +128,21 @@ mutants! {
     )];
     mutant_gram_lanes_not_cleared: "gram", UNINITIALISED, [(
         "gram_lanes.h",
-        "    if (!fresh_) {\n      for (uint32_t entry",
-        "    if (!fresh_ && len == 0) {\n      for (uint32_t entry",
+        "    AscendC::Duplicate(sums_, 0.0f, static_cast<int32_t>(entries_ * WIDTH));\n",
+        "",
+    )];
+    mutant_gram_takes_a_strip_too_many: "gram", UNINITIALISED, [(
+        "gram_lanes.h", "uint32_t strips = whole + ", "uint32_t strips = whole + 1 + ",
     )];
     mutant_gram_record_not_cleared: "gram", UNINITIALISED, [(
         "gram.cpp", "    Duplicate(stage, 0.0f, static_cast<int32_t>(count * words_));\n", "",
     )];
     // 8: operands and limits.
     mutant_gram_sums_repeats_in_place: "gram", LIMITS, [(
-        "gram_lanes.h",
-        "multiply_add(sums_[entry * WIDTH], x[i], x[j], products_[entry * WIDTH], count);",
-        "AscendC::BinaryRepeatParams all{1, 1, 1, 0, 8, 8};\n          \
-         AscendC::MulAddDst(sums_[entry * WIDTH], x[i], x[j], static_cast<uint64_t>(8), static_cast<uint8_t>(8), all);",
+        "arch.h", "constexpr uint8_t NEXT = REPEAT / BLOCK", "constexpr uint8_t NEXT = 0",
+    )];
+    mutant_gram_strips_overlap: "gram", LIMITS, [(
+        "arch.h", "constexpr uint8_t NEXT = REPEAT / BLOCK", "constexpr uint8_t NEXT = 4",
     )];
     mutant_gram_tree_overlaps: "gram", LIMITS, [(
         "gram_lanes.h",
@@ -279,6 +287,11 @@ mutants! {
         "arch.h",
         "AscendC::Mul(work, a, b, count);\n  AscendC::PipeBarrier<PIPE_V>();\n",
         "AscendC::Mul(work, a, b, count);\n",
+    )];
+    mutant_1001_product_of_strips_without_barrier: "gram" on 1001, BARRIERS, [(
+        "arch.h",
+        "strides_of(STRIP));\n  AscendC::PipeBarrier<PIPE_V>();\n",
+        "strides_of(STRIP));\n",
     )];
     mutant_1001_sums_before_the_lanes: "gram" on 1001, PIPES, [(
         "arch.h", "  wait_for<AscendC::HardEvent::V_S>();\n", "",
