@@ -81,6 +81,10 @@ class FiniteCheck {
 
   // The sums of a unit in the lanes of a block.
   __aicore__ inline void sum_unit(const LocalTensor<float> &result, const UnitSpan &unit) {
+#ifdef ADASUM_FUSED
+    Duplicate(result, fused::zero_times(vector_.access(unit.offset, unit.len), unit.len), static_cast<int32_t>(BLOCK));
+    return;
+#endif
     LocalTensor<T> tile = tiles_.template AllocTensor<T>();
     copy_in(tile, vector_[unit.offset], unit.len);
     Duplicate(sums_, 0.0f, static_cast<int32_t>(LANES));

@@ -173,6 +173,32 @@ inline void sum_pair(float *record, float *sums, uint32_t lanes, const T *x, con
   }
 }
 
+// The sum of the elements times zero: zero if all are finite, else NaN.
+template <typename T>
+inline float zero_times(const T *x, uint32_t count) {
+  using namespace AscendC::twin;
+  constexpr uint32_t SUMS = 4;
+  constexpr uint32_t STEP = SUMS * REGISTER_LANES;
+  Lanes sums[SUMS] = {};
+  uint32_t i = 0;
+  // Not unrolled, as in sum_strip.
+#pragma GCC unroll 1
+  for (; i + STEP <= count; i += STEP) {
+    for (uint32_t k = 0; k < SUMS; ++k) {
+      sums[k] = sums[k] + load_lanes(x + i + k * REGISTER_LANES) * 0.0f;
+    }
+  }
+  Lanes all = (sums[0] + sums[1]) + (sums[2] + sums[3]);
+  float sum = 0.0f;
+  for (; i < count; ++i) {
+    sum = sum + load_one(x + i) * 0.0f;
+  }
+  for (uint32_t lane = 0; lane < REGISTER_LANES; ++lane) {
+    sum = sum + all[lane];
+  }
+  return sum;
+}
+
 // Two-float sums of all entries of a Gram matrix, `width` lanes apart, of which `lanes` are in use.
 struct WideSums {
   float *high;
