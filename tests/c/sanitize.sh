@@ -48,6 +48,8 @@ wait
 
 # A sanitizer's shadow takes a share of the address space: devices are smaller here.
 export ASCEND_MOCK_HBM_MB=1024 HCCL_BUFFSIZE=16 HARNESS_KERNEL=$out/kernel_binary.so HARNESS_SECONDS=300 HARNESS_ROUNDS=1000
+# A sanitizer opens libraries in the program's place: what the program names as their folder does not count then.
+export LD_LIBRARY_PATH=$out
 export UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 TSAN_OPTIONS=halt_on_error=1
 for test in conform $tests; do
     echo "--- $test under $sanitizer"

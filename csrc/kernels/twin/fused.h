@@ -2,7 +2,7 @@
 // in the strict twin, keeps its intermediate results in registers here.
 //
 // Every lane sees the same operations in the same order, each rounded once, so the bits are the same; tests compare the
-// twins. A step takes the tensors that the instructions would, and reads them through the same checks.
+// twins. A step takes the tensors that the instructions would, or what they are copied from, through the same checks.
 #ifndef ADASUM_TWIN_FUSED_H
 #define ADASUM_TWIN_FUSED_H
 
@@ -23,8 +23,10 @@ inline const T *part_of(const AscendC::LocalTensor<T> &tiles, uint32_t vector, u
   return tiles.read(vector * stride, count);
 }
 
-// Asks for memory that is likely to be read soon. Elements that gram of more vectors and weighted_sum ask ahead.
+// Asks for memory that is likely to be read soon.
 inline void expect(const void *address) { __builtin_prefetch(address, 0, 3); }
+
+// Elements from those that weighted_sum and gram of more vectors read to those that they ask for.
 constexpr uint32_t AHEAD = 2048;
 
 // The products of two vectors, as gram_lanes.h has them: an entry has PAIR_WIDTH lanes, PAIR_LANES for each strip of
@@ -34,9 +36,10 @@ constexpr uint32_t PAIR_STRIP = 512;
 constexpr uint32_t PAIR_LANES = 64;
 
 // Elements of each vector that are asked for at the end of a unit, so that memory does not wait while its lanes are
-// summed up. Within a unit a processor fetches ahead by itself where its registers hold all lanes of a strip: each load
-// instruction goes through memory in small steps then. Else stores to the lanes lie between, and asking helps.
+// summed up.
 constexpr uint32_t BETWEEN_UNITS = 48;
+// Within a unit a processor fetches ahead by itself where its registers hold all lanes of a strip: loads come in order
+// then, with little between them. Else the lanes are loaded and stored between, and asking this far ahead helps.
 constexpr uint32_t WITHIN_UNITS = 1024;
 constexpr bool STRIP_FITS_REGISTERS = AscendC::twin::REGISTER_BYTES == 64;
 
@@ -109,7 +112,7 @@ template <typename T>
                                              uint32_t count) {
   uint32_t tail = count % PAIR_LANES;
   StripSums strip_sums;
-  // Not unrolled, which would make the steps of each load instruction larger.
+  // Not unrolled: what fetches ahead looks at each load instruction, and its steps through memory stay small.
 #pragma GCC unroll 1
   for (uint32_t i = 0; i < count - tail; i += PAIR_LANES) {
     strip_sums.add<!STRIP_FITS_REGISTERS>(x + i, y + i);
