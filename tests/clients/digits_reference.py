@@ -4,7 +4,7 @@ without DistributedDataParallel and without adasum. The difference to the weight
     digits_reference.py FOLDER SIZE EPOCHS [LOCALS [mean]]
 
 AdaSum here is the paper's, in the arithmetic of fp32 pairs on the device, which has no double precision (csrc/kernels/gram_lanes.h):
-a product and a sum are rounded to fp32 each, and scalars are sums over 4096 elements in 512 lanes (64 for short ones) that
+a product and a sum are rounded to fp32 each, and scalars are sums over 4096 elements in 64 lanes for each 512 of them, which
 are joined by halves. Beside it the same with scalars in double precision, to which the difference is a rounding."""
 
 import sys
@@ -26,11 +26,11 @@ def wide_dot(a, b):
 def device_dot(a, b):
     total = torch.zeros((), dtype=torch.float64)
     for products in (a * b).flatten().split(4096):
-        lanes = 64 if len(products) <= 64 else 512
-        rows = torch.nn.functional.pad(products, (0, -len(products) % lanes)).view(-1, lanes)
-        sums = rows[0]
-        for row in rows[1:]:
-            sums = sums + row
+        steps = torch.nn.functional.pad(products, (0, 4096 - len(products))).view(8, 8, 64).unbind(1)
+        sums = steps[0]
+        for step in steps[1:]:
+            sums = sums + step
+        sums = sums.flatten()
         while len(sums) > 8:
             half = len(sums) // 2
             sums = sums[:half] + sums[half:]

@@ -170,6 +170,9 @@ bool contiguous(const Tensor &tensor) {
 }
 
 void copy(const Tensor &target, const Tensor &source) {
+    if (target.elements() == 0) {
+        return; // it may have no address
+    }
     const Type &to = find_type(target.type);
     const Type &from = find_type(source.type);
     if (&to == &from && contiguous(target) && contiguous(source)) {
