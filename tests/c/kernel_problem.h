@@ -93,7 +93,8 @@ struct Problem {
 // Every kind of length, then more segments than the kernels' windows hold.
 inline Problem small_problem() {
   Problem problem;
-  for (uint64_t len : {0, 1, 3, 17, 64, 65, 255, 511, 512, 513, 4095, 4096, 4097, 9000, 0, 20000}) {
+  for (uint64_t len : {0,    1,    3,    17,   64,   65,   255,  511,  512, 513,
+                       1500, 2100, 2700, 3500, 4095, 4096, 4097, 9000, 0,   20000}) {
     problem.add(len, 5);
   }
   for (uint64_t i = 0; i < 300; ++i) {

@@ -103,7 +103,10 @@ fn units_do_not_depend_on_alignment_or_slice() {
 #[test]
 fn partials_have_the_bits_of_plain_steps() {
     let machine = Machine::new();
-    for len in [1, 63, 64, 65, 511, 512, 513, 1000, 4095, 4096] {
+    // Units of one to eight strips, with and without a tail.
+    for len in [
+        1, 63, 64, 65, 511, 512, 513, 1000, 1100, 1536, 2048, 2049, 2112, 2700, 3500, 4095, 4096,
+    ] {
         let (a, b) = (random(len, 110, 1.0), random(len, 111, 1.0));
         let outcome = machine.reduce(&a, &b, &packed(&[len], 0));
         let expected = [lane_sum(&a, &a), lane_sum(&a, &b), lane_sum(&b, &b)];
