@@ -107,7 +107,7 @@
 #define ADASUM_EXCHANGE_AUTO 0
 
 /**
- * All transfers of a step at once, in both directions (HcclBatchSendRecv).
+ * One batch a step (HcclBatchSendRecv): sends one after another, receives beside them.
  */
 #define ADASUM_EXCHANGE_BATCH 1
 
@@ -115,6 +115,16 @@
  * One after the other (HcclSend, HcclRecv).
  */
 #define ADASUM_EXCHANGE_PAIRWISE 2
+
+/**
+ * In a server one all-to-all a step (HcclAlltoAllV), over all links at once; between servers as ADASUM_EXCHANGE_AUTO.
+ */
+#define ADASUM_EXCHANGE_ALLTOALL 3
+
+/**
+ * All sends and receives of a step at once, in a group (HcclGroupStart, HcclGroupEnd): CANN 9.0, on A2, A3 and 950.
+ */
+#define ADASUM_EXCHANGE_GROUP 4
 
 /**
  * The faster way by the cost model. The default.
@@ -514,8 +524,7 @@ adasum_status adasum_options_set_radix(struct adasum_options *options, uint32_t 
 adasum_status adasum_options_set_placement(struct adasum_options *options, int32_t placement);
 
 /**
- * How exchanges are issued: ADASUM_EXCHANGE_AUTO, ADASUM_EXCHANGE_BATCH or ADASUM_EXCHANGE_PAIRWISE. Results do not depend on
- * it.
+ * How exchanges are given to HCCL: ADASUM_EXCHANGE_AUTO, _ALLTOALL, _BATCH, _GROUP or _PAIRWISE. Results do not depend on it.
  *
  * # Safety
  * `options` is NULL or live.
@@ -873,8 +882,9 @@ adasum_status adasum_world_forget_stream(const struct adasum_world *world,
 
 /**
  * Gives the world up, as when this rank cannot go on: every later call of its reducers is ADASUM_POISONED, calls of other
- * threads that wait in them return, queued work is dropped where the library can do that. Other ranks wait for this
- * one until their timeouts. Local; waits for no other rank.
+ * threads that wait in them return, and streams that hold work of it are aborted where the library can do that: those of
+ * the caller with all that is on them, as they would wait for ever. Other ranks wait for this one until their timeouts.
+ * Local; waits for no other rank. A failure that the library finds does the same.
  *
  * Threads: made to be called while other threads are in calls of the world's reducers.
  *
@@ -882,6 +892,19 @@ adasum_status adasum_world_forget_stream(const struct adasum_world *world,
  * `world` is NULL or live.
  */
 adasum_status adasum_world_abort(const struct adasum_world *world);
+
+/**
+ * Lets the first task that fails stop all streams of this world's context, those of the caller and of every library, for
+ * good (aclrtSetStreamFailureMode). Without it, streams go on behind a failed task, results that the failure touched are
+ * NaN, and the failure shows at the next wait for the caller's stream. A process that asked for this cannot join a new
+ * world on the device after a failure of a task. Local.
+ *
+ * Errors: ADASUM_UNSUPPORTED if the library has no choice.
+ *
+ * # Safety
+ * `world` is NULL or live.
+ */
+adasum_status adasum_world_stop_on_failure(const struct adasum_world *world);
 
 /**
  * The aclError or HcclResult of the failure that made the world unusable; 0 if there was none, or if it was no call of

@@ -195,6 +195,9 @@ public:
     // Gives the world up; may be called while other threads are in calls of its reducers.
     void abort() const { check(adasum_world_abort(get())); }
 
+    // Lets the first task that fails stop all streams of the world's context, for good.
+    void stop_on_failure() const { check(adasum_world_stop_on_failure(get())); }
+
     void barrier(void *stream) const { check(adasum_world_barrier(get(), stream)); }
 
     // Before the owner of a stream that a barrier held back destroys it.

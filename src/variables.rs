@@ -118,6 +118,13 @@ pub const VARIABLES: &[Variable] = &[
     ),
     variable(
         Reader::Library,
+        "ADASUM_LAUNCH_ID",
+        "text",
+        "set by the launcher",
+        "Marks the processes of a job: those that still carry it when the job ends are killed",
+    ),
+    variable(
+        Reader::Library,
         "ADASUM_RESTART_COUNT",
         "a number",
         "set by the launcher",
@@ -164,6 +171,13 @@ pub const VARIABLES: &[Variable] = &[
         "0 to one less than the cores of the process",
         "any core",
         "The core that the threads of this process's streams stay on",
+    ),
+    variable(
+        Reader::Mock,
+        "ASCEND_MOCK_DEVIATE",
+        "names of `csrc/mock/README.md`, separated by commas",
+        "none",
+        "Rules that the mock breaks on purpose, to see a self-test fail",
     ),
     variable(
         Reader::Mock,
@@ -255,6 +269,13 @@ pub const VARIABLES: &[Variable] = &[
         "a Python with torch and torch_npu",
         "one is made from the wheels",
         "The Python for `tests/clients/torch_npu.sh`",
+    ),
+    variable(
+        Reader::Tests,
+        "ADASUM_VENDOR_KERNELS",
+        "folder",
+        "that test is left out",
+        "Where `tests/clients/vendor_kernels.sh` put published kernel binaries",
     ),
     variable(
         Reader::Tests,

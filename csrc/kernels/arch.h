@@ -34,7 +34,7 @@ namespace adasum {
 // Lets the second pipe of the event wait for all that the first one was given so far.
 template <AscendC::HardEvent event>
 __aicore__ inline void wait_for() {
-  int32_t id = static_cast<int32_t>(AscendC::GetTPipePtr()->FetchEventID(event));
+  int32_t id = static_cast<int32_t>(::GetTPipePtr()->FetchEventID(event));
   AscendC::SetFlag<event>(id);
   AscendC::WaitFlag<event>(id);
 }
@@ -60,6 +60,14 @@ __aicore__ inline constexpr uint32_t padded(uint32_t count) {
   return count;
 #endif
 }
+
+// Rounds fp32 to a 16-bit type, to nearest, ties to even. Arch 1001 issues no instruction for CAST_RINT; CAST_NONE rounds
+// like it there.
+#if ADASUM_NPU_ARCH == 1001
+constexpr AscendC::RoundMode TO_NEAREST = AscendC::RoundMode::CAST_NONE;
+#else
+constexpr AscendC::RoundMode TO_NEAREST = AscendC::RoundMode::CAST_RINT;
+#endif
 
 #if ADASUM_WHOLE_BLOCKS
 

@@ -5,10 +5,14 @@
 // statistics are those from before. The sign of the tolerance, which is not negative, says that only weights are wanted:
 // statistics are zero then.
 //
+// A record that never came (layout.h) gives weights of NaN that look as if they had not come either, and the block signs that
+// it missed it.
+//
 // Blocks share the tensors. Everything is two-float with separate exponents, so no finite input leaves the range. The
 // tree is in tree.h, what is written for a tensor in layout.h.
 #include "adasum_ascendc.h"
 #include "device.h"
+#include "entry.h"
 #include "layout.h"
 #include "records.h"
 #include "tree.h"
@@ -53,17 +57,20 @@ class Coefficients {
     results_ = results_buffer_.Get<float>();
   }
 
-  __aicore__ inline void run(Share tensors) {
+  // Whether all records were there.
+  __aicore__ inline bool run(Share tensors) {
     for (uint64_t first = tensors.begin; first < tensors.end; first += RESULTS) {
       uint32_t count = static_cast<uint32_t>(smaller(RESULTS, tensors.end - first));
       wait_for<HardEvent::MTE3_S>();
       for (uint32_t i = 0; i < count; ++i) {
         sum_tensor(first + i);
+        complete_ = complete_ && !sum_.missing();
         solve(results_[i * COEFFICIENT_WORDS]);
       }
       wait_for<HardEvent::S_MTE3>();
       copy_out(out_[first * COEFFICIENT_WORDS], results_, count * COEFFICIENT_WORDS);
     }
+    return complete_;
   }
 
  private:
@@ -129,7 +136,7 @@ class Coefficients {
   }
 
   __aicore__ inline void give_up(const LocalTensor<float> &result) {
-    result.SetValue(COEFFICIENT_FLAGS, 1.0f);
+    result.SetValue(COEFFICIENT_FLAGS, sum_.missing() ? float_of(MISSING) : 1.0f);
     for (uint32_t i = 0; i < radix_; ++i) {
       result.SetValue(COEFFICIENT_WEIGHT + i, quiet_nan());
       result.SetValue(COEFFICIENT_LEAF_NORM + i, quiet_nan());
@@ -230,17 +237,28 @@ class Coefficients {
   float zero_tol_ = 0.0f;
   float norm_limit_ = 0.0f;
   bool statistics_ = true;
+  bool complete_ = true;
   uint32_t radix_ = 0;
   uint32_t words_ = 0;
 };
 
+__aicore__ inline void solve_all(GM_ADDR records, GM_ADDR references, GM_ADDR indices, GM_ADDR out, uint64_t radix,
+                                 uint64_t tensor_count, uint64_t rule, GM_ADDR receipt) {
+  TPipe pipe;
+  Coefficients kernel;
+  kernel.init(pipe, records, references, indices, out, static_cast<uint32_t>(radix), tensor_count, rule);
+  bool complete = kernel.run(share_of(tensor_count));
+  sign(pipe, receipt, complete);
+}
+
 }  // namespace adasum
 
+ADASUM_VECTOR_KERNEL(coefficients);
+
 extern "C" __global__ __aicore__ void coefficients(GM_ADDR records, GM_ADDR references, GM_ADDR indices, GM_ADDR out,
-                                                   uint64_t radix, uint64_t tensor_count, uint64_t rule) {
+                                                   uint64_t radix, uint64_t tensor_count, uint64_t rule,
+                                                   GM_ADDR receipt) {
   KERNEL_TASK_TYPE_DEFAULT(KERNEL_TYPE_AIV_ONLY);
-  AscendC::TPipe pipe;
-  adasum::Coefficients kernel;
-  kernel.init(pipe, records, references, indices, out, static_cast<uint32_t>(radix), tensor_count, rule);
-  kernel.run(adasum::share_of(tensor_count));
+  adasum::solve_all(records, references, indices, out, radix, tensor_count, rule, receipt);
+  adasum::leave();
 }

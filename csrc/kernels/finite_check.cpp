@@ -5,6 +5,7 @@
 // can copy one.
 #include "adasum_ascendc.h"
 #include "device.h"
+#include "entry.h"
 #include "layout.h"
 
 namespace adasum {
@@ -124,27 +125,36 @@ class FiniteCheck {
 };
 
 template <typename T>
-__aicore__ inline void finite_check_of(GM_ADDR vector, GM_ADDR segments, GM_ADDR flags, uint64_t segment_count,
-                                       uint64_t unit_count) {
-  TPipe pipe;
+__aicore__ inline void finite_check_of(TPipe &pipe, GM_ADDR vector, GM_ADDR segments, GM_ADDR flags,
+                                       uint64_t segment_count, uint64_t unit_count) {
   FiniteCheck<T> kernel;
   kernel.init(pipe, vector, segments, flags, segment_count);
   kernel.run(share_of(unit_count));
 }
 
-}  // namespace adasum
-
-extern "C" __global__ __aicore__ void finite_check(GM_ADDR vector, GM_ADDR segments, GM_ADDR flags, uint64_t dtype,
-                                                   uint64_t segment_count, uint64_t unit_count) {
-  KERNEL_TASK_TYPE_DEFAULT(KERNEL_TYPE_AIV_ONLY);
-  if (dtype == adasum::DTYPE_FLOAT) {
-    adasum::finite_check_of<float>(vector, segments, flags, segment_count, unit_count);
-  } else if (dtype == adasum::DTYPE_FLOAT16) {
-    adasum::finite_check_of<half>(vector, segments, flags, segment_count, unit_count);
+__aicore__ inline void finite_check_any(GM_ADDR vector, GM_ADDR segments, GM_ADDR flags, uint64_t dtype,
+                                        uint64_t segment_count, uint64_t unit_count, GM_ADDR receipt) {
+  TPipe pipe;
+  if (dtype == DTYPE_FLOAT) {
+    finite_check_of<float>(pipe, vector, segments, flags, segment_count, unit_count);
+  } else if (dtype == DTYPE_FLOAT16) {
+    finite_check_of<half>(pipe, vector, segments, flags, segment_count, unit_count);
   }
 #if ADASUM_HAS_BF16
-  if (dtype == adasum::DTYPE_BF16) {
-    adasum::finite_check_of<bfloat16_t>(vector, segments, flags, segment_count, unit_count);
+  if (dtype == DTYPE_BF16) {
+    finite_check_of<bfloat16_t>(pipe, vector, segments, flags, segment_count, unit_count);
   }
 #endif
+  sign(pipe, receipt);
+}
+
+}  // namespace adasum
+
+ADASUM_VECTOR_KERNEL(finite_check);
+
+extern "C" __global__ __aicore__ void finite_check(GM_ADDR vector, GM_ADDR segments, GM_ADDR flags, uint64_t dtype,
+                                                   uint64_t segment_count, uint64_t unit_count, GM_ADDR receipt) {
+  KERNEL_TASK_TYPE_DEFAULT(KERNEL_TYPE_AIV_ONLY);
+  adasum::finite_check_any(vector, segments, flags, dtype, segment_count, unit_count, receipt);
+  adasum::leave();
 }

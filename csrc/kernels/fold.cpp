@@ -1,8 +1,10 @@
 // fold: the record of each segment, as the ordered two-float sum of the records of its units.
 //
-// Blocks share the segments. All arithmetic is scalar; records come and go by copies of the unified buffer.
+// Blocks share the segments. All arithmetic is scalar; records come and go by copies of the unified buffer. The record of a
+// segment with a unit whose record never came (layout.h) looks as if it had not come either, and the block does not sign.
 #include "adasum_ascendc.h"
 #include "device.h"
+#include "entry.h"
 #include "layout.h"
 #include "records.h"
 
@@ -29,9 +31,10 @@ class Fold {
     results_ = results_buffer_.Get<float>();
   }
 
-  __aicore__ inline void run(Share segments) {
+  // Whether all records of units were there.
+  __aicore__ inline bool run(Share segments) {
     if (segments.begin == segments.end) {
-      return;
+      return true;
     }
     segments_.seek(segments.end - 1, segment_count_);
     unit_end_ = end_of(segments.end - 1);
@@ -44,6 +47,7 @@ class Fold {
       wait_for<HardEvent::S_MTE3>();
       copy_out(records_[first * words_], results_, count * words_);
     }
+    return complete_;
   }
 
  private:
@@ -65,6 +69,7 @@ class Fold {
       sum_.add_record(window_[static_cast<uint32_t>(unit - window_begin_) * words_]);
     }
     sum_.store(result);
+    complete_ = complete_ && !sum_.missing();
   }
 
   // The unit behind the last one of a segment in the window.
@@ -97,15 +102,26 @@ class Fold {
   uint32_t window_records_ = 0;
   uint32_t radix_ = 0;
   uint32_t words_ = 0;
+  bool complete_ = true;
 };
+
+__aicore__ inline void fold_all(GM_ADDR partials, GM_ADDR segments, GM_ADDR records, uint64_t radix,
+                                uint64_t segment_count, GM_ADDR receipt) {
+  TPipe pipe;
+  Fold kernel;
+  kernel.init(pipe, partials, segments, records, static_cast<uint32_t>(radix), segment_count);
+  if (kernel.run(share_of(segment_count))) {
+    sign(pipe, receipt);
+  }
+}
 
 }  // namespace adasum
 
+ADASUM_VECTOR_KERNEL(fold);
+
 extern "C" __global__ __aicore__ void fold(GM_ADDR partials, GM_ADDR segments, GM_ADDR records, uint64_t radix,
-                                           uint64_t segment_count) {
+                                           uint64_t segment_count, GM_ADDR receipt) {
   KERNEL_TASK_TYPE_DEFAULT(KERNEL_TYPE_AIV_ONLY);
-  AscendC::TPipe pipe;
-  adasum::Fold kernel;
-  kernel.init(pipe, partials, segments, records, static_cast<uint32_t>(radix), segment_count);
-  kernel.run(adasum::share_of(segment_count));
+  adasum::fold_all(partials, segments, records, radix, segment_count, receipt);
+  adasum::leave();
 }

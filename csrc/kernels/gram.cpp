@@ -4,6 +4,7 @@
 // again with powers of two on its vectors.
 #include "adasum_ascendc.h"
 #include "device.h"
+#include "entry.h"
 #include "gram_lanes.h"
 #include "layout.h"
 #include "two_float.h"
@@ -255,37 +256,47 @@ static_assert(GramOf<float>::fits_all(), "gram: the table of gram_lanes.h is wro
 static_assert(GramOf<half>::fits_all(), "gram: the table of gram_lanes.h is wrong, or too much UB, for fp16 and bf16");
 
 template <typename Kernel>
-__aicore__ inline void run_gram(GM_ADDR vectors, GM_ADDR segments, GM_ADDR partials, uint64_t radix,
+__aicore__ inline void run_gram(TPipe &pipe, GM_ADDR vectors, GM_ADDR segments, GM_ADDR partials, uint64_t radix,
                                 uint64_t segment_count, uint64_t unit_count) {
-  TPipe pipe;
   Kernel kernel;
   kernel.init(pipe, vectors, segments, partials, static_cast<uint32_t>(radix), segment_count);
   kernel.run(share_of(unit_count));
 }
 
 template <typename T>
-__aicore__ inline void gram_of(GM_ADDR vectors, GM_ADDR segments, GM_ADDR partials, uint64_t radix,
+__aicore__ inline void gram_of(TPipe &pipe, GM_ADDR vectors, GM_ADDR segments, GM_ADDR partials, uint64_t radix,
                                uint64_t segment_count, uint64_t unit_count) {
   if (radix == 2) {
-    run_gram<typename GramOf<T>::Pair>(vectors, segments, partials, radix, segment_count, unit_count);
+    run_gram<typename GramOf<T>::Pair>(pipe, vectors, segments, partials, radix, segment_count, unit_count);
   } else {
-    run_gram<typename GramOf<T>::Many>(vectors, segments, partials, radix, segment_count, unit_count);
+    run_gram<typename GramOf<T>::Many>(pipe, vectors, segments, partials, radix, segment_count, unit_count);
   }
+}
+
+__aicore__ inline void gram_any(GM_ADDR vectors, GM_ADDR segments, GM_ADDR partials, uint64_t radix, uint64_t dtype,
+                                uint64_t segment_count, uint64_t unit_count, GM_ADDR receipt) {
+  TPipe pipe;
+  if (dtype == DTYPE_FLOAT) {
+    gram_of<float>(pipe, vectors, segments, partials, radix, segment_count, unit_count);
+  } else if (dtype == DTYPE_FLOAT16) {
+    gram_of<half>(pipe, vectors, segments, partials, radix, segment_count, unit_count);
+  }
+#if ADASUM_HAS_BF16
+  if (dtype == DTYPE_BF16) {
+    gram_of<bfloat16_t>(pipe, vectors, segments, partials, radix, segment_count, unit_count);
+  }
+#endif
+  sign(pipe, receipt);
 }
 
 }  // namespace adasum
 
+ADASUM_VECTOR_KERNEL(gram);
+
 extern "C" __global__ __aicore__ void gram(GM_ADDR vectors, GM_ADDR segments, GM_ADDR partials, uint64_t radix,
-                                           uint64_t dtype, uint64_t segment_count, uint64_t unit_count) {
+                                           uint64_t dtype, uint64_t segment_count, uint64_t unit_count,
+                                           GM_ADDR receipt) {
   KERNEL_TASK_TYPE_DEFAULT(KERNEL_TYPE_AIV_ONLY);
-  if (dtype == adasum::DTYPE_FLOAT) {
-    adasum::gram_of<float>(vectors, segments, partials, radix, segment_count, unit_count);
-  } else if (dtype == adasum::DTYPE_FLOAT16) {
-    adasum::gram_of<half>(vectors, segments, partials, radix, segment_count, unit_count);
-  }
-#if ADASUM_HAS_BF16
-  if (dtype == adasum::DTYPE_BF16) {
-    adasum::gram_of<bfloat16_t>(vectors, segments, partials, radix, segment_count, unit_count);
-  }
-#endif
+  adasum::gram_any(vectors, segments, partials, radix, dtype, segment_count, unit_count, receipt);
+  adasum::leave();
 }

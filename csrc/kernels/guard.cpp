@@ -1,41 +1,121 @@
-// guard: stops the stream that it runs on unless all `count` words are zero, and sets them to 1 for the next time.
+// guard: keeps a stream from taking leftovers of failed work for results.
 //
-// Another stream zeroes the words when its work is done. Work that failed leaves them, and what follows here must not
-// take its leftovers for results.
+// Work of another stream signs a receipt, block by block (entry.h), and a stream that waits for an event of that work goes
+// on also if it failed. So `guard` compares the signatures with `due`, the bits of the fp32 number of blocks that were
+// launched. If all have signed, the receipt begins again at zero. If not, `places`, the addresses of `count` elements of
+// `size` bytes, get a NaN each (on arch 1001 the 32 bytes that begin there), the receipt becomes NaN, which no signature
+// ever makes a number of blocks again, and the stream fails, unless `due` has GUARD_GOES_ON: a stream that carries the failed
+// work itself tells that failure, and a later one would take its place. Arch 1001 knows no way to fail: there the NaNs have to do.
+// The first guard that finds a receipt wrong writes why (REASON_, layout.h) to the fp32 number at `reason`, which has 32
+// bytes of its own and is 0 before.
+//
+// It runs on one block.
 #include "adasum_ascendc.h"
 #include "device.h"
+#include "entry.h"
+#include "layout.h"
+#include "two_float.h"
 
 namespace adasum {
 
 using namespace AscendC;
 
-__aicore__ inline bool take_words(GM_ADDR words, uint32_t count) {
-  constexpr uint32_t MOST = 64;
-  TPipe pipe;
-  TBuf<TPosition::VECCALC> buffer;
-  pipe.InitBuffer(buffer, MOST * static_cast<uint32_t>(sizeof(int32_t)));
-  LocalTensor<int32_t> local = buffer.Get<int32_t>();
-  GlobalTensor<int32_t> memory;
-  memory.SetGlobalBuffer(reinterpret_cast<__gm__ int32_t *>(words));
-  count = static_cast<uint32_t>(smaller(count, MOST));
-  copy_in(local, memory, count);
-  wait_for<HardEvent::MTE2_S>();
-  bool done = true;
-  for (uint32_t i = 0; i < count; ++i) {
-    done = done && local.GetValue(i) == 0;
+class Guard {
+ public:
+  __aicore__ inline Guard() {}
+
+  __aicore__ inline void init(TPipe &pipe, GM_ADDR receipt, GM_ADDR places, uint64_t count, GM_ADDR reason) {
+    receipt_.SetGlobalBuffer(reinterpret_cast<__gm__ float *>(receipt));
+    reason_.SetGlobalBuffer(reinterpret_cast<__gm__ float *>(reason));
+    count_ = count;
+    pipe.InitBuffer(words_buffer_, BLOCK * static_cast<uint32_t>(sizeof(float)));
+    words_ = words_buffer_.Get<float>();
+    places_.init(pipe, places);
   }
-  wait_for<HardEvent::S_V>();
-  Duplicate(local, 1, static_cast<int32_t>(padded(count)));
-  wait_for<HardEvent::V_MTE3>();
-  copy_out(memory, local, count);
-  return done;
+
+  // Whether all have signed; if not, results are spoilt.
+  __aicore__ inline bool run(uint32_t due, uint64_t size) {
+    copy_in(words_, receipt_, BLOCK);
+    wait_for<HardEvent::MTE2_S>();
+    float found = words_.GetValue(0);
+    bool done = bits_of(found) == due;
+    if (!done && bits_of(found) != NO_NUMBER) {
+      tell(found, float_of(due));
+    }
+    for (uint32_t i = 0; i < BLOCK; ++i) {
+      words_.SetValue(i, done ? 0.0f : float_of(NO_NUMBER));
+    }
+    wait_for<HardEvent::S_MTE3>();
+    copy_out(receipt_, words_, BLOCK);
+    for (uint64_t i = 0; !done && i < count_; ++i) {
+      places_.seek(i, count_);
+      GM_ADDR place = reinterpret_cast<GM_ADDR>(places_.number(i, 0));
+      if (size == sizeof(float)) {
+        spoil<int32_t>(place);
+      } else {
+        spoil<int16_t>(place);
+      }
+    }
+    return done;
+  }
+
+ private:
+  // A NaN of every type.
+  static constexpr uint32_t NO_NUMBER = 0xffffffffU;
+
+  // Why `found` is not `due`, unless an earlier guard has told.
+  __aicore__ inline void tell(float found, float due) {
+    float missed = to_float(to_integer(found / static_cast<float>(MISSED_SIGNATURE)));
+    bool all_ran = found - missed * static_cast<float>(MISSED_SIGNATURE) + missed == due;
+    wait_for<HardEvent::S_MTE2>();
+    copy_in(words_, reason_, BLOCK);
+    wait_for<HardEvent::MTE2_S>();
+    if (words_.GetValue(0) != 0.0f) {
+      return;
+    }
+    words_.SetValue(0, static_cast<float>(all_ran ? REASON_OTHERS : REASON_OWN));
+    wait_for<HardEvent::S_MTE3>();
+    copy_out(reason_, words_, BLOCK);
+    wait_for<HardEvent::MTE3_S>();
+  }
+
+  template <typename T>
+  __aicore__ inline void spoil(GM_ADDR place) {
+    GlobalTensor<T> element;
+    element.SetGlobalBuffer(reinterpret_cast<__gm__ T *>(place));
+    copy_out(element, words_.template ReinterpretCast<T>(), 1);
+  }
+
+  GlobalTensor<float> receipt_;
+  GlobalTensor<float> reason_;
+  TBuf<TPosition::VECCALC> words_buffer_;
+  LocalTensor<float> words_;
+  Table<2, 64> places_;
+  uint64_t count_ = 0;
+};
+
+__aicore__ inline bool all_signed(GM_ADDR receipt, uint64_t due, GM_ADDR places, uint64_t count, uint64_t size,
+                                  GM_ADDR reason) {
+  TPipe pipe;
+  Guard kernel;
+  kernel.init(pipe, receipt, places, count, reason);
+  return kernel.run(static_cast<uint32_t>(due), size);
 }
 
 }  // namespace adasum
 
-extern "C" __global__ __aicore__ void guard(GM_ADDR words, uint64_t count) {
+ADASUM_VECTOR_KERNEL(guard);
+
+extern "C" __global__ __aicore__ void guard(GM_ADDR receipt, uint64_t due, GM_ADDR places, uint64_t count,
+                                            uint64_t size, GM_ADDR reason) {
   KERNEL_TASK_TYPE_DEFAULT(KERNEL_TYPE_AIV_ONLY);
-  if (!adasum::take_words(words, static_cast<uint32_t>(count))) {
+  bool done = adasum::all_signed(receipt, due, places, count, size, reason);
+#if ADASUM_NPU_ARCH != 1001
+  if (!done && (due & adasum::GUARD_GOES_ON) == 0) {
     AscendC::Trap();
   }
+#else
+  static_cast<void>(done);
+#endif
+  adasum::leave();
 }

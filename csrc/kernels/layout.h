@@ -57,6 +57,20 @@ constexpr int32_t DIAGONAL_LOG2_MAX = 90;
 constexpr int32_t EXPONENT_OF_HUGE = 84;
 constexpr int32_t EXPONENT_OF_TINY = -85;
 
+// Bits of the flags word of a record, or of the coefficients of a tensor, that never came: whoever waits for them fills
+// their memory with ones before.
+constexpr uint32_t MISSING = 4294967295;
+
+// What a block adds to its receipt instead of 1 if something never came that other ranks were to send. So many blocks are
+// launched between two guards at most.
+constexpr uint32_t MISSED_SIGNATURE = 4096;
+
+// Why a guard found a receipt wrong: blocks of this rank failed; all ran, but what others were to send never came.
+constexpr uint32_t REASON_OWN = 1;
+constexpr uint32_t REASON_OTHERS = 2;
+// Added to the number of signatures that are due (2^32): the guard spoils and tells, and does not fail its stream.
+constexpr uint64_t GUARD_GOES_ON = 4294967296;
+
 // Entries of the upper triangle of a Gram matrix, in row order.
 __aicore__ inline constexpr uint32_t entries(uint32_t radix) {
   return radix * (radix + 1) / 2;
@@ -79,7 +93,7 @@ __aicore__ inline constexpr uint32_t record_words(uint32_t radix) {
   return (record_flags(radix) + 1 + 7) / 8 * 8;
 }
 
-// What a kernel may take of the unified buffer, on every chip.
+// What a kernel may take of the unified buffer, on every chip, beside 32 bytes for its signature.
 constexpr uint32_t UB_BUDGET = 160 * 1024;
 
 }  // namespace adasum

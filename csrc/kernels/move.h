@@ -9,6 +9,7 @@
 
 #include "adasum_ascendc.h"
 #include "device.h"
+#include "entry.h"
 #include "layout.h"
 #include "two_float.h"
 
@@ -62,7 +63,7 @@ class Convert {
     AscendC::PipeBarrier<PIPE_V>();
     AscendC::Muls(wide, values, factor, static_cast<int32_t>(count));
     AscendC::PipeBarrier<PIPE_V>();
-    AscendC::Cast(to, wide, AscendC::RoundMode::CAST_RINT, count);
+    AscendC::Cast(to, wide, TO_NEAREST, count);
     AscendC::PipeBarrier<PIPE_V>();
   }
 };
@@ -133,46 +134,52 @@ class Mover {
 };
 
 template <typename Operation, bool PACK>
-__aicore__ inline void run_mover(const MoveArguments &arguments) {
-  AscendC::TPipe pipe;
+__aicore__ inline void run_mover(AscendC::TPipe &pipe, const MoveArguments &arguments) {
   Mover<Operation, PACK> mover;
   mover.run(pipe, arguments);
 }
 
 template <typename From, bool PACK>
-__aicore__ inline void move_from(const MoveArguments &arguments, uint64_t to) {
+__aicore__ inline void move_from(AscendC::TPipe &pipe, const MoveArguments &arguments, uint64_t to) {
   if (to == DTYPE_FLOAT) {
-    run_mover<Convert<From, float>, PACK>(arguments);
+    run_mover<Convert<From, float>, PACK>(pipe, arguments);
   } else if (to == DTYPE_FLOAT16) {
-    run_mover<Convert<From, half>, PACK>(arguments);
+    run_mover<Convert<From, half>, PACK>(pipe, arguments);
   }
 #if ADASUM_HAS_BF16
   if (to == DTYPE_BF16) {
-    run_mover<Convert<From, bfloat16_t>, PACK>(arguments);
+    run_mover<Convert<From, bfloat16_t>, PACK>(pipe, arguments);
   }
 #endif
 }
 
 template <bool PACK>
-__aicore__ inline void move_all(const MoveArguments &arguments, uint64_t from, uint64_t to) {
+__aicore__ inline void move_between(AscendC::TPipe &pipe, const MoveArguments &arguments, uint64_t from, uint64_t to) {
   if (from == to && arguments.factor == 1.0f) {
     if (from == DTYPE_FLOAT) {
-      run_mover<KeepBits<int32_t>, PACK>(arguments);
+      run_mover<KeepBits<int32_t>, PACK>(pipe, arguments);
     } else {
-      run_mover<KeepBits<int16_t>, PACK>(arguments);
+      run_mover<KeepBits<int16_t>, PACK>(pipe, arguments);
     }
     return;
   }
   if (from == DTYPE_FLOAT) {
-    move_from<float, PACK>(arguments, to);
+    move_from<float, PACK>(pipe, arguments, to);
   } else if (from == DTYPE_FLOAT16) {
-    move_from<half, PACK>(arguments, to);
+    move_from<half, PACK>(pipe, arguments, to);
   }
 #if ADASUM_HAS_BF16
   if (from == DTYPE_BF16) {
-    move_from<bfloat16_t, PACK>(arguments, to);
+    move_from<bfloat16_t, PACK>(pipe, arguments, to);
   }
 #endif
+}
+
+template <bool PACK>
+__aicore__ inline void move_all(const MoveArguments &arguments, uint64_t from, uint64_t to, GM_ADDR receipt) {
+  AscendC::TPipe pipe;
+  move_between<PACK>(pipe, arguments, from, to);
+  sign(pipe, receipt);
 }
 
 }  // namespace adasum

@@ -16,6 +16,7 @@ class RecordSum {
   __aicore__ inline void reset(uint32_t radix) {
     radix_ = radix;
     nonfinite_ = false;
+    missing_ = false;
     for (uint32_t entry = 0; entry < entries(radix); ++entry) {
       sums_[entry] = TwoFloat{0.0f, 0.0f};
     }
@@ -25,7 +26,13 @@ class RecordSum {
   }
 
   __aicore__ inline void add_record(const AscendC::LocalTensor<float> &record) {
-    nonfinite_ = nonfinite_ || record.GetValue(record_flags(radix_)) != 0.0f;
+    float flags = record.GetValue(record_flags(radix_));
+    missing_ = missing_ || bits_of(flags) == MISSING;
+    if (flags != 0.0f || !is_in_range(record)) {
+      // Its numbers mean nothing, and what they are shifted by could be anything.
+      nonfinite_ = true;
+      return;
+    }
     bool aligned = align(record);
     uint32_t entry = 0;
     for (uint32_t i = 0; i < radix_; ++i) {
@@ -40,7 +47,8 @@ class RecordSum {
     }
   }
 
-  // Writes the sum as a record; a non-finite one carries no numbers.
+  // Writes the sum as a record; a non-finite one carries no numbers, and one of a record that never came looks as if it had
+  // not come either.
   __aicore__ inline void store(const AscendC::LocalTensor<float> &record) const {
     uint32_t words = record_words(radix_);
     for (uint32_t word = 2 * entries(radix_); word < words; ++word) {
@@ -54,10 +62,13 @@ class RecordSum {
       int32_t exponent = nonfinite_ ? ZERO_EXPONENT : exponents_[i];
       record.SetValue(record_exponents(radix_) + i, to_float(exponent));
     }
-    record.SetValue(record_flags(radix_), nonfinite_ ? 1.0f : 0.0f);
+    record.SetValue(record_flags(radix_), missing_ ? float_of(MISSING) : (nonfinite_ ? 1.0f : 0.0f));
   }
 
   __aicore__ inline bool nonfinite() const { return nonfinite_; }
+
+  // Whether a record never came (layout.h); the sum counts as non-finite then.
+  __aicore__ inline bool missing() const { return missing_; }
 
   __aicore__ inline bool is_zero(uint32_t vector) const { return exponents_[vector] == ZERO_EXPONENT; }
 
@@ -67,6 +78,18 @@ class RecordSum {
   }
 
  private:
+  // Whether the exponents can be those of a record: shifts take as long as they are far.
+  __aicore__ inline bool is_in_range(const AscendC::LocalTensor<float> &record) const {
+    constexpr float MOST = -static_cast<float>(ZERO_EXPONENT);
+    for (uint32_t i = 0; i < radix_; ++i) {
+      float exponent = record.GetValue(record_exponents(radix_) + i);
+      if (!(exponent >= -MOST && exponent <= MOST)) {
+        return false;
+      }
+    }
+    return true;
+  }
+
   // Raises exponents to those of the record; true if neither the sums nor the record need a shift.
   __aicore__ inline bool align(const AscendC::LocalTensor<float> &record) {
     bool aligned = true;
@@ -98,6 +121,7 @@ class RecordSum {
   int32_t addend_shift_[MAX_RADIX];
   uint32_t radix_ = 0;
   bool nonfinite_ = false;
+  bool missing_ = false;
 };
 
 }  // namespace adasum

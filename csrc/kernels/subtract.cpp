@@ -3,6 +3,7 @@
 // out may be exactly one of the inputs: a tile is read before it is written.
 #include "adasum_ascendc.h"
 #include "device.h"
+#include "entry.h"
 #include "layout.h"
 
 namespace adasum {
@@ -23,7 +24,7 @@ __aicore__ inline void subtract_tile(const LocalTensor<T> &out, const LocalTenso
   PipeBarrier<PIPE_V>();
   Sub(x, x, y, static_cast<int32_t>(count));
   PipeBarrier<PIPE_V>();
-  Cast(out, x, RoundMode::CAST_RINT, count);
+  Cast(out, x, TO_NEAREST, count);
   PipeBarrier<PIPE_V>();
 }
 
@@ -81,24 +82,34 @@ class Subtract {
 };
 
 template <typename T>
-__aicore__ inline void subtract_of(GM_ADDR a, GM_ADDR b, GM_ADDR out, uint64_t count) {
-  TPipe pipe;
+__aicore__ inline void subtract_of(TPipe &pipe, GM_ADDR a, GM_ADDR b, GM_ADDR out, uint64_t count) {
   Subtract<T> kernel;
   kernel.run(pipe, a, b, out, count);
 }
 
-}  // namespace adasum
-
-extern "C" __global__ __aicore__ void subtract(GM_ADDR a, GM_ADDR b, GM_ADDR out, uint64_t dtype, uint64_t count) {
-  KERNEL_TASK_TYPE_DEFAULT(KERNEL_TYPE_AIV_ONLY);
-  if (dtype == adasum::DTYPE_FLOAT) {
-    adasum::subtract_of<float>(a, b, out, count);
-  } else if (dtype == adasum::DTYPE_FLOAT16) {
-    adasum::subtract_of<half>(a, b, out, count);
+__aicore__ inline void subtract_any(GM_ADDR a, GM_ADDR b, GM_ADDR out, uint64_t dtype, uint64_t count,
+                                    GM_ADDR receipt) {
+  TPipe pipe;
+  if (dtype == DTYPE_FLOAT) {
+    subtract_of<float>(pipe, a, b, out, count);
+  } else if (dtype == DTYPE_FLOAT16) {
+    subtract_of<half>(pipe, a, b, out, count);
   }
 #if ADASUM_HAS_BF16
-  if (dtype == adasum::DTYPE_BF16) {
-    adasum::subtract_of<bfloat16_t>(a, b, out, count);
+  if (dtype == DTYPE_BF16) {
+    subtract_of<bfloat16_t>(pipe, a, b, out, count);
   }
 #endif
+  sign(pipe, receipt);
+}
+
+}  // namespace adasum
+
+ADASUM_VECTOR_KERNEL(subtract);
+
+extern "C" __global__ __aicore__ void subtract(GM_ADDR a, GM_ADDR b, GM_ADDR out, uint64_t dtype, uint64_t count,
+                                               GM_ADDR receipt) {
+  KERNEL_TASK_TYPE_DEFAULT(KERNEL_TYPE_AIV_ONLY);
+  adasum::subtract_any(a, b, out, dtype, count, receipt);
+  adasum::leave();
 }

@@ -5,8 +5,11 @@
 // 0 times an infinity, give NaN.
 //
 // Where a tensor has low parts of weights, its weighted vectors nearly cancel: they are summed in two-float numbers.
+//
+// Weights that never came (layout.h) give NaN, and the block signs that it missed them.
 #include "adasum_ascendc.h"
 #include "device.h"
+#include "entry.h"
 #include "layout.h"
 #include "two_float.h"
 
@@ -54,7 +57,7 @@ __aicore__ inline void narrow(const LocalTensor<float> &, const LocalTensor<floa
 
 template <typename T>
 __aicore__ inline void narrow(const LocalTensor<T> &result, const LocalTensor<float> &sum, uint32_t count) {
-  Cast(result, sum, RoundMode::CAST_RINT, count);
+  Cast(result, sum, TO_NEAREST, count);
   PipeBarrier<PIPE_V>();
 }
 
@@ -86,7 +89,8 @@ class WeightedSum {
     cursor_.init(pipe, segments, segment_count);
   }
 
-  __aicore__ inline void run(Share units) {
+  // Whether all weights were there.
+  __aicore__ inline bool run(Share units) {
     if (units.begin < units.end) {
       cursor_.seek(units.begin);
     }
@@ -97,6 +101,7 @@ class WeightedSum {
         sum_tile(span.offset + done, padded(static_cast<uint32_t>(smaller(tile_, span.len - done))));
       }
     }
+    return complete_;
   }
 
  private:
@@ -110,6 +115,10 @@ class WeightedSum {
     wait_for<HardEvent::S_MTE2>();
     copy_in(coefficient_, coefficients_[tensor * COEFFICIENT_WORDS], COEFFICIENT_WORDS);
     wait_for<HardEvent::MTE2_S>();
+    if (bits_of(coefficient_.GetValue(COEFFICIENT_FLAGS)) == MISSING) {
+      do_without_weights();
+      return;
+    }
     cancelling_ = false;
     for (uint32_t i = 0; i < radix_; ++i) {
       weights_[i] = coefficient_.GetValue(COEFFICIENT_WEIGHT + i);
@@ -122,6 +131,18 @@ class WeightedSum {
     for (uint32_t i = 0; i < radix_; ++i) {
       plain_ = plain_ && scales_[i] == 1.0f;
     }
+  }
+
+  __aicore__ inline void do_without_weights() {
+    for (uint32_t i = 0; i < radix_; ++i) {
+      weights_[i] = quiet_nan();
+      scales_[i] = 1.0f;
+      lows_[i] = 0.0f;
+    }
+    post_ = 1.0f;
+    cancelling_ = false;
+    plain_ = true;
+    complete_ = false;
   }
 
   __aicore__ inline void sum_tile(uint64_t offset, uint32_t count) {
@@ -285,6 +306,7 @@ class WeightedSum {
   float scales_[MAX_RADIX];
   float lows_[MAX_RADIX];
   bool cancelling_ = false;
+  bool complete_ = true;
   // No vector and no sum has a scale of its own.
   bool plain_ = false;
   float post_ = 0.0f;
@@ -295,28 +317,39 @@ class WeightedSum {
 };
 
 template <typename T>
-__aicore__ inline void weighted_sum_of(GM_ADDR vectors, GM_ADDR segments, GM_ADDR coefficients, GM_ADDR out,
-                                       uint64_t radix, uint64_t segment_count, uint64_t unit_count) {
-  TPipe pipe;
+__aicore__ inline bool weighted_sum_of(TPipe &pipe, GM_ADDR vectors, GM_ADDR segments, GM_ADDR coefficients,
+                                       GM_ADDR out, uint64_t radix, uint64_t segment_count, uint64_t unit_count) {
   WeightedSum<T> kernel;
   kernel.init(pipe, vectors, segments, coefficients, out, static_cast<uint32_t>(radix), segment_count);
-  kernel.run(share_of(unit_count));
+  return kernel.run(share_of(unit_count));
+}
+
+__aicore__ inline void weighted_sum_any(GM_ADDR vectors, GM_ADDR segments, GM_ADDR coefficients, GM_ADDR out,
+                                        uint64_t radix, uint64_t dtype, uint64_t segment_count, uint64_t unit_count,
+                                        GM_ADDR receipt) {
+  TPipe pipe;
+  bool complete = true;
+  if (dtype == DTYPE_FLOAT) {
+    complete = weighted_sum_of<float>(pipe, vectors, segments, coefficients, out, radix, segment_count, unit_count);
+  } else if (dtype == DTYPE_FLOAT16) {
+    complete = weighted_sum_of<half>(pipe, vectors, segments, coefficients, out, radix, segment_count, unit_count);
+  }
+#if ADASUM_HAS_BF16
+  if (dtype == DTYPE_BF16) {
+    complete = weighted_sum_of<bfloat16_t>(pipe, vectors, segments, coefficients, out, radix, segment_count, unit_count);
+  }
+#endif
+  sign(pipe, receipt, complete);
 }
 
 }  // namespace adasum
 
+ADASUM_VECTOR_KERNEL(weighted_sum);
+
 extern "C" __global__ __aicore__ void weighted_sum(GM_ADDR vectors, GM_ADDR segments, GM_ADDR coefficients,
                                                    GM_ADDR out, uint64_t radix, uint64_t dtype,
-                                                   uint64_t segment_count, uint64_t unit_count) {
+                                                   uint64_t segment_count, uint64_t unit_count, GM_ADDR receipt) {
   KERNEL_TASK_TYPE_DEFAULT(KERNEL_TYPE_AIV_ONLY);
-  if (dtype == adasum::DTYPE_FLOAT) {
-    adasum::weighted_sum_of<float>(vectors, segments, coefficients, out, radix, segment_count, unit_count);
-  } else if (dtype == adasum::DTYPE_FLOAT16) {
-    adasum::weighted_sum_of<half>(vectors, segments, coefficients, out, radix, segment_count, unit_count);
-  }
-#if ADASUM_HAS_BF16
-  if (dtype == adasum::DTYPE_BF16) {
-    adasum::weighted_sum_of<bfloat16_t>(vectors, segments, coefficients, out, radix, segment_count, unit_count);
-  }
-#endif
+  adasum::weighted_sum_any(vectors, segments, coefficients, out, radix, dtype, segment_count, unit_count, receipt);
+  adasum::leave();
 }

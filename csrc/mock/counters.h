@@ -20,6 +20,7 @@ enum class Counter {
     DeviceAllocations,
     HostAllocations,
     HostSynchronizations,
+    DestroyedUnderWork,
     Count
 };
 

@@ -48,8 +48,36 @@ struct ArenaView {
 // Numbers of the simulated processor that HCCL's rules depend on.
 enum class Family { Ascend910A, Ascend910B, Ascend910C, Ascend950, Ascend310P };
 
+// What ASCEND_MOCK_DEVIATE can turn against a program.
+enum class Deviation {
+    CopyH2D,
+    CopyD2H,
+    CopyD2D,
+    Memset,
+    EventEarly,
+    WaitIgnored,
+    SyncEarly,
+    LimitIgnored,
+    SocUnknown,
+    CoresZero,
+    BinaryRefused,
+    FunctionMissing,
+    LaunchRefused,
+    RootInfoRefused,
+    WorldRefused,
+    SubRefused,
+    RankWrong,
+    NoAbort,
+    AbortDeaf,
+    NoRejoin,
+    Count
+};
+ASCEND_MOCK_SHARED bool deviates(Deviation deviation);
+
 // Device of the calling thread's current context; -1 without one.
 ASCEND_MOCK_SHARED int current_device();
+// The calling thread's context, as a handle; nullptr without one.
+ASCEND_MOCK_SHARED const void *current_context_handle();
 // Number of devices of this machine (ASCEND_MOCK_DEVICES).
 ASCEND_MOCK_SHARED uint32_t device_count();
 ASCEND_MOCK_SHARED Family family();
@@ -71,8 +99,8 @@ ASCEND_MOCK_SHARED void control_free(int device, uint64_t offset);
 ASCEND_MOCK_SHARED bool take_memory(int device, uint64_t bytes);
 ASCEND_MOCK_SHARED void give_memory(int device, uint64_t bytes);
 
-// Device that the stream belongs to; -1 if it is none.
-ASCEND_MOCK_SHARED int stream_device(aclrtStream stream);
+// Whether it is a live stream of the calling thread's context.
+ASCEND_MOCK_SHARED bool stream_is_usable(aclrtStream stream);
 // Queues work. `name` appears in messages about the stream. Returns 107017 for what is not a stream. `place`, if given,
 // gets the task's place.
 struct Place {
@@ -88,10 +116,10 @@ ASCEND_MOCK_SHARED bool ordered_after(aclrtStream stream, const Place &earlier);
 
 // A fault that HCCL_MOCK_FAULT asks for at one call of one rank.
 struct Injection {
-    enum class Kind { None, Die, Stall, Error, Corrupt, Slow };
+    enum class Kind { None, Die, Stall, Error, Corrupt, Slow, Hold };
     Kind kind = Kind::None;
     int code = 0;      // Error: below 100000 a HcclResult of the call, else what the stream's synchronisation returns
-    double factor = 1; // Slow
+    double factor = 1; // Slow; seconds for Hold
     explicit operator bool() const { return kind != Kind::None; }
 };
 
@@ -102,8 +130,11 @@ ASCEND_MOCK_SHARED void set_world_rank(int device, uint32_t rank, bool overrule)
 ASCEND_MOCK_SHARED bool next_injection(int device, const char *op, Injection *injection, std::string *error);
 // The functions that HCCL_MOCK_FAULT names.
 ASCEND_MOCK_SHARED std::vector<std::string> injected_functions();
-// What a fault does before the work: ends the process, blocks until cancelled, or fails.
-ASCEND_MOCK_SHARED Outcome strike(const Injection &injection, const std::string &what, const Cancelled &cancelled);
+// What a fault does before the work: ends the process, blocks until cancelled or `closed`, or fails.
+ASCEND_MOCK_SHARED Outcome strike(const Injection &injection, const std::string &what, const Cancelled &cancelled,
+                                  const std::atomic<bool> *closed = nullptr);
+// What it does in the host call.
+ASCEND_MOCK_SHARED void hold(const Injection &injection);
 // What it does after the work that began at `start`.
 ASCEND_MOCK_SHARED void slow_down(const Injection &injection, Clock::time_point start, const Cancelled &cancelled);
 // The top byte of a fp32 element: a value that nobody can overlook.

@@ -257,6 +257,10 @@ class World(_Handle):
         """Gives the world up, from any thread: its reducers' calls return and fail."""
         _call("adasum_world_abort", self._get())
 
+    def stop_on_failure(self) -> None:
+        """Lets the first task that fails stop all streams of the world's context, for good."""
+        _call("adasum_world_stop_on_failure", self._get())
+
     def finish(self, timeout: float = PATIENCE) -> None:
         """Waits for the work of this world, at most `timeout` seconds, and leaves it in good order. All ranks should call
         it, after their reducers were closed."""

@@ -179,6 +179,7 @@ SIGNATURES: dict[str, tuple[Any, list[Any]]] = {
     "adasum_world_barrier": _world(_STREAM),
     "adasum_world_forget_stream": _world(_STREAM),
     "adasum_world_abort": _world(),
+    "adasum_world_stop_on_failure": _world(),
     "adasum_world_last_vendor_code": _world(POINTER(c_int32)),
     "adasum_world_finish": _world(c_uint64),
     "adasum_world_destroy": (None, [_WORLD]),

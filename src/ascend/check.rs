@@ -10,10 +10,10 @@ use crate::sys::hccl::HcclResult;
 /// `check!(backend.acl.aclrtFree(address))` calls the function, inside the unsafe block around it, and checks its code.
 macro_rules! check {
     ($backend:ident.acl.$function:ident($($argument:expr),* $(,)?)) => {
-        $crate::ascend::check::acl($backend, stringify!($function), $backend.acl.$function($($argument),*))
+        $crate::ascend::check::acl(&$backend, stringify!($function), $backend.acl.$function($($argument),*))
     };
     ($backend:ident.hccl.$function:ident($($argument:expr),* $(,)?)) => {
-        $crate::ascend::check::hccl($backend, stringify!($function), $backend.hccl.$function($($argument),*))
+        $crate::ascend::check::hccl(&$backend, stringify!($function), $backend.hccl.$function($($argument),*))
     };
 }
 pub(super) use check;
@@ -24,7 +24,13 @@ pub(super) fn acl(backend: &Backend, function: &'static str, code: acl::aclError
         return Ok(());
     }
     let message = recent_message(backend);
-    Err(Error::vendor(acl_kind(code.0), function, code.0, &message))
+    let error = Error::vendor(acl_kind(code.0), function, code.0, &message);
+    Err(match u32::try_from(code.0) {
+        Ok(acl::ACL_ERROR_RT_STREAM_CONTEXT) => error.context(
+            "the stream belongs to another context than the device that it is used with was taken from",
+        ),
+        _ => error,
+    })
 }
 
 fn acl_kind(code: i32) -> ErrorKind {
@@ -38,6 +44,16 @@ fn acl_kind(code: i32) -> ErrorKind {
         _ if code == acl::ACL_ERROR_BAD_ALLOC => ErrorKind::OutOfMemory,
         _ => ErrorKind::Acl,
     }
+}
+
+/// Whether a call failed because library or device do not have it.
+pub(super) fn is_unsupported(error: &Error) -> bool {
+    let Some(code) = error.vendor_code().map(|vendor| vendor.code) else {
+        return false;
+    };
+    code == acl::ACL_ERROR_API_NOT_SUPPORT
+        || code == acl::ACL_ERROR_FEATURE_UNSUPPORTED
+        || u32::try_from(code) == Ok(acl::ACL_ERROR_RT_FEATURE_NOT_SUPPORT)
 }
 
 /// An error unless `code` is success.

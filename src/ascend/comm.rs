@@ -13,6 +13,7 @@ use super::check::{self, check};
 use super::config::{CommConfig, RawConfig};
 use super::device::Device;
 use super::handle::Handle;
+use super::queued::Queued;
 use super::stream::{Stream, keep};
 use crate::error::{Context, Error, ErrorKind, Result};
 use crate::sys::Backend;
@@ -98,6 +99,8 @@ struct Inner {
     gone: AtomicBool,
     /// Held while a call uses the communicator: HCCL wants them one at a time.
     turn: Mutex<()>,
+    /// Its operations: HCCL frees links and buffers also under queued ones.
+    queued: Queued,
     /// Sub-communicators end before what they were split from.
     parent: Option<Arc<Inner>>,
 }
@@ -120,7 +123,7 @@ impl Comm {
         let path = CString::new(absolute.as_os_str().as_bytes())
             .map_err(|_| Error::invalid(format!("{} has a zero byte", table.display())))?;
         let backend = device.ready()?;
-        let mut config = RawConfig::new(backend, config)?;
+        let mut config = RawConfig::new(&backend, config)?;
         let (path, config) = (path.as_ptr(), config.as_mut_ptr());
         let comm = create(device, None, |comm| {
             // SAFETY: a C string and a configuration that outlive the call, and a place to write one handle to.
@@ -132,11 +135,9 @@ impl Comm {
                 )
             }
         })
+        .map_err(one_table_world)
         .context(|| format!("{}, rank {rank}", table.display()))?;
-        let mut size = 0;
-        // SAFETY: a live communicator and a live local to write one number to.
-        unsafe { check!(backend.hccl.HcclGetRankSize(comm.comm.0, &mut size)) }?;
-        Comm::new(comm, rank, size)
+        Comm::expected(comm, rank, None)
     }
 
     /// The communicator of `size` ranks that share `root`. Collective. Wraps `HcclCommInitRootInfoConfig`.
@@ -156,7 +157,7 @@ impl Comm {
             )));
         }
         let backend = device.ready()?;
-        let mut config = RawConfig::new(backend, config)?;
+        let mut config = RawConfig::new(&backend, config)?;
         let (root, config) = (root.as_ptr(), config.as_mut_ptr());
         let comm = create(device, None, |comm| {
             // SAFETY: structures that outlive the call, and a place to write one handle to.
@@ -169,7 +170,7 @@ impl Comm {
             }
         })
         .context(|| format!("rank {rank} of {size}"))?;
-        Comm::new(comm, rank, size)
+        Comm::expected(comm, rank, Some(size))
     }
 
     /// The communicator of `members`, ranks of this one in ascending order, of which this rank is `members[index]`.
@@ -180,7 +181,7 @@ impl Comm {
     pub fn sub(&self, members: &[u32], id: u64, index: u32, config: &CommConfig) -> Result<Comm> {
         self.check_members(members, index)?;
         let backend = self.inner.device.ready()?;
-        let mut config = RawConfig::new(backend, config)?;
+        let mut config = RawConfig::new(&backend, config)?;
         let config = config.as_mut_ptr();
         let mut members = members.to_vec();
         let size = u32::try_from(members.len()).unwrap_or(u32::MAX);
@@ -203,7 +204,7 @@ impl Comm {
             }
         })
         .context(|| format!("rank {} of communicator {}", self.rank, self.name))?;
-        Comm::new(comm, index, size)
+        Comm::expected(comm, index, Some(size))
     }
 
     /// A communicator that somebody else made and ends: here it is only used, never split and never destroyed. Wraps
@@ -219,22 +220,16 @@ impl Comm {
         if comm.is_null() {
             return Err(Error::invalid("the communicator to borrow is null"));
         }
-        let backend = device.ready()?;
-        let comm = HcclComm(comm);
-        let (mut rank, mut size) = (0, 0);
-        // SAFETY: a live communicator, as promised by the caller, and a live local to write one number to.
-        unsafe { check!(backend.hccl.HcclGetRankId(comm, &mut rank)) }?;
-        // SAFETY: as above.
-        unsafe { check!(backend.hccl.HcclGetRankSize(comm, &mut size)) }?;
         let inner = Inner {
             device: device.clone(),
-            comm: Handle(comm),
+            comm: Handle(HcclComm(comm)),
             borrowed: true,
             gone: AtomicBool::new(false),
             turn: Mutex::default(),
+            queued: Queued::default(),
             parent: None,
         };
-        Comm::new(inner, rank, size)
+        Comm::new(inner)
     }
 
     fn check_members(&self, members: &[u32], index: u32) -> Result<()> {
@@ -265,7 +260,31 @@ impl Comm {
         Ok(())
     }
 
-    fn new(inner: Inner, rank: u32, size: u32) -> Result<Comm> {
+    /// A communicator that HCCL must know under the rank, and as of the size, that it was made with.
+    fn expected(inner: Inner, rank: u32, size: Option<u32>) -> Result<Comm> {
+        let comm = Comm::new(inner)?;
+        let size = size.unwrap_or(comm.size);
+        if (comm.rank, comm.size) != (rank, size) {
+            return Err(Error::new(
+                ErrorKind::Hccl,
+                format!(
+                    "HCCL says that this is rank {} of {} in communicator {}, not {rank} of {size}",
+                    comm.rank, comm.size, comm.name
+                ),
+            ));
+        }
+        Ok(comm)
+    }
+
+    /// Asks HCCL for rank, size and name.
+    fn new(inner: Inner) -> Result<Comm> {
+        let backend = inner.device.ready()?;
+        let (mut rank, mut size) = (0, 0);
+        // SAFETY: a live communicator and a live local to write one number to.
+        unsafe { check!(backend.hccl.HcclGetRankId(inner.comm.0, &mut rank)) }?;
+        // SAFETY: as above.
+        unsafe { check!(backend.hccl.HcclGetRankSize(inner.comm.0, &mut size)) }?;
+        drop(backend);
         let name = comm_name(&inner)?;
         Ok(Comm {
             inner: Arc::new(inner),
@@ -278,7 +297,7 @@ impl Comm {
     /// Ends the communicator. Dropping it does the same, but can only log a failure. Wraps `HcclCommDestroy`.
     ///
     /// # Errors
-    /// If sub-communicators of it live, or it is still in use by queued work.
+    /// If sub-communicators of it live, or work of it may be on a stream that was neither synchronised nor aborted since.
     pub fn destroy(self) -> Result<()> {
         let name = self.name;
         let Some(inner) = Arc::into_inner(self.inner) else {
@@ -292,13 +311,18 @@ impl Comm {
     /// that waits for a peer. Later calls fail. Wraps `HcclCommDestroy`.
     ///
     /// # Errors
-    /// If it is still in use by queued work; it can be tried again.
+    /// If work of it may be on a stream that was neither synchronised nor aborted since; it can be tried again.
     pub fn abort(&self) -> Result<()> {
         // Whoever is not stuck in a call is kept out of one.
         let _turn = self.inner.turn.try_lock();
         self.inner
             .destroy()
             .context(|| format!("communicator {}", self.name))
+    }
+
+    /// Takes note that all operations have ended, as an event behind them says.
+    pub fn settled(&self) {
+        self.inner.queued.end();
     }
 }
 
@@ -315,8 +339,21 @@ fn create(
         borrowed: false,
         gone: AtomicBool::new(false),
         turn: Mutex::default(),
+        queued: Queued::default(),
         parent,
     })
+}
+
+/// What a refused rank table may mean beside a fault of the table.
+fn one_table_world(error: Error) -> Error {
+    let code = error.vendor_code().map(|vendor| vendor.code);
+    if code != i32::try_from(HcclResult::HCCL_E_UNAVAIL.0).ok() {
+        return error;
+    }
+    error.context(
+        "the table does not fit this process, or another library has made a world from a table on this device \
+         already, of which HCCL allows one (then adopt its communicator)",
+    )
 }
 
 fn comm_name(inner: &Inner) -> Result<String> {
@@ -339,19 +376,19 @@ impl Inner {
 
     /// Without its turn: an end must not wait for peers.
     fn destroy(&self) -> Result<()> {
-        if self.gone.swap(true, Ordering::AcqRel) || self.borrowed {
+        if self.borrowed || self.gone.swap(true, Ordering::AcqRel) {
             return Ok(());
+        }
+        if !self.queued.has_ended() {
+            self.gone.store(false, Ordering::Release);
+            return Err(Error::new(
+                ErrorKind::InvalidState,
+                "operations of it may still be on a stream, and would lose their links and buffers",
+            ));
         }
         let backend = self.device.ready()?;
         // SAFETY: created by this object; the mark above makes this happen once, and keeps later calls out.
-        let destroyed = unsafe { check!(backend.hccl.HcclCommDestroy(self.comm.0)) };
-        let busy = i32::try_from(HcclResult::HCCL_E_AGAIN.0);
-        if let Err(error) = &destroyed
-            && error.vendor_code().map(|vendor| vendor.code) == busy.ok()
-        {
-            self.gone.store(false, Ordering::Release);
-        }
-        destroyed
+        unsafe { check!(backend.hccl.HcclCommDestroy(self.comm.0)) }
     }
 
     /// An error once the communicator has ended.
@@ -413,7 +450,7 @@ impl Comm {
                     .HcclGetCommAsyncError(self.inner.comm.0, &mut found)
             )
         }
-        .and_then(|()| check::hccl(backend, "HcclGetCommAsyncError", found))
+        .and_then(|()| check::hccl(&backend, "HcclGetCommAsyncError", found))
         .context(|| self.describe("background error"))
     }
 
@@ -443,9 +480,12 @@ impl Comm {
         let _turn = self.inner.turn();
         self.inner.require_live()?;
         let used = spans.iter().map(|span| keep(span));
-        stream.enqueue(used, |backend, stream| {
+        let called = stream.enqueue(used, |backend, stream| {
             call(backend, self.inner.comm.0, stream)
-        })
+        });
+        // Also after a failure: part of it may be queued.
+        self.inner.queued.note(stream);
+        called
     }
 
     pub(super) fn describe(&self, operation: &str) -> String {

@@ -36,7 +36,12 @@ pub(super) struct RawConfig {
     op_expansion_mode: u32,
     rdma_traffic_class: u32,
     rdma_service_level: u32,
+    /// What libraries for Ascend 950 look at behind the end, whatever the size says: zeros are "not set" there.
+    behind: [u8; BEHIND],
 }
+
+/// More than the fields of any version so far.
+const BEHIND: usize = 8192;
 
 /// (version, size) by what the library can do.
 const VERSION_1: (u32, u64) = (1, 32);
@@ -84,10 +89,12 @@ impl RawConfig {
             op_expansion_mode: 0,
             rdma_traffic_class: HCCL_COMM_TRAFFIC_CLASS_CONFIG_NOT_SET,
             rdma_service_level: HCCL_COMM_SERVICE_LEVEL_CONFIG_NOT_SET,
+            behind: [0; BEHIND],
         })
     }
 
-    /// As the vendor's functions take it. They read no further than the size in it and write nothing.
+    /// As the vendor's functions take it. Those for Ascend 950 write settings into it and read the algorithm (offset 320)
+    /// without a look at the size (hcomm, coll_comm_config.cc:123 and op_base_v2.cc:954).
     pub(super) fn as_mut_ptr(&mut self) -> *mut HcclCommConfig {
         (&raw mut *self).cast()
     }
@@ -112,10 +119,7 @@ fn name(name: Option<&str>) -> Result<[u8; 128]> {
 }
 
 const _: () = {
-    assert!(
-        size_of::<RawConfig>() == 304,
-        "300 and the padding of its alignment"
-    );
+    assert!(std::mem::offset_of!(RawConfig, behind) == 300);
     assert!(std::mem::offset_of!(RawConfig, buffer_size) == 24);
     assert!(std::mem::offset_of!(RawConfig, name) == 32);
     assert!(std::mem::offset_of!(RawConfig, udi) == 160);

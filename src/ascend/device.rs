@@ -1,20 +1,23 @@
-//! One device of this process.
+//! One device of this process, and the context that calls on it are made in.
+//!
+//! The current context is the thread's, and other libraries set it, too: frameworks work in contexts of their own
+//! (`aclrtCreateContext`). Streams and events belong to the context that they were made in, and most calls refuse those of
+//! another one. So every call here is made in the device's context, and the thread has its own again afterwards.
 
-use std::cell::Cell;
-use std::ffi::c_void;
 use std::fmt;
+use std::ops::Deref;
 use std::ptr::null_mut;
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use super::check::{self, check};
 use super::handle::Handle;
+use super::stream::milliseconds;
 use crate::error::{Context as _, Error, ErrorKind, Result};
-use crate::sys::acl::{
-    ACL_ERROR_REPEAT_INITIALIZE, aclDeviceInfo, aclError, aclrtContext, aclrtMemAttr,
-};
+use crate::sys::acl::{ACL_ERROR_REPEAT_INITIALIZE, aclDeviceInfo, aclrtContext, aclrtMemAttr};
 use crate::sys::{self, Backend};
 
-/// An open device. Wraps `aclrtSetDevice` and, when the last clone is dropped, `aclrtResetDevice`.
+/// A device and one context of it. Clones share it.
 #[derive(Clone)]
 pub struct Device(Arc<Inner>);
 
@@ -22,37 +25,38 @@ struct Inner {
     id: i32,
     backend: &'static Backend,
     context: Handle<aclrtContext>,
-}
-
-thread_local! {
-    /// The context that this module last made current on this thread.
-    static CURRENT: Cell<*mut c_void> = const { Cell::new(null_mut()) };
+    /// Whether this object has set the device, and gives it back.
+    opened: bool,
 }
 
 impl Device {
-    /// Loads the libraries, initialises ACL (once per process) and opens device `id`.
+    /// Loads the libraries, initialises ACL (once per process) and opens device `id`, with its primary context. Wraps
+    /// `aclrtSetDevice` and, when the last clone is dropped, `aclrtResetDevice`.
+    ///
+    /// A context that was current on this thread before is so again afterwards.
     ///
     /// # Errors
     /// If the libraries cannot be loaded or there is no such device.
     pub fn open(id: i32) -> Result<Device> {
         let backend = initialised()?;
+        let before = Before::now(backend);
         // SAFETY: takes a number by value.
         unsafe { check!(backend.acl.aclrtSetDevice(id)) }?;
-        let mut context = aclrtContext(null_mut());
-        // SAFETY: writes one handle to a live local.
-        let found = unsafe { check!(backend.acl.aclrtGetCurrentContext(&mut context)) };
+        let context = current_context(backend);
         let device = Device(Arc::new(Inner {
             id,
             backend,
-            context: Handle(context),
+            context: Handle(*context.as_ref().unwrap_or(&aclrtContext(null_mut()))),
+            opened: true,
         }));
         // Only now: dropping the device gives it back.
-        found?;
-        CURRENT.set(context.0);
+        context?;
+        before.restore();
         Ok(device)
     }
 
-    /// The device that is current on the calling thread, as another library may have set it. Wraps `aclrtGetDevice`.
+    /// The device and the context that are current on the calling thread, as another library has set them: that library
+    /// keeps the context alive as long as the result is used. Wraps `aclrtGetDevice` and `aclrtGetCurrentContext`.
     ///
     /// # Errors
     /// If the thread has none.
@@ -62,7 +66,12 @@ impl Device {
         // SAFETY: writes one number to a live local.
         unsafe { check!(backend.acl.aclrtGetDevice(&mut id)) }
             .context(|| "this thread has no current device (aclrtSetDevice)")?;
-        Device::open(id)
+        Ok(Device(Arc::new(Inner {
+            id,
+            backend,
+            context: Handle(current_context(backend)?),
+            opened: false,
+        })))
     }
 
     /// Number of devices that this process sees. Wraps `aclrtGetDeviceCount`.
@@ -80,29 +89,6 @@ impl Device {
     /// The number it was opened with.
     pub fn id(&self) -> i32 {
         self.0.id
-    }
-
-    /// Makes this device the current one of the calling thread, whatever was current before. All calls of this
-    /// module do so themselves. Wraps `aclrtSetCurrentContext`.
-    ///
-    /// # Errors
-    /// If the call fails.
-    pub fn make_current(&self) -> Result<()> {
-        let backend = self.0.backend;
-        let context = self.0.context.0;
-        // Somebody else in this process may have changed it meanwhile, so having set it once is not enough.
-        if CURRENT.get() == context.0 {
-            let mut current = aclrtContext(null_mut());
-            // SAFETY: writes one handle to a live local.
-            let code = unsafe { backend.acl.aclrtGetCurrentContext(&mut current) };
-            if code == aclError(0) && current == context {
-                return Ok(());
-            }
-        }
-        // SAFETY: the context lives as long as its device, which `self` keeps open.
-        unsafe { check!(backend.acl.aclrtSetCurrentContext(context)) }?;
-        CURRENT.set(context.0);
-        Ok(())
     }
 
     /// Number of cores that run vector kernels. Wraps `aclGetDeviceCapability`: where a device has no separate vector
@@ -168,24 +154,42 @@ impl Device {
         let (mut free, mut total) = (0, 0);
         // SAFETY: writes two numbers to live locals.
         let code = unsafe { get(aclrtMemAttr::ACL_HBM_MEM, &mut free, &mut total) };
-        check::acl(backend, "aclrtGetMemInfo", code)?;
+        check::acl(&backend, "aclrtGetMemInfo", code)?;
         Ok(Some((free, total)))
     }
 
-    /// Waits for all work on the device. Wraps `aclrtSynchronizeDevice`.
+    /// Waits for all work on the device, at most `timeout` where the library knows a limit. Wraps
+    /// `aclrtSynchronizeDeviceWithTimeout`, else `aclrtSynchronizeDevice`.
     ///
     /// # Errors
-    /// If a task failed.
-    pub fn synchronize(&self) -> Result<()> {
+    /// [`ErrorKind::Timeout`] if work is left then; if a task failed.
+    pub fn synchronize(&self, timeout: Duration) -> Result<()> {
         let backend = self.ready()?;
-        // SAFETY: takes nothing.
-        unsafe { check!(backend.acl.aclrtSynchronizeDevice()) }
+        match &backend.acl.aclrtSynchronizeDeviceWithTimeout {
+            Ok(synchronize) => {
+                // SAFETY: takes a number by value.
+                let code = unsafe { synchronize(milliseconds(timeout)) };
+                check::acl(&backend, "aclrtSynchronizeDeviceWithTimeout", code)
+            }
+            // SAFETY: takes nothing.
+            Err(_) => unsafe { check!(backend.acl.aclrtSynchronizeDevice()) },
+        }
     }
 
-    /// Makes the device current and returns the functions to use on it.
-    pub(super) fn ready(&self) -> Result<&'static Backend> {
-        self.make_current()?;
-        Ok(self.0.backend)
+    /// The functions to use on the device. Its context is current on this thread as long as the result lives.
+    pub(super) fn ready(&self) -> Result<Ready> {
+        let backend = self.0.backend;
+        let before = Before::now(backend);
+        let context = self.0.context.0;
+        if before.context != Some(context) {
+            // SAFETY: the context lives as long as its device: `self` keeps that open, or the caller of `current` does.
+            unsafe { check!(backend.acl.aclrtSetCurrentContext(context)) }
+                .context(|| format!("the context of device {}", self.0.id))?;
+        }
+        Ok(Ready {
+            backend,
+            changed: (before.context != Some(context)).then_some(before),
+        })
     }
 
     /// An error unless `other` is the same device.
@@ -208,15 +212,77 @@ impl fmt::Debug for Device {
 
 impl Drop for Inner {
     fn drop(&mut self) {
-        let backend = self.backend;
-        if CURRENT.get() == self.context.0.0 {
-            CURRENT.set(null_mut());
+        if !self.opened {
+            return;
         }
+        let backend = self.backend;
+        let before = Before::now(backend);
         // SAFETY: takes a number by value; this device was set once for this object.
         if let Err(error) = unsafe { check!(backend.acl.aclrtResetDevice(self.id)) } {
             log::warn!("device {}: {error}", self.id);
         }
+        // The device may have been this thread's last hold on the context, or another call's.
+        if before.context != Some(self.context.0) {
+            before.restore();
+        }
     }
+}
+
+/// The functions of the libraries, in the context of a device.
+pub(super) struct Ready {
+    backend: &'static Backend,
+    /// The thread's own context, if that is another one.
+    changed: Option<Before>,
+}
+
+impl Deref for Ready {
+    type Target = Backend;
+
+    fn deref(&self) -> &Backend {
+        self.backend
+    }
+}
+
+impl Drop for Ready {
+    fn drop(&mut self) {
+        if let Some(before) = self.changed.take() {
+            before.restore();
+        }
+    }
+}
+
+/// The context that is current on this thread before a call changes it.
+struct Before {
+    backend: &'static Backend,
+    context: Option<aclrtContext>,
+}
+
+impl Before {
+    fn now(backend: &'static Backend) -> Self {
+        Before {
+            backend,
+            context: current_context(backend).ok(),
+        }
+    }
+
+    /// Makes it current again; a thread that had none keeps the new one, as ACL cannot take it away.
+    fn restore(self) {
+        let (backend, Some(context)) = (self.backend, self.context) else {
+            return;
+        };
+        // SAFETY: it was current on this thread a moment ago, and ACL refuses one that has ended meanwhile.
+        let restored = unsafe { check!(backend.acl.aclrtSetCurrentContext(context)) };
+        if let Err(error) = restored {
+            log::warn!("the context that was current before: {error}");
+        }
+    }
+}
+
+fn current_context(backend: &Backend) -> Result<aclrtContext> {
+    let mut context = aclrtContext(null_mut());
+    // SAFETY: writes one handle to a live local.
+    unsafe { check!(backend.acl.aclrtGetCurrentContext(&mut context)) }?;
+    Ok(context)
 }
 
 /// The libraries, with ACL initialised. ACL is never finalised: that would end it for the whole process, and somebody

@@ -7,10 +7,7 @@ use super::check::{self, check};
 use super::device::Device;
 use super::handle::Handle;
 use crate::error::{Error, Result};
-use crate::sys::acl::{
-    ACL_ERROR_API_NOT_SUPPORT, ACL_ERROR_FEATURE_UNSUPPORTED, ACL_ERROR_RT_FEATURE_NOT_SUPPORT,
-    ACL_EVENT_SYNC, ACL_EVENT_TIME_LINE, aclrtEvent, aclrtEventRecordedStatus,
-};
+use crate::sys::acl::{ACL_EVENT_SYNC, ACL_EVENT_TIME_LINE, aclrtEvent, aclrtEventRecordedStatus};
 
 /// A point in a stream that others wait for; it can be recorded again and again.
 ///
@@ -48,10 +45,7 @@ impl Event {
         // SAFETY: writes one handle to a live local.
         let extended = unsafe { check!(backend.acl.aclrtCreateEventExWithFlag(&mut event, flags)) };
         if let Err(error) = extended {
-            if !error
-                .vendor_code()
-                .is_some_and(|vendor| is_unsupported(vendor.code))
-            {
+            if !check::is_unsupported(&error) {
                 return Err(error);
             }
             // SAFETY: as above.
@@ -100,7 +94,7 @@ impl Event {
         let mut milliseconds = 0.0_f32;
         // SAFETY: both events live; one number is written to a live local.
         let code = unsafe { elapsed(&mut milliseconds, earlier.raw(), self.raw()) };
-        check::acl(backend, "aclrtEventElapsedTime", code)?;
+        check::acl(&backend, "aclrtEventElapsedTime", code)?;
         Ok(f64::from(milliseconds) * 1e-3)
     }
 
@@ -116,12 +110,6 @@ impl Event {
     pub(super) fn shared(&self) -> Arc<Inner> {
         Arc::clone(&self.0)
     }
-}
-
-fn is_unsupported(code: i32) -> bool {
-    code == ACL_ERROR_API_NOT_SUPPORT
-        || code == ACL_ERROR_FEATURE_UNSUPPORTED
-        || u32::try_from(code) == Ok(ACL_ERROR_RT_FEATURE_NOT_SUPPORT)
 }
 
 impl Drop for Inner {

@@ -1,14 +1,20 @@
 //! What the ranks of a communicator send each other.
 
 use std::collections::HashSet;
+use std::ffi::c_void;
 use std::mem::discriminant;
+use std::sync::Arc;
 
 use super::buffer::Span;
-use super::check::check;
+use super::check::{self, check};
 use super::comm::Comm;
+use super::device::Device;
 use super::stream::Stream;
 use super::transfer::{DataType, ReduceOp, Transfer};
 use crate::error::{Context, Error, Result};
+use crate::sys::acl::aclrtStream;
+use crate::sys::hccl::{HcclComm, HcclResult, HcclSendRecvItem, HcclSendRecvType};
+use crate::sys::{self, Backend};
 
 /// Point to point.
 impl Comm {
@@ -73,6 +79,44 @@ impl Comm {
             unsafe { check!(backend.hccl.HcclBatchSendRecv(items, count, comm, stream)) }
         })
         .context(|| self.describe(&format!("batch of {count} transfers")))
+    }
+
+    /// Does all `transfers` at once, each by a send or receive of its own, between `HcclGroupStart` and `HcclGroupEnd`. Empty
+    /// ones are left out, on both sides. At most one send and one receive per peer.
+    ///
+    /// On A2 and A3 the end of a group says success also where HCCL refused a part of it, which then never runs
+    /// (hcomm, hccl_group.cc:412): what is received then is what lay there before.
+    ///
+    /// # Errors
+    /// If an argument is wrong, or this library or processor has no groups: see [`groups_run`].
+    pub fn group(&self, transfers: &[Transfer], stream: &Stream) -> Result<()> {
+        let transfers: Vec<&Transfer> = transfers
+            .iter()
+            .filter(|item| !item.span().is_empty())
+            .collect();
+        self.check_batch(&transfers)?;
+        let items: Result<Vec<_>> = transfers.iter().map(|transfer| transfer.raw()).collect();
+        let items = items?;
+        let spans: Vec<&Span> = transfers.iter().map(|transfer| transfer.span()).collect();
+        self.issue(&spans, stream, |backend, comm, stream| {
+            let group = OpenGroup::start(backend)?;
+            for item in &items {
+                group.add(item, comm, stream)?;
+            }
+            group.end()
+        })
+        .context(|| self.describe(&format!("group of {} transfers", items.len())))
+    }
+
+    /// Enqueues one transfer.
+    ///
+    /// # Errors
+    /// As [`Comm::send`] and [`Comm::recv`].
+    pub fn transfer(&self, transfer: &Transfer, stream: &Stream) -> Result<()> {
+        match transfer {
+            Transfer::Send { peer, span, dtype } => self.send(span, *dtype, *peer, stream),
+            Transfer::Recv { peer, span, dtype } => self.recv(span, *dtype, *peer, stream),
+        }
     }
 
     fn check_batch(&self, transfers: &[&Transfer]) -> Result<()> {
@@ -190,6 +234,47 @@ impl Comm {
         .context(|| self.describe(&format!("reduce-scatter of {} bytes", recv.len())))
     }
 
+    /// Does `transfers` of elements of type `dtype` at once, in both directions; ranks without any call it, too. At most one
+    /// send and one receive per peer. All that is sent lies in one allocation, all that is received in one, and the two do
+    /// not overlap. Wraps `HcclAlltoAllV`.
+    ///
+    /// # Errors
+    /// If an argument is wrong or no links can be made.
+    pub fn all_to_all(
+        &self,
+        transfers: &[Transfer],
+        dtype: DataType,
+        stream: &Stream,
+    ) -> Result<()> {
+        self.check_batch(&transfers.iter().collect::<Vec<_>>())?;
+        let parts = |send: bool| {
+            let of = move |transfer: &&Transfer| matches!(transfer, Transfer::Send { .. }) == send;
+            Parts::new(self.size(), dtype, transfers.iter().filter(of))
+        };
+        let (send, recv) = (parts(true)?, parts(false)?);
+        let spans: Vec<&Span> = transfers.iter().map(Transfer::span).collect();
+        self.issue_always(&spans, stream, |backend, comm, stream| {
+            let dtype = dtype.raw();
+            // SAFETY: the arrays have an entry for each rank and outlive the call, which reads them at once outside groups;
+            // the parts lie in memory that is kept until the stream is synchronised; live handles.
+            unsafe {
+                check!(backend.hccl.HcclAlltoAllV(
+                    send.base,
+                    send.counts.as_ptr().cast(),
+                    send.places.as_ptr().cast(),
+                    dtype,
+                    recv.base,
+                    recv.counts.as_ptr().cast(),
+                    recv.places.as_ptr().cast(),
+                    dtype,
+                    comm,
+                    stream
+                ))
+            }
+        })
+        .context(|| self.describe(&format!("all-to-all of {} transfers", transfers.len())))
+    }
+
     /// Copies `span` of rank `root` to all ranks. Wraps `HcclBroadcast`.
     ///
     /// # Errors
@@ -236,5 +321,135 @@ impl Comm {
             "communicator {}: {whole} bytes are not {parts} times {part}",
             self.name()
         )))
+    }
+}
+
+/// One side of an all-to-all, as the vendor takes it.
+struct Parts {
+    /// The lowest address; null where there is nothing.
+    base: *mut c_void,
+    /// Elements for each rank.
+    counts: Vec<u64>,
+    /// Elements between the base and the part of each rank.
+    places: Vec<u64>,
+}
+
+impl Parts {
+    fn new<'a>(
+        ranks: u32,
+        dtype: DataType,
+        transfers: impl Iterator<Item = &'a Transfer>,
+    ) -> Result<Self> {
+        let transfers: Vec<&Transfer> = transfers.filter(|t| !t.span().is_empty()).collect();
+        let first = transfers.iter().min_by_key(|t| t.span().address());
+        let mut parts = Parts {
+            base: first.map_or(std::ptr::null_mut(), |t| t.span().pointer()),
+            counts: vec![0; ranks as usize],
+            places: vec![0; ranks as usize],
+        };
+        let Some(first) = first else {
+            return Ok(parts);
+        };
+        for transfer in &transfers {
+            let (span, peer) = (transfer.span(), transfer.peer() as usize);
+            let distance = span.address() - first.span().address();
+            if !Arc::ptr_eq(&span.allocation(), &first.span().allocation())
+                || !distance.is_multiple_of(dtype.size() as u64)
+            {
+                return Err(Error::invalid(format!(
+                    "the part of rank {peer} lies {distance} bytes from the first one, in another allocation or between \
+                     {dtype:?} elements"
+                )));
+            }
+            parts.counts[peer] = dtype.count(span)?;
+            parts.places[peer] = distance / dtype.size() as u64;
+        }
+        Ok(parts)
+    }
+}
+
+/// What there is to say where [`groups_run`] is false.
+pub const GROUPS_RUN: &str = "HCCL has groups from CANN 9.0 on, on A2, A3 and 950";
+
+/// Whether this library and the processor of `device` have group calls: the HCCL of CANN 9.0 and later on A2, A3 and 950.
+///
+/// # Errors
+/// If the device cannot be asked.
+pub fn groups_run(device: &Device) -> Result<bool> {
+    let processor = device.soc_name()?;
+    let supported = ["Ascend910B", "Ascend910_93", "Ascend950"]
+        .iter()
+        .any(|known| processor.starts_with(known));
+    let backend = sys::backend()?;
+    // A group of nothing, to see whether the functions answer.
+    Ok(supported && OpenGroup::start(backend).and_then(OpenGroup::end).is_ok())
+}
+
+/// Between the start and the end of a group of this thread, which a failure must not leave open: all later calls would wait
+/// for its end.
+struct OpenGroup<'a> {
+    backend: &'a Backend,
+    /// `HcclGroupEnd`, until it is called.
+    end: Option<unsafe extern "C" fn() -> HcclResult>,
+}
+
+impl<'a> OpenGroup<'a> {
+    fn start(backend: &'a Backend) -> Result<Self> {
+        let (Ok(start), Ok(end)) = (&backend.hccl.HcclGroupStart, &backend.hccl.HcclGroupEnd)
+        else {
+            return Err(Error::unsupported(format!(
+                "this library has no HcclGroupStart: {GROUPS_RUN}"
+            )));
+        };
+        // SAFETY: the function takes nothing.
+        let code = unsafe { start() };
+        check::hccl(backend, "HcclGroupStart", code)?;
+        Ok(OpenGroup {
+            backend,
+            end: Some(*end),
+        })
+    }
+
+    /// Adds a send or a receive, whose memory the caller keeps until the stream is synchronised.
+    fn add(&self, item: &HcclSendRecvItem, comm: HcclComm, stream: aclrtStream) -> Result<()> {
+        let (count, peer, dtype) = (item.count, item.remoteRank, item.dataType);
+        let (backend, buffer) = (self.backend, item.buf);
+        if item.sendRecvType == HcclSendRecvType::HCCL_SEND {
+            // SAFETY: `count` elements lie in the buffer; live handles.
+            unsafe {
+                check!(
+                    backend
+                        .hccl
+                        .HcclSend(buffer, count, dtype, peer, comm, stream)
+                )
+            }
+        } else {
+            // SAFETY: as above.
+            unsafe {
+                check!(
+                    backend
+                        .hccl
+                        .HcclRecv(buffer, count, dtype, peer, comm, stream)
+                )
+            }
+        }
+    }
+
+    fn end(mut self) -> Result<()> {
+        let Some(end) = self.end.take() else {
+            return Ok(());
+        };
+        // SAFETY: the function takes nothing; this thread has begun a group.
+        let code = unsafe { end() };
+        check::hccl(self.backend, "HcclGroupEnd", code)
+    }
+}
+
+impl Drop for OpenGroup<'_> {
+    fn drop(&mut self) {
+        if let Some(end) = self.end {
+            // SAFETY: as in `end`. The failure that led here is the one to tell.
+            let _ = unsafe { end() };
+        }
     }
 }

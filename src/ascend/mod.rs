@@ -1,8 +1,9 @@
 //! Safe handles over ACL and HCCL, one type per vendor object: creation, use, destruction, and nothing else.
 //!
 //! A handle keeps what it stands on alive (a buffer its device, a stream the memory its queued work touches), so work
-//! can be queued without lifetimes. All handles may be used from any thread: each call makes its device the current
-//! one of the thread first. This module must not know of reductions, plans or ranks beyond what HCCL itself counts.
+//! can be queued without lifetimes. All handles may be used from any thread: each call is made in the context of its
+//! device, and the thread has its own again afterwards. This module must not know of reductions, plans or ranks beyond
+//! what HCCL itself counts.
 
 mod buffer;
 mod check;
@@ -14,6 +15,7 @@ mod exchange;
 mod handle;
 mod host;
 mod module;
+mod queued;
 mod stream;
 mod survey;
 mod transfer;
@@ -25,8 +27,10 @@ pub use comm::{Comm, ROOT_INFO_BYTES, RootInfo};
 pub use config::CommConfig;
 pub use device::Device;
 pub use event::Event;
+pub use exchange::{GROUPS_RUN, groups_run};
 pub use host::HostBuffer;
 pub use module::{Argument, Function, Module};
+pub use queued::Queued;
 pub use stream::Stream;
 pub use survey::{Survey, survey};
 

@@ -4,7 +4,8 @@ use std::collections::HashMap;
 use std::ffi::c_void;
 use std::fmt::Debug;
 use std::ptr::null_mut;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use super::buffer::Span;
@@ -13,7 +14,7 @@ use super::device::Device;
 use super::event::Event;
 use super::handle::Handle;
 use super::host::HostBuffer;
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::sys::Backend;
 use crate::sys::acl::{ACL_STOP_ON_FAILURE, aclrtMemcpyKind, aclrtStream, aclrtStreamStatus};
 
@@ -29,13 +30,41 @@ type Kept = HashMap<usize, Arc<dyn Keep>>;
 /// Memory, events and kernels that queued work uses are kept alive until the stream is next synchronised. Wraps
 /// `aclrtCreateStream` and `aclrtDestroyStream`; a stream that is dropped with work in it is ended by
 /// `aclrtDestroyStreamForce`, and what that work used is never freed.
+///
+/// A stream goes on behind a task that has failed, unless its context is in [stop mode](Stream::stop_on_failure). The
+/// failure is told once, by the first call that waits for the stream.
 #[derive(Debug)]
-pub struct Stream {
+pub struct Stream(Arc<Inner>);
+
+#[derive(Debug)]
+pub(super) struct Inner {
     device: Device,
     stream: Handle<aclrtStream>,
     /// Whether it is destroyed with this object.
     owned: bool,
     kept: Mutex<Kept>,
+    progress: Arc<Progress>,
+}
+
+/// How much work a stream was given through its object, and how much of that is known to have ended.
+#[derive(Debug, Default)]
+pub(super) struct Progress {
+    enqueued: AtomicU64,
+    ended: AtomicU64,
+}
+
+impl Progress {
+    pub(super) fn enqueued(&self) -> u64 {
+        self.enqueued.load(Ordering::Acquire)
+    }
+
+    pub(super) fn has_ended(&self, position: u64) -> bool {
+        self.ended.load(Ordering::Acquire) >= position
+    }
+
+    fn end(&self, position: u64) {
+        self.ended.fetch_max(position, Ordering::AcqRel);
+    }
 }
 
 impl Stream {
@@ -48,12 +77,7 @@ impl Stream {
         let mut stream = aclrtStream(null_mut());
         // SAFETY: writes one handle to a live local.
         unsafe { check!(backend.acl.aclrtCreateStream(&mut stream)) }?;
-        Ok(Stream {
-            device: device.clone(),
-            stream: Handle(stream),
-            owned: true,
-            kept: Mutex::default(),
-        })
+        Ok(Stream::of(device, stream, true))
     }
 
     /// A stream that somebody else made and destroys, for example a framework.
@@ -62,25 +86,30 @@ impl Stream {
     /// dropped when the stream has no work in it.
     ///
     /// # Safety
-    /// `stream` must be a live `aclrtStream` of `device` and stay so until this object is dropped.
+    /// `stream` must be a live `aclrtStream` of the context of `device` and stay so until this object is dropped.
     pub unsafe fn borrow(device: &Device, stream: *mut c_void) -> Stream {
-        Stream {
+        Stream::of(device, aclrtStream(stream.cast()), false)
+    }
+
+    fn of(device: &Device, stream: aclrtStream, owned: bool) -> Stream {
+        Stream(Arc::new(Inner {
             device: device.clone(),
-            stream: Handle(aclrtStream(stream.cast())),
-            owned: false,
+            stream: Handle(stream),
+            owned,
             kept: Mutex::default(),
-        }
+            progress: Arc::default(),
+        }))
     }
 
     /// The device it runs on.
     pub fn device(&self) -> &Device {
-        &self.device
+        &self.0.device
     }
 
     /// Waits for all work that is in the stream now. Wraps `aclrtSynchronizeStream`.
     ///
     /// # Errors
-    /// If a task failed.
+    /// If a task failed since the last wait.
     pub fn synchronize(&self) -> Result<()> {
         self.wait_with(|backend, stream| {
             // SAFETY: the stream lives as long as `self`.
@@ -88,11 +117,17 @@ impl Stream {
         })
     }
 
-    /// As [`Stream::synchronize`], but waits no longer than `timeout`. Wraps `aclrtSynchronizeStreamWithTimeout`.
+    /// As [`Stream::synchronize`], but waits no longer than `timeout`; zero only looks. Wraps
+    /// `aclrtSynchronizeStreamWithTimeout`.
     ///
     /// # Errors
-    /// [`ErrorKind::Timeout`](crate::ErrorKind::Timeout) if work is left then; it goes on.
+    /// [`ErrorKind::Timeout`] if work is left then; it goes on.
     pub fn synchronize_timeout(&self, timeout: Duration) -> Result<()> {
+        // The runtime refuses a limit of 0 ms, whatever its header says. Of a complete stream the shortest one asks for
+        // the failure that a query does not tell.
+        if timeout.is_zero() && !self.query()? {
+            return Err(Error::new(ErrorKind::Timeout, "the stream has work left"));
+        }
         let milliseconds = milliseconds(timeout);
         self.wait_with(|backend, stream| {
             // SAFETY: the stream lives as long as `self`.
@@ -108,33 +143,31 @@ impl Stream {
 
     /// Lets go of what was kept before the wait began, if the wait succeeds: all of that work is done.
     fn wait_with(&self, wait: impl FnOnce(&Backend, aclrtStream) -> Result<()>) -> Result<()> {
-        let backend = self.device.ready()?;
-        let before = std::mem::take(&mut *self.kept());
-        let waited = wait(backend, self.raw());
-        if waited.is_err() {
-            self.kept().extend(before);
+        let backend = self.0.device.ready()?;
+        let position = self.0.progress.enqueued();
+        let before = std::mem::take(&mut *self.0.kept());
+        let waited = wait(&backend, self.raw());
+        match waited {
+            Ok(()) => self.0.progress.end(position),
+            Err(_) => self.0.kept().extend(before),
         }
         waited
     }
 
     /// Lets go of what the stream keeps if all work is done, without a wait. Nobody may enqueue meanwhile.
     pub fn release_if_done(&self) {
-        let before = std::mem::take(&mut *self.kept());
+        let before = std::mem::take(&mut *self.0.kept());
         if !matches!(self.query(), Ok(true)) {
-            self.kept().extend(before);
+            self.0.kept().extend(before);
         }
     }
 
-    /// Whether all work is done. Wraps `aclrtStreamQuery`.
+    /// Whether all work has ended; that some of it failed, only a call that waits tells. Wraps `aclrtStreamQuery`.
     ///
     /// # Errors
-    /// If a task failed.
+    /// If the context has stopped for a failure.
     pub fn query(&self) -> Result<bool> {
-        let backend = self.device.ready()?;
-        let mut status = aclrtStreamStatus::ACL_STREAM_STATUS_NOT_READY;
-        // SAFETY: the stream lives as long as `self`; one status is written to a live local.
-        unsafe { check!(backend.acl.aclrtStreamQuery(self.raw(), &mut status)) }?;
-        Ok(status == aclrtStreamStatus::ACL_STREAM_STATUS_COMPLETE)
+        self.0.query()
     }
 
     /// Makes `event` stand for the work that is in the stream now. Wraps `aclrtRecordEvent`.
@@ -142,7 +175,7 @@ impl Stream {
     /// # Errors
     /// If the event is another device's or the call fails.
     pub fn record(&self, event: &Event) -> Result<()> {
-        self.device.require_same(event.device(), "the event")?;
+        self.device().require_same(event.device(), "the event")?;
         self.enqueue([event.shared() as Arc<dyn Keep>], |backend, stream| {
             // SAFETY: both handles live; the stream keeps the event while it may use it.
             unsafe { check!(backend.acl.aclrtRecordEvent(event.raw(), stream)) }
@@ -154,15 +187,14 @@ impl Stream {
     /// # Errors
     /// If the event is another device's or the call fails.
     pub fn wait(&self, event: &Event) -> Result<()> {
-        self.device.require_same(event.device(), "the event")?;
+        self.device().require_same(event.device(), "the event")?;
         self.enqueue([event.shared() as Arc<dyn Keep>], |backend, stream| {
             // SAFETY: both handles live; the stream keeps the event while it may use it.
             unsafe { check!(backend.acl.aclrtStreamWaitEvent(stream, event.raw())) }
         })
     }
 
-    /// Copies `src` to `dst` within the device. Wraps `aclrtMemcpyAsync`, which on real devices wants both addresses
-    /// aligned to 64 bytes.
+    /// Copies `src` to `dst` within the device. Wraps `aclrtMemcpyAsync`.
     ///
     /// # Errors
     /// If the lengths differ, a span is another device's, or the call fails.
@@ -227,7 +259,7 @@ impl Stream {
 
     /// Keeps `spans` alive until the stream is next synchronised: for work of other streams that this one waits for.
     pub fn keep(&self, spans: &[Span]) {
-        let mut kept = self.kept();
+        let mut kept = self.0.kept();
         let mut last = None;
         for span in spans {
             let used = keep(span);
@@ -239,36 +271,45 @@ impl Stream {
         }
     }
 
-    /// Drops what is queued behind a task that fails, where the library has a choice. Wraps
-    /// `aclrtSetStreamFailureMode`; without it nothing happens.
+    /// Puts the whole context of this stream into stop mode, for good: behind the first task that fails on any of its
+    /// streams, all of them stop, every call that enqueues or waits returns that failure, and nothing but a recovery of
+    /// the device, which ends all work of the process there, lets it go on. `false` where the library has no choice. Wraps
+    /// `aclrtSetStreamFailureMode`.
     ///
     /// # Errors
     /// If the call fails.
-    pub fn stop_on_failure(&self) -> Result<()> {
-        let backend = self.device.ready()?;
+    pub fn stop_on_failure(&self) -> Result<bool> {
+        let backend = self.0.device.ready()?;
         let Ok(set) = backend.acl.aclrtSetStreamFailureMode else {
-            return Ok(());
+            return Ok(false);
         };
         let mode = u64::from(ACL_STOP_ON_FAILURE);
         // SAFETY: the stream lives as long as `self`.
         let code = unsafe { set(self.raw(), mode) };
-        check::acl(backend, "aclrtSetStreamFailureMode", code)
+        check::acl(&backend, "aclrtSetStreamFailureMode", code)?;
+        Ok(true)
     }
 
-    /// Ends the task that runs, drops those behind it, and lets go of what they used; the stream can be used again, and
-    /// its failures are forgotten. `false` where the library cannot do that. Wraps `aclrtStreamAbort`.
+    /// Ends the task that runs, drops those behind it, and lets go of what they used; the stream can be used again.
+    /// `false` where the library or the device (Ascend 910A) cannot do that. Wraps `aclrtStreamAbort`.
+    ///
+    /// An event whose record was dropped never completes: streams that wait for it have to be aborted as well. Whoever
+    /// waits for the stream meanwhile gets the error `ACL_ERROR_RT_STREAM_ABORT`.
     ///
     /// # Errors
     /// If the call fails.
     pub fn abort(&self) -> Result<bool> {
-        let Ok(abort) = self.device.ready()?.acl.aclrtStreamAbort else {
+        let Ok(abort) = self.0.device.ready()?.acl.aclrtStreamAbort else {
             return Ok(false);
         };
-        self.wait_with(|backend, stream| {
+        let aborted = self.wait_with(|backend, stream| {
             // SAFETY: the stream lives as long as `self`.
             check::acl(backend, "aclrtStreamAbort", unsafe { abort(stream) })
-        })?;
-        Ok(true)
+        });
+        match aborted {
+            Err(error) if check::is_unsupported(&error) => Ok(false),
+            other => other.map(|()| true),
+        }
     }
 
     /// Sets all bytes of `span` to zero. Wraps `aclrtMemsetAsync`.
@@ -276,6 +317,14 @@ impl Stream {
     /// # Errors
     /// If the span is another device's or the call fails.
     pub fn zero(&self, span: &Span) -> Result<()> {
+        self.fill(span, 0)
+    }
+
+    /// Sets all bytes of `span` to `byte`. Wraps `aclrtMemsetAsync`.
+    ///
+    /// # Errors
+    /// If the span is another device's or the call fails.
+    pub fn fill(&self, span: &Span, byte: u8) -> Result<()> {
         self.require_spans([span])?;
         if span.is_empty() {
             return Ok(());
@@ -283,7 +332,13 @@ impl Stream {
         let (address, len) = (span.pointer(), span.len());
         self.enqueue([keep(span)], |backend, stream| {
             // SAFETY: the span has `len` bytes and is kept until the stream is synchronised.
-            unsafe { check!(backend.acl.aclrtMemsetAsync(address, len, 0, len, stream)) }
+            unsafe {
+                check!(
+                    backend
+                        .acl
+                        .aclrtMemsetAsync(address, len, byte.into(), len, stream)
+                )
+            }
         })
     }
 
@@ -293,14 +348,15 @@ impl Stream {
         used: impl IntoIterator<Item = Arc<dyn Keep>>,
         call: impl FnOnce(&Backend, aclrtStream) -> Result<()>,
     ) -> Result<()> {
-        let backend = self.device.ready()?;
-        let called = call(backend, self.raw());
+        let backend = self.0.device.ready()?;
+        let called = call(&backend, self.raw());
         // Also after a failure: part of the work may be queued. And only now: a wait of another thread that began
-        // before the call must not let go of them.
+        // before the call must neither let go of them nor take them for ended.
         let used = used
             .into_iter()
             .map(|used| (Arc::as_ptr(&used).addr(), used));
-        self.kept().extend(used);
+        self.0.kept().extend(used);
+        self.0.progress.enqueued.fetch_add(1, Ordering::AcqRel);
         called
     }
 
@@ -310,16 +366,24 @@ impl Stream {
         spans: impl IntoIterator<Item = &'a Span>,
     ) -> Result<()> {
         let mut spans = spans.into_iter();
-        spans.try_for_each(|span| self.device.require_same(span.device(), "a span"))
+        spans.try_for_each(|span| self.device().require_same(span.device(), "a span"))
+    }
+
+    pub(super) fn progress(&self) -> &Arc<Progress> {
+        &self.0.progress
+    }
+
+    /// The stream for those who must not keep it alive.
+    pub(super) fn downgrade(&self) -> Weak<Inner> {
+        Arc::downgrade(&self.0)
+    }
+
+    pub(super) fn upgrade(stream: &Weak<Inner>) -> Option<Stream> {
+        stream.upgrade().map(Stream)
     }
 
     fn raw(&self) -> aclrtStream {
-        self.stream.0
-    }
-
-    fn kept(&self) -> MutexGuard<'_, Kept> {
-        // A panic cannot leave the map half changed.
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.stream.0
     }
 }
 
@@ -328,12 +392,43 @@ pub(super) fn keep(span: &Span) -> Arc<dyn Keep> {
     span.allocation()
 }
 
-/// Rounded up, so that a short timeout does not become a poll; forever is out of reach on purpose.
-fn milliseconds(timeout: Duration) -> i32 {
-    i32::try_from(timeout.as_nanos().div_ceil(1_000_000)).unwrap_or(i32::MAX)
+/// At least 1, as no limit is 0, and rounded up; forever is out of reach on purpose.
+pub(super) fn milliseconds(timeout: Duration) -> i32 {
+    i32::try_from(timeout.as_nanos().div_ceil(1_000_000).max(1)).unwrap_or(i32::MAX)
 }
 
-impl Drop for Stream {
+impl Inner {
+    fn query(&self) -> Result<bool> {
+        let backend = self.device.ready()?;
+        let position = self.progress.enqueued();
+        let mut status = aclrtStreamStatus::ACL_STREAM_STATUS_NOT_READY;
+        // SAFETY: the stream lives as long as `self`; one status is written to a live local.
+        unsafe { check!(backend.acl.aclrtStreamQuery(self.stream.0, &mut status)) }?;
+        let complete = status == aclrtStreamStatus::ACL_STREAM_STATUS_COMPLETE;
+        if complete {
+            self.progress.end(position);
+        }
+        Ok(complete)
+    }
+
+    fn kept(&self) -> MutexGuard<'_, Kept> {
+        // A panic cannot leave the map half changed.
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn destroy(&self, complete: bool) -> Result<()> {
+        let backend = self.device.ready()?;
+        if complete {
+            // SAFETY: created by this object and used nowhere else.
+            unsafe { check!(backend.acl.aclrtDestroyStream(self.stream.0)) }
+        } else {
+            // SAFETY: as above; what its work may still use is never freed.
+            unsafe { check!(backend.acl.aclrtDestroyStreamForce(self.stream.0)) }
+        }
+    }
+}
+
+impl Drop for Inner {
     fn drop(&mut self) {
         let complete = self.query().unwrap_or_else(|error| {
             log::warn!("stream on {:?}: {error}", self.device);
@@ -347,17 +442,9 @@ impl Drop for Stream {
         if !self.owned {
             return;
         }
-        let destroyed = self.device.ready().and_then(|backend| {
-            if complete {
-                // SAFETY: created by this object and used nowhere else.
-                unsafe { check!(backend.acl.aclrtDestroyStream(self.raw())) }
-            } else {
-                // SAFETY: as above; what its work may still use is never freed.
-                unsafe { check!(backend.acl.aclrtDestroyStreamForce(self.raw())) }
-            }
-        });
-        if let Err(error) = destroyed {
-            log::warn!("stream on {:?}: {error}", self.device);
+        match self.destroy(complete) {
+            Ok(()) => self.progress.end(u64::MAX),
+            Err(error) => log::warn!("stream on {:?}: {error}", self.device),
         }
     }
 }
@@ -367,8 +454,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn timeouts_round_up_and_never_mean_forever() {
-        assert_eq!(milliseconds(Duration::ZERO), 0);
+    fn timeouts_round_up_and_are_neither_zero_nor_forever() {
+        assert_eq!(milliseconds(Duration::ZERO), 1);
         assert_eq!(milliseconds(Duration::from_micros(1)), 1);
         assert_eq!(milliseconds(Duration::from_millis(1500)), 1500);
         assert_eq!(milliseconds(Duration::MAX), i32::MAX);

@@ -25,7 +25,7 @@ fn a_device_says_what_it_is() {
     assert!(Device::count().unwrap() > 0);
     assert!(device.vector_cores().unwrap() > 0);
     assert!(device.soc_name().unwrap().starts_with("Ascend"));
-    device.synchronize().unwrap();
+    device.synchronize(Duration::from_secs(60)).unwrap();
     assert_eq!(format!("{device:?}"), "Device(0)");
 }
 
@@ -95,6 +95,166 @@ fn a_stream_works_in_order() {
         .copy(&target.span(), &target.span().slice(0..8).unwrap())
         .unwrap_err();
     assert_eq!(error.kind(), ErrorKind::InvalidArgument);
+}
+
+/// A context of a device that a framework has made and that is current on this thread.
+struct ForeignContext(crate::sys::acl::aclrtContext);
+
+impl ForeignContext {
+    fn new(id: i32) -> Self {
+        let acl = &sys::backend().unwrap().acl;
+        let mut context = crate::sys::acl::aclrtContext(std::ptr::null_mut());
+        // SAFETY: writes one handle to a live local.
+        let code = unsafe { acl.aclrtCreateContext(&mut context, id) };
+        assert_eq!(code.0, 0);
+        let context = ForeignContext(context);
+        assert!(context.is_current());
+        context
+    }
+
+    fn is_current(&self) -> bool {
+        let acl = &sys::backend().unwrap().acl;
+        let mut current = crate::sys::acl::aclrtContext(std::ptr::null_mut());
+        // SAFETY: writes one handle to a live local.
+        let code = unsafe { acl.aclrtGetCurrentContext(&mut current) };
+        assert_eq!(code.0, 0);
+        current == self.0
+    }
+}
+
+impl Drop for ForeignContext {
+    fn drop(&mut self) {
+        let acl = &sys::backend().unwrap().acl;
+        // SAFETY: made by this object; whatever a test made in it is gone.
+        let code = unsafe { acl.aclrtDestroyContext(self.0) };
+        assert_eq!(code.0, 0);
+    }
+}
+
+/// Streams belong to the context that is current when they are made (runtime, api_impl.cc: `Context_() != curCtx`), so
+/// a call that left another context behind would break the caller's next one.
+#[test]
+fn every_call_leaves_the_context_of_the_thread_as_it_was() {
+    thread::spawn(|| {
+        let foreign = ForeignContext::new(1);
+        let own = device(0);
+        assert!(foreign.is_current());
+        let stream = Stream::new(&own).unwrap();
+        let buffer = Buffer::zeroed(&own, 64).unwrap();
+        stream.zero(&buffer.span()).unwrap();
+        let event = Event::new(&own).unwrap();
+        stream.record(&event).unwrap();
+        stream.synchronize().unwrap();
+        assert!(foreign.is_current());
+        assert!(
+            stream
+                .copy(&buffer.span(), &Buffer::new(&device(2), 64).unwrap().span())
+                .is_err()
+        );
+        drop((event, buffer, stream, own));
+        assert!(foreign.is_current());
+    })
+    .join()
+    .unwrap();
+}
+
+#[test]
+fn the_device_of_a_thread_is_taken_with_its_context() {
+    thread::spawn(|| {
+        assert!(Device::current().is_err(), "a new thread has none");
+        let foreign = ForeignContext::new(3);
+        let current = Device::current().unwrap();
+        assert_eq!(current.id(), 3);
+        assert!(foreign.is_current());
+        let stream = Stream::new(&current).unwrap();
+        let buffer = Buffer::from_slice(&current, &[7_u32]).unwrap();
+        stream.zero(&buffer.span()).unwrap();
+        // Another thread makes its calls in that context, too.
+        thread::scope(|scope| {
+            scope.spawn(|| stream.synchronize().unwrap());
+        });
+        let mut value = [1_u32];
+        buffer.span().read(&mut value).unwrap();
+        assert_eq!(value, [0]);
+        drop((buffer, stream, current));
+        assert!(foreign.is_current());
+    })
+    .join()
+    .unwrap();
+}
+
+/// The runtime refuses a limit of 0 ms (api_error.cc:1439), so this must not reach it.
+#[test]
+fn a_limit_of_zero_only_looks() {
+    let done = std::sync::Barrier::new(2);
+    ranks(2, |comm, stream| {
+        stream.synchronize_timeout(Duration::ZERO).unwrap();
+        let buffer = Buffer::zeroed(comm.device(), 16).unwrap();
+        let span = buffer.span();
+        comm.barrier(&stream).unwrap();
+        stream.synchronize().unwrap();
+        if comm.rank() == 1 {
+            comm.barrier(&stream).unwrap();
+            let error = stream.synchronize_timeout(Duration::ZERO).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Timeout, "{error}");
+        }
+        done.wait();
+        if comm.rank() == 0 {
+            comm.barrier(&stream).unwrap();
+        }
+        stream.zero(&span).unwrap();
+        stream.synchronize().unwrap();
+        stream.synchronize_timeout(Duration::ZERO).unwrap();
+    });
+}
+
+/// HCCL frees links and buffers under queued operations (hcomm, op_base.cc:3684: only a call in progress is waited for).
+#[test]
+fn a_communicator_ends_after_its_work() {
+    let done = std::sync::Barrier::new(2);
+    ranks(2, |comm, stream| {
+        comm.barrier(&stream).unwrap();
+        stream.synchronize().unwrap();
+        if comm.rank() == 1 {
+            comm.barrier(&stream).unwrap();
+            let error = comm.abort().unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::InvalidState, "{error}");
+            assert!(stream.abort().unwrap());
+            comm.abort().unwrap();
+            assert_eq!(kind_of(comm.barrier(&stream)), ErrorKind::InvalidState);
+        }
+        done.wait();
+    });
+}
+
+#[test]
+fn queued_work_is_known_by_its_streams() {
+    let done = std::sync::Barrier::new(2);
+    ranks(2, |comm, stream| {
+        let queued = Queued::default();
+        assert!(queued.has_ended());
+        comm.barrier(&stream).unwrap();
+        queued.note(&stream);
+        stream.synchronize().unwrap();
+        assert!(queued.has_ended());
+        if comm.rank() == 1 {
+            queued.begin(&stream);
+            comm.barrier(&stream).unwrap();
+            queued.note(&stream);
+            assert!(!queued.has_ended());
+            queued.abort().unwrap();
+            assert!(queued.has_ended());
+            // What a stream did that is gone: ended with it.
+            let other = Stream::new(comm.device()).unwrap();
+            other
+                .zero(&Buffer::new(comm.device(), 8).unwrap().span())
+                .unwrap();
+            queued.note(&other);
+            drop(other);
+            assert!(queued.has_ended());
+        }
+        done.wait();
+    });
 }
 
 #[test]
@@ -406,6 +566,63 @@ fn kind_of(result: crate::Result<()>) -> ErrorKind {
     result.unwrap_err().kind()
 }
 
+/// Rank 0 gives rank 1 two elements and rank 1 gives rank 2 three; rank 2 gives nobody any, and its send to rank 3 is empty.
+#[test]
+fn an_all_to_all_moves_parts_of_any_length_and_ranks_without_any_come_too() {
+    ranks(4, |comm, stream| {
+        let own = rank_values(&comm, 8).span();
+        let got = Buffer::zeroed(comm.device(), 32).unwrap().span();
+        let dtype = DataType::F32;
+        let send = |peer, first: usize, count: usize| Transfer::Send {
+            peer,
+            span: own.slice(4 * first..4 * (first + count)).unwrap(),
+            dtype,
+        };
+        let recv = |peer, first: usize, count: usize| Transfer::Recv {
+            peer,
+            span: got.slice(4 * first..4 * (first + count)).unwrap(),
+            dtype,
+        };
+        let transfers = match comm.rank() {
+            0 => vec![send(1, 5, 2)],
+            1 => vec![recv(0, 1, 2), send(2, 0, 3)],
+            2 => vec![recv(1, 4, 3), send(3, 0, 0)],
+            _ => Vec::new(),
+        };
+        comm.all_to_all(&transfers, dtype, &stream).unwrap();
+        stream.synchronize().unwrap();
+        let expected: [f32; 8] = match comm.rank() {
+            1 => [0.0, 5.0, 6.0, 0.0, 0.0, 0.0, 0.0, 0.0],
+            2 => [0.0, 0.0, 0.0, 0.0, 100.0, 101.0, 102.0, 0.0],
+            _ => [0.0; 8],
+        };
+        assert_eq!(floats(&got), expected);
+    });
+}
+
+#[test]
+fn a_library_without_groups_is_said_to_have_none() {
+    ranks(2, |comm, stream| {
+        // The mock is CANN 8.3 unless told otherwise.
+        assert!(!groups_run(comm.device()).unwrap());
+        let own = rank_values(&comm, 8).span();
+        let send = Transfer::Send {
+            peer: 1 - comm.rank(),
+            span: own,
+            dtype: DataType::F32,
+        };
+        let error = comm.group(&[send], &stream).unwrap_err().to_string();
+        assert!(error.contains("9.0"), "{error}");
+        // Nothing is left open: what is given now runs.
+        let sum = Buffer::zeroed(comm.device(), 32).unwrap().span();
+        let own = rank_values(&comm, 8).span();
+        comm.all_reduce(&own, &sum, DataType::F32, ReduceOp::Sum, &stream)
+            .unwrap();
+        stream.synchronize().unwrap();
+        assert_eq!(floats(&sum)[0], 100.0);
+    });
+}
+
 #[test]
 fn wrong_arguments_are_refused_before_the_vendor_sees_them() {
     ranks(2, |comm, stream| {
@@ -427,6 +644,20 @@ fn wrong_arguments_are_refused_before_the_vendor_sees_them() {
             dtype: DataType::F32,
         };
         invalid(comm.batch(&[twice(), twice()], &stream));
+        invalid(comm.all_to_all(&[twice(), twice()], DataType::F32, &stream));
+        invalid(comm.group(&[twice(), twice()], &stream));
+        let from = |span: &Span| Transfer::Send {
+            peer,
+            span: span.clone(),
+            dtype: DataType::F32,
+        };
+        let to_self = Transfer::Send {
+            peer: comm.rank(),
+            span: Buffer::zeroed(comm.device(), 16).unwrap().span(),
+            dtype: DataType::F32,
+        };
+        // Two allocations, which no distance joins.
+        invalid(comm.all_to_all(&[from(&half), to_self], DataType::F32, &stream));
         let elsewhere = Stream::new(&device(5)).unwrap();
         invalid(comm.send(&span, DataType::F32, peer, &elsewhere));
     });

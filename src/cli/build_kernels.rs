@@ -4,7 +4,7 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::kernel::{Build, Chip};
+use crate::kernel::{Build, Chip, usual_chips};
 
 /// Arguments of the command.
 #[derive(Debug, clap::Args)]
@@ -12,7 +12,7 @@ pub(super) struct Args {
     /// The chip to compile for, as aclrtGetSocName names it; several may be given
     #[arg(long, value_name = "NAME")]
     soc: Vec<String>,
-    /// The architecture to compile for: 1001 (910A), 2201 (910B, 910C), 3510 (950) [default: 2201 and 3510]
+    /// The architecture to compile for: 1001 (910A), 2201 (910B, 910C), 3510 (950) [default: 2201, and 3510 if the toolkit knows it]
     #[arg(long, value_name = "NUMBER", conflicts_with = "soc")]
     arch: Vec<u32>,
     /// The folder for the binaries [default: in the cache, where they are found]
@@ -25,22 +25,12 @@ pub(super) struct Args {
 
 /// Prints the path of each binary; the commands that made it go to standard error.
 pub(super) fn run(args: &Args) -> Result<()> {
-    let chips: Vec<Chip> = if args.soc.is_empty() {
-        let standard = [2201, 3510];
-        let archs = if args.arch.is_empty() {
-            &standard[..]
-        } else {
-            &args.arch
-        };
-        archs
-            .iter()
-            .map(|&arch| Chip::of_arch(arch))
-            .collect::<Result<_>>()?
+    let chips: Vec<Chip> = if args.soc.is_empty() && args.arch.is_empty() {
+        usual_chips(args.with.as_deref(), super::launch::notice)?
     } else {
-        args.soc
-            .iter()
-            .map(|name| Chip::named(name))
-            .collect::<Result<_>>()?
+        let by_arch = args.arch.iter().map(|&arch| Chip::of_arch(arch));
+        let by_name = args.soc.iter().map(|name| Chip::named(name));
+        by_arch.chain(by_name).collect::<Result<_>>()?
     };
     for chip in chips {
         let build = Build {

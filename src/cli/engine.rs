@@ -7,14 +7,16 @@ mod children;
 mod signals;
 mod telling;
 
+use std::hash::{BuildHasher, Hasher};
 use std::process::{Child, Command, ExitStatus};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::time::{Duration, Instant};
 
 use super::failure::{self, Tail};
-use super::guard::Guard;
+use super::guard::{self, Guard};
+use super::verdict::Presence;
 use crate::error::{Error, ErrorKind, Result};
-use crate::reduce::{Failure, Progress, Report};
+use crate::reduce::{Failure, Progress, Report, Waiting};
 use crate::sys::process;
 
 /// Events that may wait for the main thread before the ranks' pipes have to.
@@ -92,7 +94,7 @@ impl End {
     }
 }
 
-/// Starts `ranks`, waits for them and returns how the job ended. When it returns, no process of any rank's group is
+/// Starts `ranks`, waits for them and returns how the job ended. When it returns, no process that a rank has started is
 /// left. Call it from a thread that lives as long as the job: ranks die with the thread that starts them.
 ///
 /// # Errors
@@ -104,7 +106,8 @@ pub(crate) fn run(ranks: Vec<Rank>, limits: &Limits, observer: &mut dyn Observer
     let deadline = limits
         .timeout
         .and_then(|limit| Instant::now().checked_add(limit));
-    let guard = Guard::start()
+    let id = job_id();
+    let guard = Guard::start(&id)
         .inspect_err(|error| log::warn!("no guard against a killed launcher: {error}"));
     let mut job = Job {
         running: Vec::with_capacity(ranks.len()),
@@ -113,6 +116,7 @@ pub(crate) fn run(ranks: Vec<Rank>, limits: &Limits, observer: &mut dyn Observer
         verdict: None,
         output: Ok(()),
         guard: guard.ok(),
+        id,
     };
     job.start(ranks, &sender);
     drop(sender);
@@ -127,6 +131,13 @@ pub(crate) fn run(ranks: Vec<Rank>, limits: &Limits, observer: &mut dyn Observer
         )),
         _ => Ok(end),
     }
+}
+
+/// A name that no other job of this machine has.
+fn job_id() -> String {
+    // The standard library seeds this from the system's source of randomness.
+    let hash = std::hash::RandomState::new().build_hasher().finish();
+    format!("{}-{hash:016x}", std::process::id())
 }
 
 enum Event {
@@ -151,8 +162,12 @@ struct Running {
     open_pipes: u32,
     status: Option<ExitStatus>,
     tail: Tail,
-    /// Whether it said that it would report a failure.
-    joined: bool,
+    presence: Presence,
+    /// What it said that it waits for.
+    waiting: Option<Waiting>,
+    /// The first of what it said so in its last step.
+    waited: Option<Waiting>,
+    /// Its first failure.
     failure: Option<Failure>,
 }
 
@@ -160,7 +175,19 @@ impl Running {
     /// Takes in a report; progress is handed back.
     fn take(&mut self, report: Report) -> Option<Progress> {
         match report {
-            Report::Joined { .. } => self.joined = true,
+            Report::Joining { .. } => self.presence = Presence::Joining,
+            Report::Joined { .. } => self.presence = Presence::Joined,
+            Report::Waiting { waiting, .. } => {
+                if self
+                    .waited
+                    .as_ref()
+                    .is_none_or(|first| first.step != waiting.step)
+                {
+                    self.waited = Some(waiting.clone());
+                }
+                self.waiting = Some(waiting);
+            }
+            Report::Moving { .. } => self.waiting = None,
             // A rank may make several worlds; the first failure led to the others.
             Report::Failed(failure) => {
                 self.failure.get_or_insert(failure);
@@ -178,12 +205,15 @@ struct Job<'a> {
     verdict: Option<Verdict>,
     output: std::io::Result<()>,
     guard: Option<Guard>,
+    /// The mark of its processes.
+    id: String,
 }
 
 impl Job<'_> {
     fn start(&mut self, ranks: Vec<Rank>, sender: &SyncSender<Event>) {
         for mut rank in ranks {
             let index = self.running.len();
+            rank.command.env(guard::MARK, &self.id);
             match children::spawn(&mut rank.command, index, sender) {
                 Ok(child) => {
                     // A guard that has died guards no more; the job does not depend on it.
@@ -198,7 +228,9 @@ impl Job<'_> {
                         open_pipes: 2,
                         status: None,
                         tail: Tail::default(),
-                        joined: false,
+                        presence: Presence::default(),
+                        waiting: None,
+                        waited: None,
                         failure: None,
                     });
                 }
@@ -320,7 +352,7 @@ impl Job<'_> {
     fn linger(&mut self, limit: Duration) {
         let verdict = self.verdict.take();
         let deadline = Instant::now() + limit;
-        let reporting = |r: &Running| r.joined && r.status.is_none();
+        let reporting = |r: &Running| r.presence != Presence::Absent && r.status.is_none();
         while self.running.iter().any(reporting) {
             if !self.step(Some(deadline)) || self.interrupted() {
                 break;
@@ -378,12 +410,13 @@ impl Job<'_> {
         }
     }
 
-    /// Kills what the ranks left behind in their groups, passes on their last lines and frees their numbers.
+    /// Kills what the ranks left behind, in their groups and elsewhere, passes on their last lines and frees their numbers.
     fn reap(&mut self) {
         for running in &self.running {
             // The zombie keeps the number of the group from being given to somebody else.
             let _ = process::signal_group(running.child.id(), libc::SIGKILL);
         }
+        process::kill_started_with(guard::MARK, &self.id);
         if let Some(guard) = self.guard.take() {
             guard.dismiss();
         }

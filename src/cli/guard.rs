@@ -1,7 +1,8 @@
 //! A process that outlives a launcher that is killed, and ends what it started.
 //!
 //! The kernel kills each rank with the launcher, but not what a rank started itself. The guard reads the ranks' process
-//! groups from a pipe; when the pipe ends before the launcher has said that all is done, it kills them.
+//! groups from a pipe; when the pipe ends before the launcher has said that all is done, it kills them, and whatever else
+//! carries the mark of the job in its environment.
 
 use std::io::{BufRead, Result, Write};
 use std::os::unix::process::CommandExt;
@@ -11,6 +12,8 @@ use crate::sys::process;
 
 /// The hidden subcommand that is the guard.
 pub(crate) const COMMAND: &str = "guard";
+/// Set for all processes of a job, to a value of its own.
+pub(crate) const MARK: &str = "ADASUM_LAUNCH_ID";
 /// The launcher's last word.
 const DONE: &str = "done";
 
@@ -21,10 +24,10 @@ pub(crate) struct Guard {
 }
 
 impl Guard {
-    /// Starts this program again as the guard.
-    pub(crate) fn start() -> Result<Guard> {
+    /// Starts this program again as the guard of the job whose [`MARK`] is `job`.
+    pub(crate) fn start(job: &str) -> Result<Guard> {
         let mut child = Command::new(std::env::current_exe()?)
-            .arg(COMMAND)
+            .args([COMMAND, job])
             .stdin(Stdio::piped())
             .stdout(Stdio::null())
             .stderr(Stdio::null())
@@ -53,7 +56,7 @@ impl Guard {
 }
 
 /// The guard itself.
-pub(crate) fn run() {
+pub(crate) fn run(job: &str) {
     let mut leaders: Vec<u32> = Vec::new();
     for line in std::io::stdin().lock().lines() {
         match line {
@@ -66,4 +69,5 @@ pub(crate) fn run() {
         // One that is gone needs nothing.
         let _ = process::signal_group(leader, libc::SIGKILL);
     }
+    process::kill_started_with(MARK, job);
 }

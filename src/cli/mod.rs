@@ -13,7 +13,9 @@ mod guard;
 mod launch;
 mod logger;
 mod plan;
+mod qualify;
 mod reduce;
+mod reference;
 mod report;
 mod simulate;
 mod svg;
@@ -43,6 +45,8 @@ enum Command {
     Demo(demo::Args),
     /// Look at backend, variables, rank table and memory, and reduce with two ranks
     Doctor(doctor::Args),
+    /// Check everything that reductions rely on, in stages, and write a folder to attach to a report: the first run on an NPU
+    Qualify(qualify::Args),
     /// Compile the kernels for an NPU, with the CANN toolkit that is installed here
     BuildKernels(build_kernels::Args),
     /// Print what a C or C++ program needs to be built for ACL and HCCL and run on the mock
@@ -66,9 +70,12 @@ enum Command {
     /// The two ranks of the doctor's self-test
     #[command(hide = true, name = doctor::RANKS_COMMAND)]
     DoctorRanks(doctor::RanksArgs),
+    /// One rank of a stage of the qualification
+    #[command(hide = true, name = qualify::STAGE_COMMAND)]
+    QualifyStage(qualify::StageArgs),
     /// What ends the ranks of a launcher that is killed
     #[command(hide = true, name = guard::COMMAND)]
-    Guard,
+    Guard { job: String },
 }
 
 /// Runs the program with the arguments of this process.
@@ -90,6 +97,8 @@ fn execute(command: Command) -> Result<u8> {
         Command::BuildKernels(args) => build_kernels::run(&args).map(|()| 0),
         Command::Config(args) => config::run(&args).map(|()| 0),
         Command::Doctor(args) => doctor::run(&args),
+        Command::Qualify(args) => qualify::run(&args),
+        Command::QualifyStage(args) => qualify::stage(&args).map(|()| 0),
         Command::Reduce(args) => reduce::run(&args).map(|()| 0),
         Command::Table(args) => table::run(&args),
         Command::Plan(args) => plan::run(&args).map(|()| 0),
@@ -98,8 +107,8 @@ fn execute(command: Command) -> Result<u8> {
         Command::BenchRank(args) => bench::rank::run(&args).map(|()| 0),
         Command::DemoRank(args) => demo::rank::run(&args).map(|()| 0),
         Command::DoctorRanks(args) => doctor::ranks(&args).map(|()| 0),
-        Command::Guard => {
-            guard::run();
+        Command::Guard { job } => {
+            guard::run(&job);
             Ok(0)
         }
     }

@@ -1,20 +1,42 @@
-//! Joins what the ranks of a failed job say into a wait-for graph and finds its root.
+//! Joins what the ranks of a failed job are known to have done into a wait-for graph and finds its root.
 //!
-//! Pure: it is given reports and ends, and returns sentences.
+//! Pure: it is given facts (ends of processes, steps, peers, codes) and returns sentences. What a message says is shown,
+//! never read.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use super::failure;
-use crate::reduce::Failure;
+use crate::reduce::{Failure, Waiting};
+use crate::sys::acl;
+use crate::sys::hccl::HcclResult;
 
 /// What is known of one rank.
+#[derive(Default)]
 pub(crate) struct Witness<'a> {
     pub(crate) rank: u32,
-    /// How it ended, if not by success.
+    /// How its process ended, if not by success.
     pub(crate) end: Option<String>,
     /// Whether a signal ended it.
     pub(crate) killed: bool,
+    /// Whether its process has ended with success.
+    pub(crate) done: bool,
+    /// Whether its process is stopped (SIGSTOP, a debugger).
+    pub(crate) stopped: bool,
+    pub(crate) presence: Presence,
+    /// What it says that it waits for although it has not given up.
+    pub(crate) waiting: Option<&'a Waiting>,
+    /// The first of what it said so in its last step, whatever became of it.
+    pub(crate) waited: Option<&'a Waiting>,
     pub(crate) failure: Option<&'a Failure>,
+}
+
+/// How far a rank has come with joining a world.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum Presence {
+    #[default]
+    Absent,
+    Joining,
+    Joined,
 }
 
 /// How many ranks are listed with what they wait for.
@@ -22,23 +44,23 @@ const LISTED: usize = 16;
 
 /// Sentences that name the root of the failure and who waited for whom; none if no rank has reported anything.
 pub(crate) fn judge(witnesses: &[Witness<'_>]) -> Vec<String> {
-    if witnesses.iter().all(|witness| witness.failure.is_none()) {
+    if witnesses
+        .iter()
+        .all(|witness| witness.wait().is_none() && witness.failure.is_none())
+    {
         return Vec::new();
     }
     let (roots, why) = roots(witnesses);
     let mut lines = Vec::new();
     let of = |rank: u32| witnesses.iter().find(|witness| witness.rank == rank);
     lines.push(format!(
-        "cause: {} {why}",
-        failure::ranks(roots.iter().copied())
+        "cause: {} {}",
+        failure::ranks(roots.iter().copied()),
+        why.words(roots.len())
     ));
     for &rank in roots.iter().take(LISTED) {
         let Some(witness) = of(rank) else { continue };
-        match (witness.failure, &witness.end) {
-            (Some(failure), _) => lines.push(format!("  rank {rank}: {}", failure.message)),
-            (None, Some(end)) => lines.push(format!("  rank {rank}: {end}")),
-            (None, None) => lines.push(format!("  rank {rank}: no report")),
-        }
+        lines.push(format!("  rank {rank}: {}", witness.account()));
     }
     let elsewhere = roots.iter().copied().filter(|&rank| of(rank).is_none());
     if elsewhere.clone().next().is_some() {
@@ -48,121 +70,197 @@ pub(crate) fn judge(witnesses: &[Witness<'_>]) -> Vec<String> {
         ));
     }
     let waiting = witnesses.iter().filter(|w| !roots.contains(&w.rank));
-    let waiting = waiting.filter_map(|witness| Some((witness.rank, targets(witness.failure?))));
-    for (rank, targets) in waiting.take(LISTED) {
-        if !targets.is_empty() {
-            let targets = failure::ranks(targets.into_iter());
-            lines.push(format!("  rank {rank} waited for {targets}"));
+    let waiting = waiting.filter_map(|witness| Some((witness.rank, witness.wait()?)));
+    for (rank, wait) in waiting.take(LISTED) {
+        if !wait.peers.is_empty() {
+            let peers = failure::ranks(wait.peers.iter().copied());
+            lines.push(format!("  rank {rank} waited for {peers}"));
         }
     }
     lines
 }
 
-fn roots(witnesses: &[Witness<'_>]) -> (Vec<u32>, &'static str) {
-    let killed = pick(witnesses, |witness| {
-        witness.killed && witness.failure.is_none()
-    });
-    if !killed.is_empty() {
-        return (killed, "died");
-    }
-    let own = pick(witnesses, |witness| {
-        witness
-            .failure
-            .is_some_and(|failure| !failure.stalled && blamed(&failure.message).is_empty())
-    });
-    if !own.is_empty() {
-        return (own, "failed by itself");
-    }
-    let ended = pick(witnesses, |witness| {
-        witness.end.is_some() && witness.failure.is_none()
-    });
-    if !ended.is_empty() {
-        return (ended, "ended without a report");
-    }
-    let accused: BTreeMap<u32, BTreeSet<u32>> = witnesses
-        .iter()
-        .filter_map(|witness| Some((witness.rank, accused(witnesses, witness.failure?))))
-        .filter(|(_, targets)| !targets.is_empty())
-        .collect();
-    if !accused.is_empty() {
-        let targets: BTreeSet<u32> = accused.values().flatten().copied().collect();
-        let ends: Vec<u32> = targets
-            .iter()
-            .copied()
-            .filter(|target| !accused.contains_key(target))
-            .collect();
-        return match ends.is_empty() {
-            true => (targets.into_iter().collect(), "blame each other"),
-            false => (ends, "kept the others waiting"),
-        };
-    }
-    stalled(witnesses)
+/// Why ranks are the root.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Cause {
+    Died,
+    Failed,
+    EndedSilently,
+    Stopped,
+    NeverCame,
+    StuckJoining,
+    OwnWork,
+    LeftEarly,
+    Silent,
+    Late,
+    EachOther,
+    GaveUp,
 }
 
-/// Whom a rank blames, but for those that only gave up waiting before it did: that they are gone is no cause.
-fn accused(witnesses: &[Witness<'_>], failure: &Failure) -> BTreeSet<u32> {
-    const ABORTED: &str = "was aborted";
-    let mut targets = blamed(&failure.message);
-    if failure.message.contains(ABORTED) {
-        let gave_up = |rank: &u32| {
-            let mut of = witnesses.iter().filter(|witness| witness.rank == *rank);
-            of.any(|witness| {
-                let failure = witness.failure;
-                failure.is_some_and(|own| own.stalled || own.message.contains(ABORTED))
-            })
-        };
-        targets.retain(|rank| !gave_up(rank));
+impl Cause {
+    fn words(self, ranks: usize) -> &'static str {
+        let several = ranks != 1;
+        match self {
+            Cause::Died => "died",
+            Cause::Failed if several => "failed by themselves",
+            Cause::Failed => "failed by itself",
+            Cause::EndedSilently => "ended without a report",
+            Cause::Stopped if several => "are stopped (SIGSTOP or a debugger)",
+            Cause::Stopped => "is stopped (SIGSTOP or a debugger)",
+            Cause::NeverCame => "did not begin to join the world",
+            Cause::StuckJoining => "did not finish joining the world",
+            Cause::OwnWork if several => "did not end work of their own",
+            Cause::OwnWork => "did not end work of its own",
+            Cause::LeftEarly => "ended while others waited",
+            Cause::Silent if several => "did not take part, and have no report",
+            Cause::Silent => "did not take part, and has no report",
+            Cause::Late => "kept the others waiting",
+            Cause::EachOther => {
+                "wait for each other: one of them, or a link between them, has stopped"
+            }
+            Cause::GaveUp => "gave up",
+        }
     }
-    targets
 }
 
-/// Without anything that failed: who waits for nobody, or stopped earliest.
-fn stalled(witnesses: &[Witness<'_>]) -> (Vec<u32>, &'static str) {
-    let alone = pick(witnesses, |witness| {
-        let stalled = witness.failure.filter(|failure| failure.stalled);
-        let waiting = stalled.and_then(|failure| failure.waiting.as_ref());
-        waiting.is_some_and(|waiting| waiting.peers.is_empty())
-    });
-    if !alone.is_empty() {
-        return (alone, "did not end work of its own");
+impl Witness<'_> {
+    /// What it waits for, or waited for when it failed: streams go on behind a wait that was in vain.
+    fn wait(&self) -> Option<&Waiting> {
+        let Some(failure) = self.failure else {
+            return self.waiting;
+        };
+        let waited = self.waited.filter(|waited| waited.step == failure.step);
+        waited.or(failure.waiting.as_ref())
     }
+
+    fn account(&self) -> String {
+        match (self.failure, &self.end) {
+            (Some(failure), _) => failure.message.clone(),
+            (None, Some(end)) => end.clone(),
+            (None, None) if self.done => "exit status 0".to_owned(),
+            (None, None) => "no report".to_owned(),
+        }
+    }
+
+    /// Whether its process runs and it has not given up.
+    fn runs(&self) -> bool {
+        self.failure.is_none() && self.end.is_none() && !self.done
+    }
+
+    /// Whether it failed for a reason of its own.
+    fn failed_by_itself(&self) -> bool {
+        self.has(Blame::Own)
+    }
+
+    /// Whether it failed, did not only stall, and its code says this.
+    fn has(&self, blame: Blame) -> bool {
+        let failure = self.failure.filter(|failure| !failure.stalled);
+        failure.is_some_and(|failure| self::blame(failure) == blame)
+    }
+
+    /// Whether work that meets no other rank did not end.
+    fn hangs_in_own_work(&self) -> bool {
+        let stalled = self.failure.is_none_or(|failure| failure.stalled);
+        stalled && self.wait().is_some_and(|wait| wait.peers.is_empty())
+    }
+
+    fn place(&self) -> Option<(u64, usize)> {
+        let wait = self.wait()?;
+        Some((wait.step, wait.position))
+    }
+}
+
+/// A cause, and whether a rank is one for that reason.
+type Rule<'r> = (Cause, &'r dyn Fn(&Witness<'_>) -> bool);
+
+fn roots(witnesses: &[Witness<'_>]) -> (Vec<u32>, Cause) {
     let awaited: BTreeSet<u32> = witnesses
         .iter()
-        .filter_map(|witness| witness.failure)
-        .flat_map(targets)
+        .filter_map(Witness::wait)
+        .flat_map(|wait| wait.peers.iter().copied())
         .collect();
-    let silent = pick(witnesses, |witness| {
-        witness.failure.is_none() && awaited.contains(&witness.rank)
-    });
-    if !silent.is_empty() {
-        return (silent, "did not take part, and has no report");
+    let is_awaited = |witness: &Witness<'_>| awaited.contains(&witness.rank);
+    let rules: [Rule<'_>; 9] = [
+        (Cause::Died, &|w| w.killed && w.failure.is_none()),
+        (Cause::Failed, &|w| w.failed_by_itself()),
+        (Cause::EndedSilently, &|w| {
+            w.end.is_some() && w.failure.is_none()
+        }),
+        (Cause::Stopped, &|w| w.stopped && w.runs()),
+        (Cause::NeverCame, &|w| {
+            w.runs() && w.presence == Presence::Absent && is_awaited(w)
+        }),
+        (Cause::StuckJoining, &|w| {
+            w.runs() && w.presence == Presence::Joining && is_awaited(w)
+        }),
+        (Cause::OwnWork, &|w| w.hangs_in_own_work()),
+        (Cause::LeftEarly, &|w| w.done && is_awaited(w)),
+        (Cause::Silent, &|w| {
+            w.runs() && w.wait().is_none() && is_awaited(w)
+        }),
+    ];
+    for (cause, holds) in rules {
+        let found = pick(witnesses, holds);
+        if !found.is_empty() {
+            return (found, cause);
+        }
     }
-    let place = |witness: &Witness<'_>| {
-        let waiting = witness.failure?.waiting.as_ref()?;
-        Some((waiting.step, waiting.position))
+    let late = late(witnesses);
+    if let [one] = late[..] {
+        return (vec![one], Cause::Late);
+    }
+    first(witnesses)
+}
+
+/// Where HCCL's own limit ended waits, or others' failures did: whoever was awaited and got no such end.
+fn late(witnesses: &[Witness<'_>]) -> Vec<u32> {
+    let ended = |witness: &&Witness<'_>| witness.has(Blame::Limit) || witness.has(Blame::Others);
+    let awaited: BTreeSet<u32> = witnesses
+        .iter()
+        .filter(ended)
+        .filter_map(Witness::wait)
+        .flat_map(|wait| wait.peers.iter().copied())
+        .collect();
+    let suspects = || {
+        let suspects = witnesses.iter().filter(move |witness| !ended(witness));
+        suspects.filter(|witness| awaited.contains(&witness.rank))
     };
-    let earliest = witnesses.iter().filter_map(place).min();
+    let earliest = suspects().filter_map(Witness::place).min();
+    let suspects = suspects().filter(|witness| witness.place() == earliest);
+    suspects.map(|witness| witness.rank).collect()
+}
+
+/// Without anything else: who stopped earliest in the order of the steps, which is the same on all ranks.
+fn first(witnesses: &[Witness<'_>]) -> (Vec<u32>, Cause) {
+    let earliest = witnesses.iter().filter_map(Witness::place).min();
     let first = pick(witnesses, |witness| {
-        earliest.is_some() && place(witness) == earliest
+        earliest.is_some() && witness.place() == earliest
     });
-    // Whoever has a peer that went on was served by it: the trouble is with the others.
-    let stuck = |rank: u32| {
-        let of = witnesses.iter().find(|witness| witness.rank == rank);
-        // By the plan: whom messages blame here only gave up waiting.
-        let waiting = of.and_then(|witness| witness.failure?.waiting.as_ref());
-        waiting.is_some_and(|waiting| waiting.peers.iter().all(|peer| first.contains(peer)))
+    let of = |rank: u32| witnesses.iter().find(|witness| witness.rank == rank);
+    let peers = |rank: u32| {
+        of(rank)
+            .and_then(Witness::wait)
+            .map_or(&[][..], |w| &w.peers)
     };
-    let cut_off: Vec<u32> = first.iter().copied().filter(|&rank| stuck(rank)).collect();
+    let elsewhere: BTreeSet<u32> = first
+        .iter()
+        .flat_map(|&rank| peers(rank))
+        .copied()
+        .filter(|&peer| of(peer).is_none())
+        .collect();
+    if !elsewhere.is_empty() {
+        return (elsewhere.into_iter().collect(), Cause::Late);
+    }
+    // Whoever has a peer that went on was served by it: the trouble is with the others.
+    let is_cut_off = |rank: &u32| peers(*rank).iter().all(|peer| first.contains(peer));
+    let cut_off: Vec<u32> = first.iter().copied().filter(is_cut_off).collect();
     let first = if cut_off.is_empty() { first } else { cut_off };
     match first.is_empty() {
         true => (
             pick(witnesses, |witness| witness.failure.is_some()),
-            "gave up",
+            Cause::GaveUp,
         ),
-        false => (
-            first,
-            "wait for each other: one of them, or a link between them, has stopped",
-        ),
+        false => (first, Cause::EachOther),
     }
 }
 
@@ -171,184 +269,274 @@ fn pick(witnesses: &[Witness<'_>], chosen: impl Fn(&Witness<'_>) -> bool) -> Vec
     chosen.map(|witness| witness.rank).collect()
 }
 
-/// Whom a rank waited for, by what the library said or else by its plan.
-fn targets(failure: &Failure) -> BTreeSet<u32> {
-    let blamed = blamed(&failure.message);
-    if !blamed.is_empty() {
-        return blamed;
-    }
-    let waiting = failure.waiting.iter();
-    waiting.flat_map(|waiting| waiting.peers.clone()).collect()
+/// What the vendor's code of a failure says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Blame {
+    /// Something of this rank failed.
+    Own,
+    /// A limit of the vendor's ended a wait for other ranks.
+    Limit,
+    /// Another rank or a link to it is gone, or did not send, or the work was aborted from outside.
+    Others,
 }
 
-/// The ranks that a message of HCCL holds responsible; the innermost cause stands last.
-fn blamed(message: &str) -> BTreeSet<u32> {
-    let mut found = BTreeSet::new();
-    let mut at = 0;
-    while let Some(next) = message[at..].find("rank ") {
-        let start = at + next;
-        at = start + "rank ".len();
-        let Some((rank, rest)) = name(&message[start..]) else {
-            continue;
-        };
-        let before = &message[..start];
-        let accused = rest.starts_with(" failed: ")
-            || rest.starts_with(" destroyed the communicator")
-            || before.ends_with("the process of ")
-            || before.ends_with("the connection to ");
-        let late = is_waited_for(before, rest);
-        if accused || (late && !before.ends_with(", ")) {
-            found.clear();
+fn blame(failure: &Failure) -> Blame {
+    const RUNTIME_LIMITS: [u32; 4] = [
+        acl::ACL_ERROR_RT_STREAM_SYNC_TIMEOUT,
+        acl::ACL_ERROR_RT_EVENT_SYNC_TIMEOUT,
+        acl::ACL_ERROR_RT_FFTS_PLUS_TIMEOUT,
+        acl::ACL_ERROR_RT_WAIT_TIMEOUT,
+    ];
+    const RUNTIME_OTHERS: [u32; 4] = [
+        acl::ACL_ERROR_RT_LINK_ERROR,
+        acl::ACL_ERROR_RT_SUSPECT_REMOTE_ERROR,
+        acl::ACL_ERROR_RT_STREAM_ABORT,
+        acl::ACL_ERROR_RT_DEVICE_TASK_ABORT,
+    ];
+    // The first operation with a peer that makes no link ends with one of these.
+    const HCCL_LIMITS: [HcclResult; 2] = [HcclResult::HCCL_E_TIMEOUT, HcclResult::HCCL_E_NOT_FOUND];
+    const HCCL_OTHERS: [HcclResult; 6] = [
+        HcclResult::HCCL_E_TCP_CONNECT,
+        HcclResult::HCCL_E_ROCE_CONNECT,
+        HcclResult::HCCL_E_TCP_TRANSFER,
+        HcclResult::HCCL_E_ROCE_TRANSFER,
+        HcclResult::HCCL_E_NETWORK,
+        HcclResult::HCCL_E_REMOTE,
+    ];
+    // With these a guard fails its stream, for what others were to send among other things.
+    const STOPPED: [u32; 2] = [
+        acl::ACL_ERROR_RT_AICORE_EXCEPTION,
+        acl::ACL_ERROR_RT_VECTOR_CORE_EXCEPTION,
+    ];
+    let call = failure.call.as_ref();
+    let code = call.and_then(|call| Some((call, u32::try_from(call.code).ok()?)));
+    let (limit, others, stopped) = match code {
+        None => (false, false, true),
+        Some((call, code)) if call.function.starts_with("Hccl") => {
+            let code = HcclResult(code);
+            let (limit, others) = (HCCL_LIMITS.contains(&code), HCCL_OTHERS.contains(&code));
+            (limit, others, false)
         }
-        if accused || late {
-            found.insert(rank);
-        }
-    }
-    found
-}
-
-/// Whether a name stands in a list "waited 1.0 s for rank 3, rank 5 to start it".
-fn is_waited_for(before: &str, rest: &str) -> bool {
-    let Some(from) = before.rfind(" s for ") else {
-        return false;
+        Some((_, code)) => (
+            RUNTIME_LIMITS.contains(&code),
+            RUNTIME_OTHERS.contains(&code),
+            STOPPED.contains(&code),
+        ),
     };
-    let list = &before[from + " s for ".len()..];
-    let list = list.split(", ").filter(|part| !part.is_empty());
-    let names = |part: &str| name(part).is_some_and(|(_, rest)| rest.is_empty());
-    let ends = ["to start it", "to take part to the end", "to send its data"];
-    list.into_iter().all(names) && ends.iter().any(|end| rest.contains(end))
-}
-
-/// A rank at the start of `text`, as the world counts it, and what follows.
-fn name(text: &str) -> Option<(u32, &str)> {
-    let (number, rest) = number(text.strip_prefix("rank ")?)?;
-    if let Some(world) = rest.strip_prefix(" (world rank ")
-        && let Some((world, rest)) = self::number(world)
-        && let Some(rest) = rest.strip_prefix(')')
-    {
-        return Some((world, rest));
+    match () {
+        () if limit => Blame::Limit,
+        () if others || stopped && failure.missed_others => Blame::Others,
+        () => Blame::Own,
     }
-    Some((number, rest))
-}
-
-fn number(text: &str) -> Option<(u32, &str)> {
-    let end = text
-        .find(|character: char| !character.is_ascii_digit())
-        .unwrap_or(text.len());
-    Some((text[..end].parse().ok()?, &text[end..]))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::reduce::Waiting;
+    use crate::reduce::FailedCall;
 
-    fn failure(rank: u32, message: &str, waits: Option<(usize, &[u32])>) -> Failure {
-        Failure {
-            rank,
-            message: message.to_owned(),
-            stalled: message.is_empty(),
-            waiting: waits.map(|(position, peers)| Waiting {
-                step: 2,
-                position,
-                operation: "bucket 0, round 0".to_owned(),
-                peers: peers.to_vec(),
-                bytes: 8,
-            }),
+    fn waiting(position: usize, peers: &[u32]) -> Waiting {
+        Waiting {
+            step: 2,
+            position,
+            operation: "bucket 0, round 0".to_owned(),
+            peers: peers.to_vec(),
+            bytes: 8,
         }
     }
 
-    fn judged(failures: &[Failure], killed: &[u32], ranks: u32) -> Vec<u32> {
-        let witnesses: Vec<Witness<'_>> = (0..ranks)
-            .map(|rank| Witness {
-                rank,
-                end: killed.contains(&rank).then(|| "killed".to_owned()),
-                killed: killed.contains(&rank),
-                failure: failures.iter().find(|failure| failure.rank == rank),
-            })
-            .collect();
-        roots(&witnesses).0
+    fn stalled(rank: u32, position: usize, peers: &[u32]) -> Failure {
+        Failure {
+            rank,
+            message: format!("rank {rank}: nothing moved"),
+            step: 2,
+            stalled: true,
+            missed_others: false,
+            call: None,
+            waiting: Some(waiting(position, peers)),
+        }
     }
 
-    #[test]
-    fn a_message_names_the_innermost_culprit() {
-        let set = |ranks: &[u32]| ranks.iter().copied().collect::<BTreeSet<u32>>();
-        assert_eq!(blamed("rank 1: step 2: ACL failed with code 7"), set(&[]));
-        assert_eq!(
-            blamed("communicator x, rank 1 of 4: rank 3 failed: EI: boom"),
-            set(&[3])
-        );
-        assert_eq!(
-            blamed(
-                "x, rank 1 of 4: rank 0 (world rank 6) failed: c, rank 0 of 2: the process of rank 1 (world rank 9) (pid 3) has ended"
-            ),
-            set(&[9])
-        );
-        assert_eq!(
-            blamed(
-                "rank 1 of 4: operation 3, HcclAllGather, waited 1.0 s for rank 2, rank 3 (world rank 7) to start it; rank 2 runs nothing"
-            ),
-            set(&[2, 7])
-        );
-        assert_eq!(
-            blamed("rank 2 failed: rank 2 of 4: waited 1.0 s for rank 0 to take part to the end"),
-            set(&[0])
-        );
+    fn failed(rank: u32, function: &str, code: i32, peers: &[u32]) -> Failure {
+        Failure {
+            stalled: false,
+            call: Some(FailedCall {
+                function: function.to_owned(),
+                code,
+            }),
+            ..stalled(rank, 1, peers)
+        }
+    }
+
+    const LIMIT: i32 = 507048;
+
+    /// A job of `ranks` ranks that have all joined, with these failures.
+    fn job(ranks: u32, failures: &[Failure]) -> Vec<Witness<'_>> {
+        let witness = |rank| Witness {
+            rank,
+            presence: Presence::Joined,
+            failure: failures.iter().find(|failure| failure.rank == rank),
+            ..Witness::default()
+        };
+        (0..ranks).map(witness).collect()
     }
 
     #[test]
     fn the_dead_come_first_then_those_that_failed_by_themselves() {
-        let gone = failure(0, "the process of rank 2 (pid 9) has ended", None);
-        assert_eq!(judged(std::slice::from_ref(&gone), &[2], 3), [2]);
-        let own = failure(1, "kernel gram: code 507015", None);
-        assert_eq!(judged(&[gone, own], &[], 3), [1]);
+        let failures = [
+            failed(0, "aclrtSynchronizeStreamWithTimeout", LIMIT, &[2]),
+            failed(1, "aclrtSynchronizeStreamWithTimeout", 507015, &[]),
+        ];
+        let mut witnesses = job(3, &failures);
+        assert_eq!(roots(&witnesses), (vec![1], Cause::Failed));
+        witnesses[2].end = Some("killed by signal 9 (SIGKILL)".to_owned());
+        witnesses[2].killed = true;
+        assert_eq!(roots(&witnesses), (vec![2], Cause::Died));
+        assert_eq!(
+            judge(&witnesses),
+            [
+                "cause: rank 2 died",
+                "  rank 2: killed by signal 9 (SIGKILL)",
+                "  rank 0 waited for rank 2",
+            ]
+        );
+    }
+
+    /// A guard traps for what others did not send with the code of a kernel that fails.
+    #[test]
+    fn who_missed_others_is_not_the_cause() {
+        let mut failures = [
+            failed(0, "aclrtSynchronizeStreamWithTimeout", 507015, &[]),
+            failed(1, "aclrtSynchronizeStreamWithTimeout", 507015, &[]),
+        ];
+        failures[0].missed_others = true;
+        assert_eq!(roots(&job(2, &failures)), (vec![1], Cause::Failed));
+        // Another code says what failed here before.
+        failures[0] = failed(0, "aclrtSynchronizeStreamWithTimeout", 507049, &[]);
+        failures[1].missed_others = true;
+        failures[0].missed_others = true;
+        assert_eq!(roots(&job(2, &failures)), (vec![0], Cause::Failed));
+    }
+
+    /// The words are the vendor's and may be anything.
+    #[test]
+    fn codes_decide_and_not_words() {
+        for (function, code, own) in [
+            ("HcclAllGather", 9, false),
+            ("HcclBatchSendRecv", 6, false),
+            ("HcclSend", 21, false),
+            ("HcclSend", 4, true),
+            ("HcclCommInitClusterInfoConfig", 7, true),
+            ("aclrtSynchronizeStreamWithTimeout", 507048, false),
+            ("aclrtSynchronizeStreamWithTimeout", 107023, false),
+            ("aclrtSynchronizeStreamWithTimeout", 507049, true),
+            ("aclrtMalloc", 207018, true),
+        ] {
+            let mut failures = [failed(0, function, code, &[1])];
+            for message in ["rank 1 failed: waited 1.0 s for rank 1 to start it", "?"] {
+                failures[0].message = message.to_owned();
+                let expected = if own {
+                    (vec![0], Cause::Failed)
+                } else {
+                    (vec![1], Cause::Silent)
+                };
+                assert_eq!(roots(&job(2, &failures)), expected, "{function} {code}");
+            }
+        }
     }
 
     #[test]
-    fn of_those_that_wait_the_last_in_the_chain_is_the_root() {
-        let late = |rank, of: u32| {
-            let text = format!("waited 1.0 s for rank {of} to start it; rank {of} is busy");
-            failure(rank, &text, None)
-        };
-        let silent = failure(3, "", Some((1, &[1, 2])));
-        assert_eq!(judged(&[late(0, 1), late(1, 3), silent], &[], 4), [3]);
+    fn who_never_came_or_is_stopped_is_named() {
+        let failures: Vec<Failure> = [0, 1, 3]
+            .map(|rank| {
+                let peers: Vec<u32> = (0..4).filter(|&peer| peer != rank).collect();
+                failed(rank, "HcclAllGather", 9, &peers)
+            })
+            .into();
+        let mut witnesses = job(4, &failures);
+        assert_eq!(roots(&witnesses), (vec![2], Cause::Silent));
+        witnesses[2].presence = Presence::Joining;
+        assert_eq!(roots(&witnesses), (vec![2], Cause::StuckJoining));
+        witnesses[2].presence = Presence::Absent;
+        assert_eq!(roots(&witnesses), (vec![2], Cause::NeverCame));
+        witnesses[2].stopped = true;
+        assert_eq!(roots(&witnesses), (vec![2], Cause::Stopped));
+        witnesses[2].stopped = false;
+        witnesses[2].done = true;
+        assert_eq!(roots(&witnesses), (vec![2], Cause::LeftEarly));
+    }
+
+    /// A rank that waits but has not given up is no culprit, whoever waits for it.
+    #[test]
+    fn who_says_that_it_waits_is_not_silent() {
+        let failures = [stalled(0, 3, &[1, 2])];
+        let wait = waiting(4, &[2]);
+        let mut witnesses = job(3, &failures);
+        witnesses[1].waiting = Some(&wait);
+        assert_eq!(roots(&witnesses), (vec![2], Cause::Silent));
+    }
+
+    #[test]
+    fn whom_hccl_missed_in_vain_is_late() {
+        // Ranks 0 and 1 reach HCCL's limit at the exchange that rank 2 stands in; later its watchdog gives up.
+        let mut failures = vec![
+            failed(0, "aclrtSynchronizeStreamWithTimeout", LIMIT, &[1, 2]),
+            failed(1, "aclrtSynchronizeStreamWithTimeout", LIMIT, &[0, 2]),
+        ];
+        let wait = waiting(1, &[0, 1]);
+        let mut witnesses = job(3, &failures);
+        witnesses[2].waiting = Some(&wait);
+        assert_eq!(roots(&witnesses), (vec![2], Cause::Late));
+        failures.push(stalled(2, 1, &[0, 1]));
+        assert_eq!(roots(&job(3, &failures)), (vec![2], Cause::Late));
+        // Behind the wait the streams went on to their end: what the ranks said meanwhile tells.
+        let waits = [waiting(1, &[1, 2]), waiting(1, &[0, 2])];
+        for rank in [0, 1] {
+            failures[rank].waiting = None;
+        }
+        failures.push(failed(3, "aclrtSynchronizeStreamWithTimeout", 507057, &[]));
+        let mut witnesses = job(4, &failures);
+        for (witness, wait) in witnesses.iter_mut().zip(&waits) {
+            witness.waited = Some(wait);
+        }
+        assert_eq!(roots(&witnesses), (vec![2], Cause::Late));
+    }
+
+    /// The first watchdog to give up takes its communicators along, and others fail for that: the cause lies elsewhere.
+    #[test]
+    fn who_gave_up_first_is_not_the_cause() {
+        let mut failures = vec![
+            stalled(0, 4, &[1, 2, 3]),
+            failed(1, "aclrtSynchronizeStreamWithTimeout", 507057, &[0, 2, 3]),
+            stalled(2, 1, &[3]),
+            stalled(3, 1, &[2]),
+        ];
+        failures[1].waiting = Some(waiting(4, &[0, 2, 3]));
+        assert_eq!(roots(&job(4, &failures)), (vec![2, 3], Cause::EachOther));
     }
 
     #[test]
     fn a_stall_without_an_error_is_where_the_queue_stopped_first() {
-        let own = [
-            failure(0, "", Some((3, &[1]))),
-            failure(1, "", Some((2, &[]))),
-        ];
-        assert_eq!(judged(&own, &[], 2), [1]);
-        let silent = [failure(0, "", Some((3, &[1])))];
-        assert_eq!(judged(&silent, &[], 2), [1]);
+        let own = [stalled(0, 3, &[1]), stalled(1, 2, &[])];
+        assert_eq!(roots(&job(2, &own)), (vec![1], Cause::OwnWork));
         let pair = [
-            failure(0, "", Some((3, &[1]))),
-            failure(1, "", Some((3, &[0]))),
-            failure(2, "", Some((5, &[0, 1]))),
+            stalled(0, 3, &[1]),
+            stalled(1, 3, &[0]),
+            stalled(2, 5, &[0, 1]),
         ];
-        assert_eq!(judged(&pair, &[], 3), [0, 1]);
+        assert_eq!(roots(&job(3, &pair)), (vec![0, 1], Cause::EachOther));
     }
-    /// The first watchdog to give up takes its communicators along, and others fail for that: the cause lies elsewhere.
+
     #[test]
-    fn who_gave_up_first_is_not_the_cause() {
-        let gone = |rank, of: u32, waits| Failure {
-            stalled: false,
-            ..failure(
-                rank,
-                &format!(
-                    "rank {of} failed: communicator x: HcclAllGather never ran, because its stream was aborted (507049)"
-                ),
-                waits,
-            )
-        };
-        let failures = [
-            failure(0, "", Some((4, &[1, 2, 3]))),
-            gone(1, 0, Some((4, &[0, 2, 3]))),
-            failure(2, "", Some((1, &[3]))),
-            gone(3, 0, Some((1, &[2]))),
-        ];
-        assert_eq!(judged(&failures, &[], 4), [2, 3]);
+    fn a_rank_of_another_launcher_is_pointed_at() {
+        let failures = [stalled(0, 3, &[8]), stalled(1, 5, &[0])];
+        let lines = judge(&job(2, &failures));
+        assert_eq!(lines[0], "cause: rank 8 kept the others waiting");
+        assert!(lines[1].contains("another launcher"), "{lines:?}");
+    }
+
+    #[test]
+    fn without_reports_nothing_is_said() {
+        assert!(judge(&job(2, &[])).is_empty());
     }
 }

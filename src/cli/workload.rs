@@ -3,7 +3,7 @@
 use std::io::Write;
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::plan::{DType, Layout, Order, Placement, buckets};
+use crate::plan::{DType, Form, Layout, Placement, buckets};
 
 use super::bench::{ElementType, sizes};
 
@@ -125,20 +125,14 @@ impl From<PlacementArg> for Placement {
     }
 }
 
-/// `--order`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-pub(super) enum OrderArg {
-    /// All messages of a step at once
-    Batch,
-    /// One after the other
-    Pairwise,
-}
-
-impl From<OrderArg> for Order {
-    fn from(order: OrderArg) -> Self {
-        match order {
-            OrderArg::Batch => Order::Batch,
-            OrderArg::Pairwise => Order::Pairwise,
+/// `--exchange`: `auto`, which is `None`, or a form.
+pub(super) fn exchange(text: &str) -> std::result::Result<Option<Form>, String> {
+    match (text, Form::named(text)) {
+        ("auto", _) => Ok(None),
+        (_, Some(form)) => Ok(Some(form)),
+        _ => {
+            let known = Form::ALL.map(Form::name).join(", ");
+            Err(format!("must be auto or one of {known}"))
         }
     }
 }

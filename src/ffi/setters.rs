@@ -8,7 +8,7 @@ use super::status::{Fault, adasum_status};
 use crate::plan::MAX_RADIX;
 use crate::plan::mindspore::{Context, ParallelMode};
 use crate::reduce::{
-    DeltaForm, Fusion, InServer, Machine, Options, Order, Overflow, Placement, Profile, Reduction,
+    DeltaForm, Form, Fusion, InServer, Machine, Options, Overflow, Placement, Profile, Reduction,
     ScalarExchange, Settings, Wire,
 };
 
@@ -257,13 +257,16 @@ pub unsafe extern "C" fn adasum_options_set_placement(
 
 /// The library decides. The default.
 pub const ADASUM_EXCHANGE_AUTO: i32 = 0;
-/// All transfers of a step at once, in both directions (HcclBatchSendRecv).
+/// One batch a step (HcclBatchSendRecv): sends one after another, receives beside them.
 pub const ADASUM_EXCHANGE_BATCH: i32 = 1;
 /// One after the other (HcclSend, HcclRecv).
 pub const ADASUM_EXCHANGE_PAIRWISE: i32 = 2;
+/// In a server one all-to-all a step (HcclAlltoAllV), over all links at once; between servers as ADASUM_EXCHANGE_AUTO.
+pub const ADASUM_EXCHANGE_ALLTOALL: i32 = 3;
+/// All sends and receives of a step at once, in a group (HcclGroupStart, HcclGroupEnd): CANN 9.0, on A2, A3 and 950.
+pub const ADASUM_EXCHANGE_GROUP: i32 = 4;
 
-/// How exchanges are issued: ADASUM_EXCHANGE_AUTO, ADASUM_EXCHANGE_BATCH or ADASUM_EXCHANGE_PAIRWISE. Results do not depend on
-/// it.
+/// How exchanges are given to HCCL: ADASUM_EXCHANGE_AUTO, _ALLTOALL, _BATCH, _GROUP or _PAIRWISE. Results do not depend on it.
 ///
 /// # Safety
 /// `options` is NULL or live.
@@ -273,7 +276,7 @@ pub unsafe extern "C" fn adasum_options_set_exchange(
     exchange: i32,
 ) -> adasum_status {
     let change = |settings: &mut Settings| {
-        settings.options.order = choice(
+        settings.options.exchange = choice(
             exchange,
             "exchange",
             &[
@@ -281,12 +284,22 @@ pub unsafe extern "C" fn adasum_options_set_exchange(
                 (
                     "ADASUM_EXCHANGE_BATCH",
                     ADASUM_EXCHANGE_BATCH,
-                    Some(Order::Batch),
+                    Some(Form::Batch),
                 ),
                 (
                     "ADASUM_EXCHANGE_PAIRWISE",
                     ADASUM_EXCHANGE_PAIRWISE,
-                    Some(Order::Pairwise),
+                    Some(Form::Pairwise),
+                ),
+                (
+                    "ADASUM_EXCHANGE_ALLTOALL",
+                    ADASUM_EXCHANGE_ALLTOALL,
+                    Some(Form::AllToAll),
+                ),
+                (
+                    "ADASUM_EXCHANGE_GROUP",
+                    ADASUM_EXCHANGE_GROUP,
+                    Some(Form::Group),
                 ),
             ],
         )?;

@@ -372,8 +372,9 @@ pub unsafe extern "C" fn adasum_world_forget_stream(
 }
 
 /// Gives the world up, as when this rank cannot go on: every later call of its reducers is ADASUM_POISONED, calls of other
-/// threads that wait in them return, queued work is dropped where the library can do that. Other ranks wait for this
-/// one until their timeouts. Local; waits for no other rank.
+/// threads that wait in them return, and streams that hold work of it are aborted where the library can do that: those of
+/// the caller with all that is on them, as they would wait for ever. Other ranks wait for this one until their timeouts.
+/// Local; waits for no other rank. A failure that the library finds does the same.
 ///
 /// Threads: made to be called while other threads are in calls of the world's reducers.
 ///
@@ -386,6 +387,24 @@ pub unsafe extern "C" fn adasum_world_abort(world: *const adasum_world) -> adasu
         let world = unsafe { required(world, "world") }?.get()?;
         world.abort();
         Ok(())
+    })
+}
+
+/// Lets the first task that fails stop all streams of this world's context, those of the caller and of every library, for
+/// good (aclrtSetStreamFailureMode). Without it, streams go on behind a failed task, results that the failure touched are
+/// NaN, and the failure shows at the next wait for the caller's stream. A process that asked for this cannot join a new
+/// world on the device after a failure of a task. Local.
+///
+/// Errors: ADASUM_UNSUPPORTED if the library has no choice.
+///
+/// # Safety
+/// `world` is NULL or live.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn adasum_world_stop_on_failure(world: *const adasum_world) -> adasum_status {
+    guard("adasum_world_stop_on_failure", || {
+        // SAFETY: as promised by the caller.
+        let world = unsafe { required(world, "world") }?.get()?;
+        Ok(world.stop_on_failure()?)
     })
 }
 

@@ -49,7 +49,7 @@ impl Chip {
         Chip::named(name)
     }
 
-    /// The number of its architecture, as in `--npu-arch=dav-2201`.
+    /// The number of its architecture, as in `dav-2201`.
     pub fn arch(&self) -> u32 {
         self.arch
     }
@@ -65,9 +65,23 @@ impl Chip {
         self.arch == 1001
     }
 
-    /// An error unless it computes with elements of `dtype`.
+    /// Whether its kernels compute with elements of `dtype`.
+    pub fn computes_with(&self, dtype: DataType) -> bool {
+        match dtype {
+            DataType::F32 | DataType::F16 => true,
+            DataType::Bf16 => self.arch != 1001,
+            _ => false,
+        }
+    }
+
+    /// Whether it has cube cores and vector cores, not one sort that does both: then a binary says which a kernel runs on.
+    pub(super) fn has_cube_cores_apart(&self) -> bool {
+        self.arch != 1001
+    }
+
+    /// An error unless it knows elements of `dtype`, one of the types of the kernels.
     pub(super) fn check(&self, dtype: DataType, kernel: &str) -> Result<()> {
-        if self.arch == 1001 && dtype == DataType::Bf16 {
+        if dtype == DataType::Bf16 && !self.computes_with(dtype) {
             return Err(Error::unsupported(format!(
                 "{kernel}: {} has no bf16; its kernels take F32 and F16",
                 self.name

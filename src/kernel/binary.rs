@@ -1,14 +1,12 @@
 //! The file with the kernels: the CPU twin on the mock, and on a chip what `adasum-run build-kernels` made for it.
 
 use std::ffi::OsString;
-use std::fs::File;
-use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use sha1::{Digest, Sha1};
 
 use super::arch::Chip;
-use super::toolkit::{Request, Toolkit, Way};
+use super::elf::KernelFile;
 use super::twin;
 use crate::cache;
 use crate::error::{Error, ErrorKind, Result};
@@ -63,6 +61,7 @@ impl Places {
         }
         let name = file_name(chip.arch());
         if let Some((_, content)) = EMBEDDED.iter().find(|(arch, _)| *arch == chip.arch()) {
+            check(content, &format!("the embedded {name}"), chip)?;
             return Ok(cache::unpack(&[(&name, content)])?.join(name));
         }
         match folders
@@ -106,12 +105,12 @@ pub(super) fn find(kind: Kind, chip: &Chip) -> Result<PathBuf> {
 }
 
 /// The folder with the kernels' sources, which also keeps what was compiled from them: its name is their hash.
-fn source_folder() -> Result<PathBuf> {
+pub(super) fn source_folder() -> Result<PathBuf> {
     cache::unpack(SOURCES)
 }
 
 /// Name of the kernel binary of an architecture.
-fn file_name(arch: u32) -> String {
+pub(super) fn file_name(arch: u32) -> String {
     let mut hasher = Sha1::new();
     for (name, content) in SOURCES {
         hasher.update((name.len() as u64).to_le_bytes());
@@ -167,98 +166,39 @@ fn other_version(folder: &Path, arch: u32) -> Option<PathBuf> {
     })
 }
 
-/// `path`, if it can be the kernels of a chip.
-fn checked(path: PathBuf, chip: &Chip) -> Result<PathBuf> {
-    let wrong =
-        |what: &str| Error::invalid(format!("{} {what}; {}", path.display(), command(chip)));
-    let mut start = [0_u8; 20];
-    let read = File::open(&path).and_then(|mut file| file.read_exact(&mut start));
-    match read {
-        Err(error) if error.kind() != std::io::ErrorKind::UnexpectedEof => Err(Error::new(
+/// `path`, if it is the kernels of a chip.
+pub(super) fn checked(path: PathBuf, chip: &Chip) -> Result<PathBuf> {
+    let content = std::fs::read(&path).map_err(|error| {
+        Error::new(
             ErrorKind::Io,
             format!("{}: {error}; {}", path.display(), command(chip)),
-        )),
-        Err(_) => Err(wrong("is too short for a kernel binary")),
-        Ok(()) if start[..4] != *b"\x7fELF" => Err(wrong("is no kernel binary")),
-        // Machines 62 and 183: x86-64 and aarch64.
-        Ok(()) if matches!(start[18..20], [62 | 183, 0]) => {
-            Err(wrong("is code for a host, not for an NPU"))
-        }
-        Ok(()) => Ok(path),
-    }
+        )
+    })?;
+    check(&content, &path.display().to_string(), chip)?;
+    Ok(path)
 }
 
-/// What `adasum-run build-kernels` is asked for.
-#[derive(Debug, Clone)]
-pub struct Build {
-    /// The chip.
-    pub chip: Chip,
-    /// The folder for the binary; by default the one in the cache where it is looked for.
-    pub folder: Option<PathBuf>,
-    /// Which of the toolkit's ways to go: `bisheng` or `cmake`; by default cmake where the toolkit has the functions.
-    pub way: Option<String>,
+/// An error unless `content`, which is to be called `name`, is the kernels of a chip.
+fn check(content: &[u8], name: &str, chip: &Chip) -> Result<()> {
+    KernelFile::parse(content)
+        .and_then(|file| file.check(kernels(), chip.has_cube_cores_apart()))
+        .map_err(|fault| Error::invalid(format!("{name} {fault}; {}", command(chip))))
 }
 
-impl Build {
-    /// Compiles the kernels with the CANN toolkit that the environment names; `tell` hears of each command line.
-    ///
-    /// # Errors
-    /// [`ErrorKind::Unsupported`] if there is no toolkit or it lacks a program, [`ErrorKind::Io`] with all that a
-    /// command printed if it failed.
-    pub fn run(&self, tell: impl Fn(&str)) -> Result<PathBuf> {
-        let toolkit = Toolkit::find(|name| std::env::var_os(name)).map_err(Error::unsupported)?;
-        let way = match self.way.as_deref() {
-            None => toolkit.way(),
-            Some("bisheng") => Way::Bisheng,
-            Some("cmake") => Way::Cmake,
-            Some(other) => {
-                return Err(Error::invalid(format!(
-                    "no way {other} to compile kernels: bisheng or cmake"
-                )));
-            }
-        };
-        let sources = source_folder()?;
-        let name = file_name(self.chip.arch());
-        let output = self.folder.as_ref().unwrap_or(&sources).join(&name);
-        let absolute = std::path::absolute(&output)
-            .map_err(|error| Error::new(ErrorKind::Io, format!("{}: {error}", output.display())))?;
-        let work = Scratch::new(&name);
-        let request = Request {
-            arch: self.chip.arch(),
-            soc: self.chip.name().to_owned(),
-            sources,
-            work: work.0.clone(),
-            output: absolute.clone(),
-        };
-        let steps = |step: &super::toolkit::Step| tell(&step.to_string());
-        toolkit
-            .build(way, &request, steps)
-            .map_err(|text| Error::new(ErrorKind::Io, text))?;
-        checked(absolute, &self.chip)
-    }
-}
-
-/// A folder for what is made on the way, gone afterwards.
-struct Scratch(PathBuf);
-
-impl Scratch {
-    fn new(name: &str) -> Self {
-        let name = format!("{name}.{}", std::process::id());
-        Scratch(std::env::temp_dir().join(name))
-    }
-}
-
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        if let Err(error) = std::fs::remove_dir_all(&self.0) {
-            log::debug!("{}: {error}", self.0.display());
-        }
-    }
+/// Names of the kernels: a source each.
+fn kernels() -> impl Iterator<Item = &'static str> {
+    SOURCES
+        .iter()
+        .filter_map(|(name, _)| name.strip_suffix(".cpp"))
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::build::Scratch;
+    use super::super::elf_sample::Sample;
     use super::*;
+
+    const NPU: u16 = 0x1029;
 
     fn chip() -> Chip {
         Chip::named("Ascend910B1").unwrap()
@@ -271,14 +211,13 @@ mod tests {
         }
     }
 
-    /// A folder with a file that looks like the kernels of a chip.
-    fn folder(label: &str, file: &str, machine: u8) -> Scratch {
+    /// A folder with a file that holds the kernels for a machine.
+    fn folder(label: &str, file: &str, machine: u16) -> Scratch {
         let folder = Scratch::new(&format!("adasum-binary-{label}"));
         std::fs::create_dir_all(&folder.0).unwrap();
-        let mut content = b"\x7fELF".to_vec();
-        content.resize(64, 0);
-        content[18] = machine;
-        std::fs::write(folder.0.join(file), content).unwrap();
+        let mut content = Sample::new(&kernels().collect::<Vec<_>>());
+        content.machine = machine;
+        std::fs::write(folder.0.join(file), content.bytes()).unwrap();
         folder
     }
 
@@ -301,7 +240,7 @@ mod tests {
     #[test]
     fn the_first_folder_with_the_file_is_taken() {
         let name = file_name(2201);
-        let (one, two) = (folder("one", &name, 41), folder("two", &name, 41));
+        let (one, two) = (folder("one", &name, NPU), folder("two", &name, NPU));
         let found = places(None, &[Path::new("/nowhere"), &one.0, &two.0]).find(&chip());
         assert_eq!(found.unwrap(), one.0.join(&name));
         let named = two.0.to_str();
@@ -317,7 +256,7 @@ mod tests {
     fn what_is_no_kernel_binary_is_refused_with_the_command() {
         let name = file_name(2201);
         let host = folder("host", &name, 62);
-        let old = folder("old", "adasum_kernels_2201_00000000.o", 41);
+        let old = folder("old", "adasum_kernels_2201_00000000.o", NPU);
         std::fs::write(host.0.join("text.o"), "no binary at all, but long enough").unwrap();
         let text_file = host.0.join("text.o");
         let missing_file = host.0.join("missing.o");

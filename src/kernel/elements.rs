@@ -1,8 +1,8 @@
 //! Launches of the kernels that work element by element: packing, subtraction, the check for non-finite numbers.
 
 use super::addresses::Addresses;
-use super::{Kernels, SEGMENT, layout, need};
-use crate::ascend::{Argument, DataType, Device, Function, Span, Stream};
+use super::{Kernels, Queue, SEGMENT, layout, need};
+use crate::ascend::{Argument, DataType, Device, Function, Span};
 use crate::error::{Error, Result};
 
 /// Tensors anywhere in device memory: a table of their addresses, which also keeps them alive.
@@ -32,6 +32,10 @@ impl Tensors {
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
+    }
+
+    pub(super) fn argument(&self) -> Argument<'_> {
+        self.0.argument()
     }
 }
 
@@ -96,22 +100,22 @@ pub struct FiniteCheck<'a> {
 
 impl Kernels {
     /// Enqueues the copy of all tensors into the fused buffer.
-    pub fn pack(&self, stream: &Stream, launch: &Move<'_>) -> Result<()> {
+    pub fn pack<'a>(&self, queue: impl Into<Queue<'a>>, launch: &Move<'_>) -> Result<()> {
         let types = [launch.tensor_type, launch.fused_type];
-        self.move_elements("pack", &self.pack, stream, launch, types)
+        self.move_elements("pack", &self.pack, queue.into(), launch, types)
     }
 
     /// Enqueues the copy of the fused buffer to all tensors.
-    pub fn unpack(&self, stream: &Stream, launch: &Move<'_>) -> Result<()> {
+    pub fn unpack<'a>(&self, queue: impl Into<Queue<'a>>, launch: &Move<'_>) -> Result<()> {
         let types = [launch.fused_type, launch.tensor_type];
-        self.move_elements("unpack", &self.unpack, stream, launch, types)
+        self.move_elements("unpack", &self.unpack, queue.into(), launch, types)
     }
 
     fn move_elements(
         &self,
         name: &str,
         function: &Function,
-        stream: &Stream,
+        queue: Queue<'_>,
         launch: &Move<'_>,
         [from, to]: [DataType; 2],
     ) -> Result<()> {
@@ -129,11 +133,11 @@ impl Kernels {
             return Err(Error::invalid(format!("{name}: segments of no tensors")));
         }
         self.launch(
-            stream,
+            queue,
             function,
             launch.unit_count,
-            &[
-                launch.tensors.0.argument(),
+            [
+                launch.tensors.argument(),
                 Argument::Span(launch.segments),
                 Argument::Span(launch.fused),
                 Argument::Value(u64::from(launch.factor.to_bits())),
@@ -147,17 +151,17 @@ impl Kernels {
     }
 
     /// Enqueues the difference of two vectors.
-    pub fn subtract(&self, stream: &Stream, launch: &Subtract<'_>) -> Result<()> {
+    pub fn subtract<'a>(&self, queue: impl Into<Queue<'a>>, launch: &Subtract<'_>) -> Result<()> {
         let dtype = self.dtype(launch.dtype, "subtract")?;
         for (name, span) in [("a", launch.a), ("b", launch.b), ("out", launch.out)] {
             self.check_places("subtract", name, std::slice::from_ref(span))?;
             need("subtract", name, span, launch.count, launch.dtype.size())?;
         }
         self.launch(
-            stream,
+            queue.into(),
             &self.subtract,
             launch.count.div_ceil(layout::UNIT),
-            &[
+            [
                 Argument::Span(launch.a),
                 Argument::Span(launch.b),
                 Argument::Span(launch.out),
@@ -168,7 +172,11 @@ impl Kernels {
     }
 
     /// Enqueues the search for NaN and infinities.
-    pub fn finite_check(&self, stream: &Stream, launch: &FiniteCheck<'_>) -> Result<()> {
+    pub fn finite_check<'a>(
+        &self,
+        queue: impl Into<Queue<'a>>,
+        launch: &FiniteCheck<'_>,
+    ) -> Result<()> {
         let dtype = self.dtype(launch.dtype, "finite_check")?;
         self.check_places(
             "finite_check",
@@ -183,10 +191,10 @@ impl Kernels {
             SEGMENT,
         )?;
         self.launch(
-            stream,
+            queue.into(),
             &self.finite_check,
             launch.unit_count,
-            &[
+            [
                 Argument::Span(launch.vector),
                 Argument::Span(launch.segments),
                 Argument::Span(launch.flags),

@@ -48,6 +48,22 @@ pub const COEFFICIENT_WEIGHT_LOW: usize = 32;
 /// 32-bit words of an entry of [`FiniteCheck`](super::FiniteCheck)`::flags`: all 1.0 or, as before the first check, all 0.
 pub const FLAG_WORDS: usize = 8;
 
+/// Bits of the flags word of a record, or of the coefficients of a tensor, that never came. Whoever waits for them fills
+/// their memory with bytes of [`MISSING_BYTE`] before.
+pub const MISSING: u32 = u32::MAX;
+/// What a block adds to its receipt instead of 1 if something never came that other ranks were to send; so many blocks may
+/// be launched between two guards at most.
+pub const MISSED_SIGNATURE: u32 = 4096;
+/// Why a guard found a receipt wrong: blocks of this rank failed.
+pub const REASON_OWN: u32 = 1;
+/// Why a guard found a receipt wrong: all blocks ran, but what other ranks were to send never came.
+pub const REASON_OTHERS: u32 = 2;
+/// Added to the number of signatures that are due: the guard spoils and tells, and does not fail its stream.
+pub const GUARD_GOES_ON: u64 = 1 << 32;
+/// All four bytes of [`MISSING`]; as a float of any type they are NaN.
+pub const MISSING_BYTE: u8 = 0xff;
+const _: () = assert!(MISSING == u32::from_ne_bytes([MISSING_BYTE; 4]));
+
 /// The exponent of a vector that is zero everywhere.
 pub const ZERO_EXPONENT: i32 = -1024;
 
@@ -183,6 +199,11 @@ mod tests {
             ("COEFFICIENT_WEIGHT_LOW", int(COEFFICIENT_WEIGHT_LOW)),
             ("FLAG_WORDS", int(FLAG_WORDS)),
             ("ZERO_EXPONENT", i64::from(ZERO_EXPONENT)),
+            ("MISSING", i64::from(MISSING)),
+            ("MISSED_SIGNATURE", i64::from(MISSED_SIGNATURE)),
+            ("REASON_OWN", i64::from(REASON_OWN)),
+            ("REASON_OTHERS", i64::from(REASON_OTHERS)),
+            ("GUARD_GOES_ON", i64::try_from(GUARD_GOES_ON).unwrap()),
         ];
         for (name, value) in ours {
             assert_eq!(constant(name), value, "{name}");

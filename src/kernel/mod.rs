@@ -9,23 +9,30 @@
 //! | [`pack`](Kernels::pack), [`unpack`](Kernels::unpack) | tensors anywhere | one fused buffer, and back |
 //! | [`subtract`](Kernels::subtract) | two vectors | their difference |
 //! | [`finite_check`](Kernels::finite_check) | a vector | a flag for each tensor with a NaN or an infinity |
-//! | [`guard`](Kernels::guard) | words that another stream zeroes | a failure of the stream if they are not zero |
+//! | [`guard`](Kernels::guard), [`spoil`](Kernels::spoil) | a [`Receipt`] that blocks have signed | NaNs in results, and a failure of the stream, if one has not |
 //!
-//! A launch is enqueued on a stream and runs in its order; nothing here waits for the device. What the tables in
-//! device memory hold is in [`layout`]; the kernels themselves are in `csrc/kernels`. This module must not know why
-//! anything is reduced.
+//! A launch is enqueued on a [`Queue`], which a `&Stream` is, and runs in its order; nothing here waits for the device.
+//! What the tables in device memory hold is in [`layout`]; the kernels themselves are in `csrc/kernels`. This module must
+//! not know why anything is reduced.
 
 mod addresses;
 mod arch;
 mod binary;
+mod build;
 mod elements;
+mod elf;
+#[cfg(test)]
+mod elf_sample;
 pub mod layout;
+mod receipt;
 mod toolkit;
 mod twin;
 
 pub use arch::Chip;
-pub use binary::{Build, locate};
+pub use binary::locate;
+pub use build::{Build, usual_chips};
 pub use elements::{FiniteCheck, Move, Subtract, Tensors};
+pub use receipt::{Culprit, Guard, Queue, Reason, Receipt, Then};
 
 use std::path::Path;
 
@@ -45,6 +52,8 @@ pub struct Kernels {
     subtract: Function,
     finite_check: Function,
     guard: Function,
+    /// A receipt that nobody signs.
+    unsigned: Receipt,
     blocks: u32,
     chip: Chip,
 }
@@ -217,6 +226,7 @@ impl Kernels {
             subtract: module.function("subtract")?,
             finite_check: module.function("finite_check")?,
             guard: module.function("guard")?,
+            unsigned: Receipt::wrong(device)?,
             blocks: device.vector_cores()?.max(1),
             chip: Chip::named(&device.soc_name()?)?,
         })
@@ -235,7 +245,7 @@ impl Kernels {
     }
 
     /// Enqueues the Gram matrices of all units: one pass over the vectors.
-    pub fn gram(&self, stream: &Stream, launch: &Gram<'_>) -> Result<()> {
+    pub fn gram<'a>(&self, queue: impl Into<Queue<'a>>, launch: &Gram<'_>) -> Result<()> {
         let radix = launch.vectors.radix();
         check_gram_radix("gram", radix)?;
         let dtype = self.dtype(launch.dtype, "gram")?;
@@ -256,10 +266,10 @@ impl Kernels {
             4 * words,
         )?;
         self.launch(
-            stream,
+            queue.into(),
             &self.gram,
             launch.unit_count,
-            &[
+            [
                 launch.vectors.0.argument(),
                 Argument::Span(launch.segments),
                 Argument::Span(launch.partials),
@@ -272,7 +282,10 @@ impl Kernels {
     }
 
     /// Enqueues the sums of the records of units, one for each segment.
-    pub fn fold(&self, stream: &Stream, launch: &Fold<'_>) -> Result<()> {
+    ///
+    /// A segment with a unit whose record [never came](layout::MISSING) gets a record that looks as if it had not come
+    /// either, and its block does not sign.
+    pub fn fold<'a>(&self, queue: impl Into<Queue<'a>>, launch: &Fold<'_>) -> Result<()> {
         check_gram_radix("fold", launch.radix)?;
         let record = 4 * layout::record_words(launch.radix);
         need(
@@ -290,10 +303,10 @@ impl Kernels {
             record,
         )?;
         self.launch(
-            stream,
+            queue.into(),
             &self.fold,
             launch.segment_count,
-            &[
+            [
                 Argument::Span(launch.partials),
                 Argument::Span(launch.segments),
                 Argument::Span(launch.records),
@@ -304,18 +317,25 @@ impl Kernels {
     }
 
     /// Enqueues the weights of all tensors.
-    pub fn coefficients(&self, stream: &Stream, launch: &Coefficients<'_>) -> Result<()> {
-        self.coefficients_by(Rule::default(), stream, launch)
+    ///
+    /// A tensor with a record that [never came](layout::MISSING) gets weights of NaN that look as if they had not come
+    /// either, and its block does not sign.
+    pub fn coefficients<'a>(
+        &self,
+        queue: impl Into<Queue<'a>>,
+        launch: &Coefficients<'_>,
+    ) -> Result<()> {
+        self.coefficients_by(Rule::default(), queue, launch)
     }
 
     /// Enqueues the weights of all tensors, by a rule with additions.
     ///
     /// # Errors
     /// If a number of the rule is out of range, and as [`Kernels::coefficients`].
-    pub fn coefficients_by(
+    pub fn coefficients_by<'a>(
         &self,
         rule: Rule,
-        stream: &Stream,
+        queue: impl Into<Queue<'a>>,
         launch: &Coefficients<'_>,
     ) -> Result<()> {
         let rule = rule.word()?;
@@ -336,10 +356,10 @@ impl Kernels {
             entry,
         )?;
         self.launch(
-            stream,
+            queue.into(),
             &self.coefficients,
             launch.tensor_count,
-            &[
+            [
                 Argument::Span(launch.records),
                 Argument::Span(launch.refs),
                 Argument::Span(launch.indices),
@@ -352,7 +372,13 @@ impl Kernels {
     }
 
     /// Enqueues the weighted sum of the vectors: one pass over memory.
-    pub fn weighted_sum(&self, stream: &Stream, launch: &WeightedSum<'_>) -> Result<()> {
+    ///
+    /// Of a tensor whose weights [never came](layout::MISSING) it is NaN, and its blocks do not sign.
+    pub fn weighted_sum<'a>(
+        &self,
+        queue: impl Into<Queue<'a>>,
+        launch: &WeightedSum<'_>,
+    ) -> Result<()> {
         let dtype = self.dtype(launch.dtype, "weighted_sum")?;
         self.check_places("weighted_sum", "vector", launch.vectors.0.spans())?;
         self.check_places("weighted_sum", "out", std::slice::from_ref(launch.out))?;
@@ -364,10 +390,10 @@ impl Kernels {
             SEGMENT,
         )?;
         self.launch(
-            stream,
+            queue.into(),
             &self.weighted_sum,
             launch.unit_count,
-            &[
+            [
                 launch.vectors.0.argument(),
                 Argument::Span(launch.segments),
                 Argument::Span(launch.coefficients),
@@ -400,38 +426,80 @@ impl Kernels {
         }
     }
 
-    /// Enqueues a check that every 32-bit word of `words` (256 bytes at most) is zero: the stream fails if one is not.
-    /// Sets all of them to 1.
+    /// Enqueues a check that all blocks of the launches since the last guard have signed the receipt.
     ///
-    /// Another stream zeroes them when its work is done. A stream that waits for an event of a failed one goes on;
-    /// this keeps it from using what the failed one left behind.
-    pub fn guard(&self, stream: &Stream, words: &Span) -> Result<()> {
-        const MOST: usize = 256;
-        if words.len() > MOST {
-            return Err(Error::invalid(format!(
-                "guard: {} bytes of words are more than {MOST}",
-                words.len()
-            )));
-        }
-        self.check_places("guard", "words", std::slice::from_ref(words))?;
-        let count = (words.len() / size_of::<u32>()) as u64;
-        let arguments = [Argument::Span(words), Argument::Value(count)];
-        self.launch(stream, &self.guard, count.min(1), &arguments)
+    /// If they have, it begins again. If not, the element at each of the places becomes NaN, so that what
+    /// failed work left is not taken for a result, and the stream fails: its next synchronisation says so. Arch 1001 cannot
+    /// fail; there the NaNs (the whole 32 bytes at each place) are all there is to see.
+    ///
+    /// Call it for a stream that waits for those launches, before it goes on. The first guard that finds work
+    /// missing writes why to the reason. On a stream that carries those launches itself ([`Then::GoOn`]) it does
+    /// not fail the stream: what failed there is told by the stream, of several failures the last one only.
+    ///
+    /// # Errors
+    /// If 4096 blocks or more were launched, or the call fails.
+    pub fn guard(&self, stream: &Stream, launch: &Guard<'_>) -> Result<()> {
+        let Guard {
+            receipt,
+            places,
+            reason,
+            ..
+        } = launch;
+        let due = u64::from(receipt.take()?.to_bits());
+        let due = match launch.then {
+            Then::Fail => due,
+            Then::GoOn => {
+                reason.expect_quiet();
+                due | layout::GUARD_GOES_ON
+            }
+        };
+        let arguments = [
+            Argument::Span(receipt.line()),
+            Argument::Value(due),
+            places.argument(),
+            Argument::Value(places.len() as u64),
+            Argument::Value(launch.dtype.size() as u64),
+            Argument::Span(reason.line()),
+        ];
+        stream.launch(&self.guard, 1, &arguments)
     }
 
-    /// Spreads `items` over the blocks; nothing to do is nothing to launch.
-    fn launch(
+    /// Enqueues that the element at each of `places` becomes NaN (on arch 1001 the 32 bytes that begin there).
+    ///
+    /// # Errors
+    /// If the call fails.
+    pub fn spoil(&self, stream: &Stream, places: &Tensors, dtype: DataType) -> Result<()> {
+        if places.is_empty() {
+            return Ok(());
+        }
+        // A guard that finds its receipt wrong, has nothing new to tell, and goes on.
+        let line = self.unsigned.line();
+        let arguments = [
+            Argument::Span(line),
+            Argument::Value(layout::GUARD_GOES_ON),
+            places.argument(),
+            Argument::Value(places.len() as u64),
+            Argument::Value(dtype.size() as u64),
+            Argument::Span(line),
+        ];
+        stream.launch(&self.guard, 1, &arguments)
+    }
+
+    /// Spreads `items` over the blocks, which sign a receipt if there is one; nothing to do is nothing to launch.
+    fn launch<const N: usize>(
         &self,
-        stream: &Stream,
+        queue: Queue<'_>,
         function: &Function,
         items: u64,
-        arguments: &[Argument<'_>],
+        arguments: [Argument<'_>; N],
     ) -> Result<()> {
         let blocks = u32::try_from(items).unwrap_or(u32::MAX).min(self.blocks);
         if blocks == 0 {
             return Ok(());
         }
-        stream.launch(function, blocks, arguments)
+        let receipt = queue.sign(blocks);
+        let arguments: Vec<Argument<'_>> = arguments.into_iter().chain([receipt]).collect();
+        queue.stream.launch(function, blocks, &arguments)
     }
 }
 

@@ -9,10 +9,14 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+// Named, because build.rs looks for it elsewhere.
+#[path = "ccec.rs"]
+mod ccec;
+
 /// Which of the toolkit's two ways to go.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Way {
-    /// The compiler and the linker themselves (CANN 8.5 and later).
+    /// The compiler and the linker themselves, as the vendor builds the kernels of its own libraries.
     Bisheng,
     /// The cmake functions of the toolkit (CANN 8.0 and later).
     Cmake,
@@ -21,7 +25,7 @@ pub(crate) enum Way {
 /// What to compile, where, and into which file.
 #[derive(Debug, Clone)]
 pub(crate) struct Request {
-    /// As in `--npu-arch=dav-2201`.
+    /// As in `dav-2201`.
     pub(crate) arch: u32,
     /// Name of a chip of that architecture, for cmake.
     pub(crate) soc: String,
@@ -105,32 +109,87 @@ impl Toolkit {
         Ok(Toolkit { home })
     }
 
-    fn first(&self, places: &[&str]) -> Option<PathBuf> {
-        let mut paths = places.iter().map(|place| self.home.join(place));
-        paths.find(|path| path.exists())
+    /// Files or folders called `name` in the toolkit's parts, of old and new versions.
+    fn parts(&self, name: &str) -> impl Iterator<Item = PathBuf> {
+        let machine = format!("{}-linux", std::env::consts::ARCH);
+        ["", "compiler", "tools", &machine]
+            .map(|part| self.home.join(part).join(name))
+            .into_iter()
     }
 
-    fn program(&self, name: &str) -> Result<PathBuf, String> {
-        let places = [
-            "bin",
-            "compiler/ccec_compiler/bin",
-            "tools/bisheng_compiler/bin",
-        ];
-        let places = places.map(|folder| format!("{folder}/{name}"));
-        self.first(&places.each_ref().map(String::as_str))
-            .ok_or_else(|| {
-                format!(
-                    "the CANN toolkit in {} has no {name} ({})",
-                    self.home.display(),
-                    places.join(", ")
-                )
-            })
+    fn part(&self, name: &str) -> Option<PathBuf> {
+        self.parts(name).find(|path| path.exists())
+    }
+
+    /// The compiler, and the linker beside it: of another version it might not know the compiler's code.
+    fn programs(&self) -> Result<(PathBuf, PathBuf), String> {
+        const COMPILER: &str = "ccec";
+        let place = format!("ccec_compiler/bin/{COMPILER}");
+        let mut places = vec![self.home.join("bin").join(COMPILER)];
+        places.extend(self.parts(&place));
+        let compiler = places.into_iter().find(|path| path.exists());
+        let compiler = compiler.ok_or_else(|| {
+            format!(
+                "the CANN toolkit in {} has no {COMPILER} (bin/{COMPILER}, */{place})",
+                self.home.display()
+            )
+        })?;
+        let linker = compiler.with_file_name("ld.lld");
+        if !linker.exists() {
+            return Err(format!("there is no ld.lld beside {}", compiler.display()));
+        }
+        Ok((compiler, linker))
     }
 
     fn cmake_functions(&self) -> Option<PathBuf> {
-        let places = ["compiler/tikcpp", "tools/tikcpp", "tikcpp"];
-        let places = places.map(|folder| format!("{folder}/ascendc_kernel_cmake/ascendc.cmake"));
-        self.first(&places.each_ref().map(String::as_str))
+        self.part("tikcpp/ascendc_kernel_cmake/ascendc.cmake")
+    }
+
+    /// Whether it can compile for an architecture, of which `soc` is a chip. What no file tells is taken for true.
+    pub(crate) fn knows(&self, way: Way, arch: u32, soc: &str) -> bool {
+        let by_name = (way == Way::Cmake).then(|| self.knows_chip(soc)).flatten();
+        by_name
+            .or_else(|| self.has_headers_for(arch))
+            .unwrap_or(true)
+    }
+
+    /// Whether the chip is in the lists of the cmake functions, which take no other.
+    fn knows_chip(&self, soc: &str) -> Option<bool> {
+        let functions = self.cmake_functions()?;
+        let folder = functions.parent()?;
+        let lists = ["legacy_modules/host_config.cmake", "host_config.cmake"]
+            .iter()
+            .find_map(|name| fs::read_to_string(folder.join(name)).ok())?;
+        let soc = soc.to_lowercase();
+        let mut words = lists.split(|c: char| c.is_whitespace() || "()".contains(c));
+        Some(words.any(|word| word == soc))
+    }
+
+    /// Whether the headers of Ascend C have a folder for the architecture.
+    fn has_headers_for(&self, arch: u32) -> Option<bool> {
+        let names: &[&str] = match arch {
+            1001 => &["dav_c100"],
+            2201 => &["dav_c220", "dav_2201"],
+            _ => &["dav_3510", "dav_c310"],
+        };
+        let roots = [
+            "asc/impl/basic_api",
+            "tikcpp/tikcfw/impl",
+            "tikcpp/tikcfw/impl/basic_api",
+            "ascendc/include/basic_api/impl",
+        ];
+        let mut folders = roots
+            .iter()
+            .flat_map(|root| self.parts(root))
+            .filter(|folder| folder.is_dir())
+            .peekable();
+        folders.peek()?;
+        Some(folders.any(|folder| names.iter().any(|name| folder.join(name).is_dir())))
+    }
+
+    /// Its folder.
+    pub(crate) fn home(&self) -> &Path {
+        &self.home
     }
 
     /// The way that the vendor describes for kernel binaries, if the toolkit has it.
@@ -155,14 +214,17 @@ impl Toolkit {
     }
 
     fn bisheng_steps(&self, request: &Request, kernels: &[String]) -> Result<Vec<Step>, String> {
-        let (compiler, linker) = (self.program("bisheng")?, self.program("ld.lld")?);
+        let (compiler, linker) = self.programs()?;
         let mut steps = Vec::new();
         let mut objects = Vec::new();
         for kernel in kernels {
             let object = request.work.join(format!("{kernel}.o"));
-            let mut words: Vec<OsString> = COMPILE.iter().map(OsString::from).collect();
+            let mut words: Vec<OsString> = ccec::COMPILE
+                .iter()
+                .chain(ccec::options_for(request.arch))
+                .map(OsString::from)
+                .collect();
             words.extend([
-                format!("--npu-arch=dav-{}", request.arch).into(),
                 format!("-DADASUM_NPU_ARCH={}", request.arch).into(),
                 "-I".into(),
                 request.sources.clone().into(),
@@ -173,24 +235,44 @@ impl Toolkit {
             steps.push(Step::new(&compiler, &words));
             objects.push(object);
         }
-        let mut words: Vec<OsString> = LINK.iter().map(OsString::from).collect();
+        let mut words: Vec<OsString> = ccec::LINK.iter().map(OsString::from).collect();
         words.extend(objects.into_iter().map(OsString::from));
-        words.extend(["-o".into(), request.output.clone().into()]);
+        words.extend(["-static".into(), "-o".into(), request.output.clone().into()]);
         steps.push(Step::new(&linker, &words));
         Ok(steps)
     }
 
-    /// Headers of Ascend C, for compilers that do not find them by themselves.
+    /// Headers of Ascend C, which this compiler does not find by itself: since CANN 9 in `asc`, before in `tikcfw`.
     fn includes(&self) -> Vec<OsString> {
-        let places = [
-            "compiler/tikcpp/tikcfw",
-            "tools/tikcpp/tikcfw",
-            "tikcpp/tikcfw",
-        ];
-        let Some(root) = self.first(&places) else {
-            return Vec::new();
+        let below = |root: &str, folders: &[&str]| -> Vec<PathBuf> {
+            // By their parts, as the folder itself would be named with a slash at its end.
+            let path = |root: &Path, name| root.join(name).components().collect();
+            let root = self.part(root);
+            root.map(|root| folders.iter().map(|name| path(&root, name)).collect())
+                .unwrap_or_default()
         };
-        [root.clone(), root.join("impl"), root.join("interface")]
+        let mut folders = below(
+            "asc",
+            &[
+                "impl/adv_api",
+                "impl/basic_api",
+                "impl/c_api",
+                "impl/basic_api/reg_compute",
+                "impl/simt_api",
+                "impl/utils",
+                "",
+                "include",
+                "include/adv_api",
+                "include/basic_api",
+                "include/aicpu_api",
+                "include/c_api",
+                "include/basic_api/reg_compute",
+                "include/simt_api",
+                "include/utils",
+            ],
+        );
+        folders.extend(below("tikcpp/tikcfw", &["", "interface", "impl"]));
+        folders
             .into_iter()
             .filter(|folder| folder.is_dir())
             .flat_map(|folder| ["-I".into(), folder.into()])
@@ -288,30 +370,6 @@ impl Toolkit {
         Ok(())
     }
 }
-
-/// Arguments of the compiler before those that differ. The sources are correct with fused multiply-adds, but no two
-/// toolkits need fuse the same ones.
-const COMPILE: [&str; 16] = [
-    "-c",
-    "-x",
-    "asc",
-    "-O3",
-    "-std=c++17",
-    "-ffp-contract=off",
-    "--cce-aicore-only",
-    "-mllvm",
-    "-cce-aicore-stack-size=0x8000",
-    "-mllvm",
-    "-cce-aicore-function-stack-size=0x8000",
-    "-mllvm",
-    "-cce-aicore-addr-transform",
-    "-mllvm",
-    "-cce-aicore-dcci-insert-for-scalar=false",
-    "-DASCENDC_DUMP=0",
-];
-
-/// Arguments of the linker.
-const LINK: [&str; 4] = ["-m", "aicorelinux", "-Ttext=0", "-static"];
 
 /// Names of the kernels: a source each.
 pub(crate) fn kernels_in(sources: &Path) -> Result<Vec<String>, String> {

@@ -6,7 +6,7 @@
 mod scalars;
 mod turns;
 
-use super::{Combine, Exchange, Group, Order, Placement, Plan, Range, Transfer};
+use super::{Combine, Exchange, Form, Group, Placement, Plan, Range, Transfer};
 use crate::error::{Error, ErrorKind, Result};
 
 /// Checks the plans of all ranks of a world together; `plans[r]` must be rank r's.
@@ -24,11 +24,16 @@ pub fn check(plans: &[Plan]) -> Result<()> {
         state.round(round)?;
     }
     state.all_servers_merged()?;
+    let forms = plans[0].forms;
     for step in 0..state.rounds {
-        state.gather(&format!("return {step}"), |plan| plan.returns.get(step))?;
+        state.gather(&format!("return {step}"), forms.across, |plan| {
+            plan.returns.get(step)
+        })?;
     }
     if plans[0].gather.is_some() {
-        state.gather("gather in the server", |plan| plan.gather.as_ref())?;
+        state.gather("gather in the server", forms.in_server, |plan| {
+            plan.gather.as_ref()
+        })?;
     }
     state.whole_result()
 }
@@ -65,7 +70,7 @@ impl<'a> State<'a> {
                 && plan.elements == first.elements
                 && plan.tensors == first.tensors
                 && plan.placement == first.placement
-                && plan.order == first.order
+                && plan.forms == first.forms
                 && plan.share.is_some() == first.share.is_some()
                 && plan.mean.is_some() == first.mean.is_some()
                 && plan.gather.is_some() == first.gather.is_some()
@@ -107,7 +112,8 @@ impl<'a> State<'a> {
         }
         let step = "in-server mean";
         let combine = |plan: &'a Plan| plan.mean.as_ref();
-        self.exchange(step, |plan| combine(plan).map(|c| &c.exchange))?;
+        let form = self.plans[0].forms.in_server;
+        self.exchange(step, form, |plan| combine(plan).map(|c| &c.exchange))?;
         for plan in self.plans {
             let Some(mean) = combine(plan) else { continue };
             let shape = plan.shape;
@@ -155,7 +161,8 @@ impl<'a> State<'a> {
             )));
         }
         if shared {
-            self.gather("share in the server", |plan| plan.share.as_ref())?;
+            let form = first.forms.in_server;
+            self.gather("share in the server", form, |plan| plan.share.as_ref())?;
         }
         Ok(())
     }
@@ -163,7 +170,7 @@ impl<'a> State<'a> {
     /// Step 2: one merge of subtrees.
     fn round(&mut self, index: usize) -> Result<()> {
         let step = format!("round {index}");
-        self.exchange(&step, |plan| {
+        self.exchange(&step, self.plans[0].forms.across, |plan| {
             plan.rounds.get(index).map(|r| &r.combine.exchange)
         })?;
         let mut merged = Vec::with_capacity(self.plans.len());
@@ -291,9 +298,10 @@ impl<'a> State<'a> {
     fn gather(
         &mut self,
         step: &str,
+        form: Form,
         exchange: impl Fn(&'a Plan) -> Option<&'a Exchange>,
     ) -> Result<()> {
-        self.exchange(step, &exchange)?;
+        self.exchange(step, form, &exchange)?;
         let wanted = self
             .before
             .pop()
@@ -328,6 +336,7 @@ impl<'a> State<'a> {
     fn exchange(
         &self,
         step: &str,
+        form: Form,
         exchange: impl Fn(&'a Plan) -> Option<&'a Exchange>,
     ) -> Result<()> {
         let mut sends = 0;
@@ -367,8 +376,34 @@ impl<'a> State<'a> {
                 "{step}: {sends} sends, but {receives} receives"
             )));
         }
-        if self.plans[0].order == Order::Pairwise {
-            turns::end(step, self.plans, exchange)?;
+        match form {
+            Form::Pairwise => turns::end(step, self.plans, exchange),
+            Form::AllToAll => self.stays_in_servers(step, exchange),
+            Form::Batch | Form::Group => Ok(()),
+        }
+    }
+
+    /// All ranks of a server give their parts of its all-to-all, and no other rank is met.
+    fn stays_in_servers(
+        &self,
+        step: &str,
+        exchange: impl Fn(&'a Plan) -> Option<&'a Exchange>,
+    ) -> Result<()> {
+        for plan in self.plans {
+            let Some(mine) = exchange(plan) else {
+                return Err(broken(format!(
+                    "{step}: rank {} has no part in its server's all-to-all",
+                    plan.rank
+                )));
+            };
+            let server = plan.shape.server(plan.rank);
+            let mut transfers = mine.sends.iter().chain(&mine.receives);
+            if let Some(out) = transfers.find(|t| plan.shape.server(t.peer) != server) {
+                return Err(broken(format!(
+                    "{step}: rank {} meets rank {} of another server in an all-to-all",
+                    plan.rank, out.peer
+                )));
+            }
         }
         Ok(())
     }

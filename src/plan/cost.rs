@@ -4,8 +4,8 @@
 //! overlapped. It is a model for choosing between plans, not a measurement.
 
 use super::{
-    Choices, Combine, DType, Exchange, Layout, Machine, Order, Placement, Plan, Planner, Scalars,
-    Shape, record_bytes,
+    Choices, Combine, DType, Exchange, Form, Forms, Layout, Machine, Placement, Plan, Planner,
+    Scalars, Shape, record_bytes,
 };
 use crate::error::{Error, Result};
 
@@ -192,7 +192,7 @@ impl Counter<'_> {
         let size = self.plan.dtype.size();
         let payload = self.links(exchange, |transfer| transfer.range.len() * size);
         let phases = Phases {
-            exchange: self.machine.exchange(&payload, self.plan.order),
+            exchange: self.machine.exchange(&payload, self.plan.forms),
             ..Phases::default()
         };
         StepCost {
@@ -258,8 +258,10 @@ impl Counter<'_> {
             u64::from(transfer.operand) * record
         });
         let weights = gather(owned.run * COEFFICIENT_BYTES);
-        let seconds =
-            self.machine.exchange(&records, self.plan.order) + self.machine.gather(&weights);
+        let seconds = self
+            .machine
+            .exchange(&records, Forms::of(self.plan.forms.records))
+            + self.machine.gather(&weights);
         (joined(records, weights), seconds)
     }
 
@@ -340,8 +342,8 @@ pub struct Request {
     pub radix: Option<u32>,
     /// Where vectors lie while servers are merged.
     pub placement: Placement,
-    /// How exchanges are issued; `None` for batches.
-    pub order: Option<Order>,
+    /// How exchanges are given to HCCL; `None` for what [`Machine::forms`] says.
+    pub exchange: Option<Form>,
     /// See [`Choices::owned_above`]; `None` for the size from which owners are faster.
     pub owned_above: Option<u64>,
 }
@@ -365,7 +367,7 @@ pub fn choose(
     let mut choices = Choices {
         radix: request.radix.unwrap_or(2),
         placement: request.placement,
-        order: request.order.unwrap_or_default(),
+        forms: machine.forms(request.exchange, shape, request.radix.unwrap_or(2)),
         owned_above: request
             .owned_above
             .unwrap_or_else(|| machine.owned_above(shape)),
@@ -373,18 +375,49 @@ pub fn choose(
     if request.radix.is_some() {
         // An empty layout is enough to have the radix checked.
         Planner::with(shape, Layout::new(DType::F32, &[])?, choices)?;
-        return Ok(choices);
+        return in_server(shape, layouts, machine, request, choices);
     }
     let mut best = f64::INFINITY;
     for radix in 2..=super::MAX_RADIX {
-        let candidate = Choices { radix, ..choices };
+        let candidate = Choices {
+            radix,
+            forms: machine.forms(request.exchange, shape, radix),
+            ..choices
+        };
         let seconds = seconds(shape, layouts, machine, candidate)?;
         if seconds < best {
             best = seconds;
             choices = candidate;
         }
     }
-    Ok(choices)
+    in_server(shape, layouts, machine, request, choices)
+}
+
+/// Takes back all-to-alls in a server where what they take before data moves is more than they save.
+fn in_server(
+    shape: Shape,
+    layouts: &[Layout],
+    machine: &Machine,
+    request: &Request,
+    choices: Choices,
+) -> Result<Choices> {
+    let at_once = machine.all_to_all.is_none_or(|wait| wait == 0.0);
+    if at_once || request.exchange.is_some() || shape.locals == 1 {
+        return Ok(choices);
+    }
+    let without = Machine {
+        all_to_all: None,
+        ..machine.clone()
+    };
+    let other = Choices {
+        forms: without.forms(None, shape, choices.radix),
+        ..choices
+    };
+    let time = |choices| seconds(shape, layouts, machine, choices);
+    Ok(match time(other)? < time(choices)? {
+        true => other,
+        false => choices,
+    })
 }
 
 /// Time of the slowest of some ranks, spread over all, for one reduction of all layouts.

@@ -97,9 +97,13 @@ fn times_are_near_those_of_the_closed_formulas() {
     let layouts = [resnet()];
     for (servers, halving, eight) in table {
         for (radix, expected) in [(2, halving), (8, eight)] {
-            let choices = Choices::new(radix);
             let machine = Machine::ascend_910b();
-            let ours = 1e3 * seconds(shape(servers, 8), &layouts, &machine, choices).unwrap();
+            let shape = shape(servers, 8);
+            let choices = Choices {
+                forms: machine.forms(None, shape, radix),
+                ..Choices::new(radix)
+            };
+            let ours = 1e3 * seconds(shape, &layouts, &machine, choices).unwrap();
             let off = (ours / expected - 1.0).abs();
             assert!(
                 off < 0.08,
@@ -134,11 +138,74 @@ fn the_fastest_radix_is_chosen() {
 }
 
 #[test]
+fn no_form_is_faster_than_what_is_chosen() {
+    let layouts = [resnet(), layout(DType::F32, &[1000; 100])];
+    for name in Machine::NAMES {
+        let machine = Machine::named(name).unwrap();
+        for (servers, locals, radix) in [
+            (1, 8, 2),
+            (2, 1, 2),
+            (3, 2, 2),
+            (8, 8, 2),
+            (8, 1, 4),
+            (12, 2, 3),
+            (64, 8, 8),
+        ] {
+            let shape = shape(servers, locals);
+            let time = |exchange: Option<Form>| {
+                let request = Request {
+                    radix: Some(radix),
+                    owned_above: Some(u64::MAX),
+                    exchange,
+                    ..Request::default()
+                };
+                let choices = choose(shape, &layouts, &machine, &request).unwrap();
+                seconds(shape, &layouts, &machine, choices).unwrap()
+            };
+            let chosen = time(None);
+            for form in Form::ALL {
+                let runs = match form {
+                    Form::AllToAll => machine.all_to_all.is_some(),
+                    Form::Group => machine.groups,
+                    Form::Batch | Form::Pairwise => true,
+                };
+                assert!(
+                    !runs || chosen <= time(Some(form)),
+                    "{name}, {servers} servers of {locals}, radix {radix}: {form:?}"
+                );
+            }
+        }
+    }
+}
+
+/// HCCL sends to one peer after another in a batch: seven times as long as over seven links.
+#[test]
+fn a_batch_is_serial_and_an_all_to_all_is_not() {
+    let machine = Machine::ascend_910b();
+    let (shape, layouts) = (shape(1, 8), [layout(DType::F32, &[80_000_000])]);
+    let time = |form| {
+        let choices = Choices {
+            forms: Forms::of(form),
+            ..Choices::new(2)
+        };
+        seconds(shape, &layouts, &machine, choices).unwrap()
+    };
+    let share = 40e6;
+    let sum = 9.0 * share / machine.memory;
+    let at_once = 2.0 * (10e-6 + 6.0 * 2e-6 + share / 28e9) + sum;
+    let serial = 2.0 * 7.0 * (10e-6 + share / 28e9 + 4.0 * share / machine.memory) + sum;
+    for (form, expected) in [(Form::AllToAll, at_once), (Form::Batch, serial)] {
+        let off = (time(form) / expected - 1.0).abs();
+        assert!(off < 1e-3, "{form:?}: {} s, not {expected}", time(form));
+    }
+}
+
+#[test]
 fn what_is_asked_for_is_kept() {
     let request = Request {
         radix: Some(5),
         placement: Placement::Columns,
-        order: Some(Order::Pairwise),
+        exchange: Some(Form::Pairwise),
         owned_above: Some(7),
     };
     let choices = choose(shape(4, 2), &[resnet()], &Machine::mock(), &request).unwrap();
@@ -147,7 +214,7 @@ fn what_is_asked_for_is_kept() {
         Choices {
             radix: 5,
             placement: Placement::Columns,
-            order: Order::Pairwise,
+            forms: Forms::of(Form::Pairwise),
             owned_above: 7
         }
     );
@@ -169,6 +236,7 @@ fn owners_of_scalars_pay_off_in_large_worlds() {
     let time = |owned_above| {
         let choices = Choices {
             owned_above,
+            forms: machine.forms(None, shape(64, 8), 8),
             ..Choices::new(8)
         };
         seconds(shape(64, 8), &layouts, &machine, choices).unwrap()

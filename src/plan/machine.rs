@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::cost::{Links, Traffic};
-use super::{Order, Shape};
+use super::{Form, Forms, Shape};
 
 /// One kind of link of a rank.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -35,6 +35,14 @@ pub struct Machine {
     pub product: f64,
     /// Seconds for a split product and its two-float sum.
     pub wide: f64,
+    /// Seconds that `HcclAlltoAllV` in a server takes before data moves: 0 but on 910A, where it gathers all counts first, for
+    /// which the host waits (hcomm, alltoall_operator.cc:438). `None` where it cannot be used.
+    pub all_to_all: Option<f64>,
+    /// Whether group calls run: A2, A3 and 950 from CANN 9.0.
+    pub groups: bool,
+    /// Whether HCCL's executors move the data: sends and receives are copied through the communicator's buffers on both
+    /// sides, and a batch sends to one peer after another. The mock does neither.
+    pub staged: bool,
 }
 
 impl Machine {
@@ -72,6 +80,9 @@ impl Machine {
             memory: 1.2e12,
             product: 0.3e-12,
             wide: 6e-12,
+            all_to_all: Some(100e-6),
+            groups: false,
+            staged: true,
         }
     }
 
@@ -93,6 +104,9 @@ impl Machine {
             memory: 1.6e12,
             product: 0.2e-12,
             wide: 4e-12,
+            all_to_all: Some(0.0),
+            groups: true,
+            staged: true,
         }
     }
 
@@ -111,6 +125,9 @@ impl Machine {
             memory: 1.6e12,
             product: 0.2e-12,
             wide: 4e-12,
+            all_to_all: Some(0.0),
+            groups: true,
+            staged: true,
         }
     }
 
@@ -129,29 +146,71 @@ impl Machine {
             memory: 10e9,
             product: 0.1e-9,
             wide: 2e-9,
+            all_to_all: Some(0.0),
+            groups: true,
+            staged: false,
+        }
+    }
+
+    /// The forms of a plan that `asked` leaves open: with these no exchange is slower than with others that run here, but for
+    /// small ones in a server where an all-to-all takes time before data moves ([`choose`](super::choose) weighs that).
+    ///
+    /// Where a rank meets one peer in a step, as between a power of two of servers at radix 2, a batch is as good as a group.
+    pub fn forms(&self, asked: Option<Form>, shape: Shape, radix: u32) -> Forms {
+        let best = |several_peers: bool| match self.groups && several_peers {
+            true => Form::Group,
+            false => Form::Batch,
+        };
+        let pairs = radix == 2 && shape.servers.is_power_of_two();
+        let in_server = match asked {
+            Some(Form::AllToAll) => Form::AllToAll,
+            Some(form) => return Forms::of(form),
+            None if self.all_to_all.is_some() => Form::AllToAll,
+            None => best(shape.locals > 2),
+        };
+        Forms {
+            in_server,
+            across: best(shape.servers > 2 && !pairs),
+            records: best(shape.size() > 2),
         }
     }
 
     /// Seconds of an exchange of vectors.
-    pub(super) fn exchange(&self, links: &Links, order: Order) -> f64 {
-        let time = |traffic: &Traffic, link: &Link| match order {
-            _ if traffic.peers == 0 => 0.0,
-            Order::Batch => {
-                let bytes = if link.mesh {
-                    traffic.largest
-                } else {
-                    traffic.sent.max(traffic.received)
-                };
-                let further = (traffic.peers - 1) as f64 * self.message;
-                link.latency + further + bytes as f64 / link.bandwidth
-            }
-            // One direction at a time, one peer at a time.
-            Order::Pairwise => {
-                2.0 * traffic.peers as f64 * link.latency
-                    + (traffic.sent + traffic.received) as f64 / link.bandwidth
-            }
+    pub(super) fn exchange(&self, links: &Links, forms: Forms) -> f64 {
+        self.transfers(&links.local, &self.local, forms.in_server)
+            + self.transfers(&links.remote, &self.remote, forms.across)
+    }
+
+    fn transfers(&self, traffic: &Traffic, link: &Link, form: Form) -> f64 {
+        if traffic.peers == 0 {
+            return 0.0;
+        }
+        let peers = traffic.peers as f64;
+        let busier = traffic.sent.max(traffic.received) as f64;
+        // Into a buffer and out of one, each a read and a write. An all-to-all copies one part while it moves another.
+        let copies = match self.staged {
+            true => 4.0 / self.memory,
+            false => 0.0,
         };
-        time(&links.local, &self.local) + time(&links.remote, &self.remote)
+        let at_once = || {
+            let bytes = match link.mesh {
+                true => traffic.largest as f64,
+                false => busier,
+            };
+            link.latency + (peers - 1.0) * self.message + bytes / link.bandwidth
+        };
+        match form {
+            Form::AllToAll => self.all_to_all.unwrap_or(0.0) + at_once(),
+            Form::Batch if self.staged => {
+                peers * link.latency + busier * (1.0 / link.bandwidth + copies)
+            }
+            Form::Batch | Form::Group => at_once() + busier * copies,
+            // One direction at a time, one peer at a time.
+            Form::Pairwise => {
+                let both = (traffic.sent + traffic.received) as f64;
+                2.0 * peers * link.latency + both * (1.0 / link.bandwidth + copies)
+            }
+        }
     }
 
     /// Seconds of an all-gather: across servers by doubling, then in the server; there at once where everyone has a link to
@@ -192,7 +251,10 @@ impl Machine {
             1 => 0.0,
             _ => 1.0 / locals / self.remote.bandwidth,
         };
-        let further = link.latency + f64::from(peers) * self.message;
+        let further = match self.staged && !self.groups {
+            true => f64::from(peers) * link.latency,
+            false => link.latency + f64::from(peers) * self.message,
+        };
         let bytes = further / (in_server + across);
         #[allow(
             clippy::cast_possible_truncation,

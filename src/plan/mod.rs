@@ -30,5 +30,7 @@ pub use machine::{Link, Machine};
 pub use planner::{Choices, Planner, record_bytes};
 pub use range::Range;
 pub use shape::{Group, Shape};
-pub use steps::{Combine, Exchange, Order, Owned, Placement, Plan, Round, Scalars, Transfer, Turn};
+pub use steps::{
+    Combine, Exchange, Form, Forms, Owned, Placement, Plan, Round, Scalars, Transfer, Turn,
+};
 pub use tree::MAX_RADIX;

@@ -14,8 +14,8 @@
 
 use super::tree::{Subtree, Tree};
 use super::{
-    Combine, Exchange, Group, Layout, Order, Owned, Placement, Plan, Range, Round, Scalars, Shape,
-    Transfer,
+    Combine, Exchange, Form, Forms, Group, Layout, Owned, Placement, Plan, Range, Round, Scalars,
+    Shape, Transfer,
 };
 use crate::error::{Error, Result};
 
@@ -27,8 +27,8 @@ pub struct Choices {
     pub radix: u32,
     /// Where vectors lie while servers are merged.
     pub placement: Placement,
-    /// How exchanges are issued.
-    pub order: Order,
+    /// How exchanges are given to HCCL.
+    pub forms: Forms,
     /// Scalars go to owners where gathering all records takes more bytes than this on each rank; below,
     /// everyone gathers them. 0 for always owners, `u64::MAX` for never.
     pub owned_above: u64,
@@ -40,7 +40,7 @@ impl Choices {
         Choices {
             radix,
             placement: Placement::Hierarchical,
-            order: Order::Batch,
+            forms: Forms::of(Form::Batch),
             owned_above: u64::MAX,
         }
     }
@@ -131,7 +131,7 @@ impl Planner {
             elements: self.layout.elements(),
             tensors: self.layout.tensors().len() as u64,
             placement: self.choices.placement,
-            order: self.choices.order,
+            forms: self.choices.forms,
             mean,
             share,
             returns: rounds

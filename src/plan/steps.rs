@@ -1,5 +1,7 @@
 //! The steps of one rank as data.
 
+use serde::{Deserialize, Serialize};
+
 use super::{DType, Group, Range, Shape};
 
 /// Where the vectors of a server lie while servers are merged.
@@ -13,14 +15,88 @@ pub enum Placement {
     Columns,
 }
 
-/// How the transfers of a step are issued.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Order {
-    /// All at once, in both directions.
-    #[default]
+/// How the transfers of a step are given to HCCL.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Form {
+    /// One `HcclAlltoAllV` of all ranks of a server: over all links at once.
+    ///
+    /// In a server only: between servers HCCL first gathers all counts, for which the host waits in every call
+    /// (hcomm, hccl_communicator_host.cc:4407), and on chips without a full mesh in a server, too.
+    AllToAll,
+    /// One `HcclBatchSendRecv`: sends one after another, receives beside them
+    /// (hcomm, coll_batch_send_recv_executor.cc).
     Batch,
-    /// One after the other, by [`Exchange::pairwise`].
+    /// `HcclSend` and `HcclRecv` between `HcclGroupStart` and `HcclGroupEnd`: all at once.
+    Group,
+    /// `HcclSend` and `HcclRecv` one after the other, by [`Exchange::pairwise`].
     Pairwise,
+}
+
+impl Form {
+    /// All of them.
+    pub const ALL: [Form; 4] = [Form::AllToAll, Form::Batch, Form::Group, Form::Pairwise];
+
+    /// The form of this name.
+    pub fn named(name: &str) -> Option<Self> {
+        Form::ALL.into_iter().find(|form| form.name() == name)
+    }
+
+    /// What users call it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Form::AllToAll => "alltoall",
+            Form::Batch => "batch",
+            Form::Group => "group",
+            Form::Pairwise => "pairwise",
+        }
+    }
+}
+
+/// The forms of a plan's steps.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Forms {
+    /// Of steps between ranks of one server.
+    pub in_server: Form,
+    /// Of steps between servers. Never [`Form::AllToAll`].
+    pub across: Form,
+    /// Of records on their way to the owners of their tensors. Never [`Form::AllToAll`].
+    pub records: Form,
+}
+
+impl Forms {
+    /// One form for all steps; with [`Form::AllToAll`] batches where that does not serve.
+    pub fn of(form: Form) -> Self {
+        let other = match form {
+            Form::AllToAll => Form::Batch,
+            _ => form,
+        };
+        Forms {
+            in_server: form,
+            across: other,
+            records: other,
+        }
+    }
+}
+
+impl std::fmt::Display for Forms {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Forms {
+            in_server,
+            across,
+            records,
+        } = *self;
+        if in_server == across && records == across {
+            return f.write_str(across.name());
+        }
+        write!(
+            f,
+            "{} in servers, {} between them, {} of records",
+            in_server.name(),
+            across.name(),
+            records.name()
+        )
+    }
 }
 
 /// A range that crosses between this rank and `peer`.
@@ -149,8 +225,8 @@ pub struct Plan {
     pub tensors: u64,
     /// Where vectors lie between the steps.
     pub placement: Placement,
-    /// How every exchange is issued.
-    pub order: Order,
+    /// How exchanges are given to HCCL.
+    pub forms: Forms,
     /// Step 1, absent with one rank per server.
     pub mean: Option<Combine>,
     /// Step 1 continued, only in columns: every rank gets the whole mean of its server.

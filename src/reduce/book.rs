@@ -12,7 +12,7 @@ const WORD: usize = size_of::<u64>();
 /// Changes that may be on their way at a time; one more waits for the first.
 const PAGES: usize = 8;
 
-/// A table of device addresses. Kernels on one stream read it, and changes are queued there, too.
+/// A table of device addresses. Kernels on two streams read it.
 pub(super) struct Book {
     table: Span,
     /// What the table holds once the queued copies have run.
@@ -44,10 +44,14 @@ impl Book {
         })
     }
 
-    /// Enqueues a change of the table to `addresses`, if it is one.
-    pub(super) fn update(&mut self, addresses: Vec<u64>, stream: &Stream) -> Result<()> {
+    /// Enqueues a change of the table to `addresses`, if it is one; the event behind it, for other streams that read it.
+    pub(super) fn update(
+        &mut self,
+        addresses: Vec<u64>,
+        stream: &Stream,
+    ) -> Result<Option<&Event>> {
         if addresses == self.current {
-            return Ok(());
+            return Ok(None);
         }
         let page = &mut self.pages[self.next];
         self.next = (self.next + 1) % PAGES;
@@ -58,7 +62,7 @@ impl Book {
         stream.upload(&self.table, &page.memory)?;
         stream.record(&page.copied)?;
         self.current = addresses;
-        Ok(())
+        Ok(Some(&page.copied))
     }
 
     /// The vectors whose addresses stand in `entries`; each launch keeps `behind` alive.

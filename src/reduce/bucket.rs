@@ -1,13 +1,14 @@
 //! One fused buffer and the stages of its reduction, made ready once.
 
-use super::lanes::{Lane, Lanes, Tokens};
+use super::lanes::{Lane, Lanes};
 use super::maker::Maker;
 use super::memory::{Memory, Place};
-use super::stage::{self, Combine, Merge, Solve, Stage, Task};
+use super::stage::{self, Combine, Merge, Places, Solve, Stage, Task};
 use super::{Options, World};
 use crate::ascend::{DataType, Event, Span};
 use crate::error::{Context, Error, Result};
 use crate::kernel::layout::{COEFFICIENT_FLAGS, COEFFICIENT_WORDS, FLAG_WORDS};
+use crate::kernel::{Guard, Receipt, Then};
 use crate::plan::{DType, Layout, Plan, Planner, Range};
 
 /// Whose address stands in an entry of the book.
@@ -42,7 +43,8 @@ pub(super) struct Bucket {
     pub(super) entries: Vec<Entry>,
     /// Bytes of the buffer for what other ranks send.
     pub(super) scratch_bytes: usize,
-    pub(super) tokens: Tokens,
+    /// What its kernels sign on the internal stream.
+    pub(super) receipt: Receipt,
     /// Whether the caller's memory can serve as the fused buffer.
     pub(super) in_place: bool,
     /// Whether gaps between tensors may be overwritten.
@@ -76,7 +78,7 @@ impl Bucket {
             owned: owned(&plan, planner.layout()),
             entries: maker.into_entries(),
             scratch_bytes,
-            tokens: Tokens::new(world.device())?,
+            receipt: Receipt::new(world.device())?,
             in_place: planner.layout().dtype() == dtype
                 && options.scale == 1.0
                 && options.result_scale == 1.0,
@@ -176,8 +178,10 @@ pub(super) struct Progress<'a> {
     copies: bool,
     /// Stream and end of the stage before.
     last: Option<(Lane, &'a Event)>,
-    /// Whether scalars were exchanged since the last check.
-    scalars: bool,
+    /// Where leftovers of the stage before would stand.
+    places: Option<&'a Places>,
+    /// So many of the first stages are followed by a guard.
+    guarded: usize,
 }
 
 impl<'a> Progress<'a> {
@@ -186,14 +190,23 @@ impl<'a> Progress<'a> {
         pass: Pass,
         context: stage::Context<'a>,
         copies: bool,
+        lanes: &Lanes<'_>,
     ) -> Self {
+        let stages = bucket.stages(pass);
+        // On one stream the caller sees by itself that the last stages failed; others only get what is sent.
+        let sends = |stage: &Stage| matches!(stage.task, Task::Exchange(_));
+        let guarded = match lanes.are_one(Lane::Kernels, Lane::Payload) {
+            true => stages.iter().rposition(sends).unwrap_or(0),
+            false => stages.len(),
+        };
         Progress {
-            stages: bucket.stages(pass),
+            stages,
+            guarded,
             bucket,
             context,
             copies,
             last: None,
-            scalars: false,
+            places: None,
         }
     }
 
@@ -206,7 +219,7 @@ impl<'a> Progress<'a> {
                 .and_then(|()| self.run(stage, index, lanes))
                 .context(|| stage.mark.operation.clone())?;
         }
-        if index + 1 == self.stages.len() {
+        if index + 1 == self.stages.len() && self.guarded > index {
             return self.enter(Lane::Payload, lanes);
         }
         Ok(())
@@ -214,36 +227,53 @@ impl<'a> Progress<'a> {
 
     fn run(&mut self, stage: &'a Stage, index: usize, lanes: &Lanes<'_>) -> Result<()> {
         let lane = stage.task.lane();
-        {
-            let _call = self.context.watch.call(&stage.mark, index);
-            stage.task.issue(&self.context, lanes)?;
-        }
-        if !stage.task.is_partial() {
-            self.bucket.tokens.clear(lane, lanes)?;
-        }
-        self.scalars |= lane == Lane::Scalars;
+        self.context.receipt = (index < self.guarded).then_some(&self.bucket.receipt);
+        let (context, mark) = (&self.context, &stage.mark);
+        context
+            .watch
+            .call(mark, index, || stage.task.issue(context, lanes))?;
+        self.places = stage.task.places().or(self.places);
         self.last = Some((lane, &stage.mark.done));
         lanes.get(lane).record(&stage.mark.done)
     }
 
-    /// Enqueues on `lane` the wait for the stage before.
+    /// Enqueues what must come between the stage before and one of `lane`.
     fn enter(&mut self, lane: Lane, lanes: &Lanes<'_>) -> Result<()> {
         let Some((from, done)) = self.last else {
             return Ok(());
         };
-        if std::ptr::eq(lanes.get(from), lanes.get(lane)) {
-            return Ok(());
+        if !lanes.are_one(from, lane) {
+            lanes.get(lane).wait(done)?;
         }
-        lanes.get(lane).wait(done)?;
-        if lane == Lane::Payload {
+        if lane == Lane::Payload && from != Lane::Payload {
             // Whoever gave the world up has dropped work of its streams, perhaps in the middle of a stage.
             self.context.watch.check()?;
-            let kernels = self.context.kernels;
-            self.bucket.tokens.check(kernels, self.scalars, lanes)?;
-            self.scalars = false;
+            self.guard(lanes)?;
             self.last = None;
         }
         Ok(())
+    }
+
+    /// Enqueues on the caller's stream that leftovers are spoilt unless all kernels have signed, and that it fails then, if what
+    /// failed is not on it.
+    fn guard(&self, lanes: &Lanes<'_>) -> Result<()> {
+        let Some(places) = self.places else {
+            return Ok(());
+        };
+        let then = match lanes.are_one(Lane::Kernels, Lane::Payload) {
+            true => Then::GoOn,
+            false => Then::Fail,
+        };
+        self.context.kernels.guard(
+            lanes.payload,
+            &Guard {
+                receipt: &self.bucket.receipt,
+                places: &self.context.book.tensors(&places.entries)?,
+                dtype: places.dtype,
+                reason: self.context.reason,
+                then,
+            },
+        )
     }
 }
 

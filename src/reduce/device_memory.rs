@@ -4,8 +4,9 @@ use std::ops::Add;
 
 use super::Options;
 use crate::error::Result;
+use crate::kernel::Receipt;
 use crate::kernel::layout::{COEFFICIENT_WORDS, FLAG_WORDS, MAX_RADIX, record_words};
-use crate::plan::{self, Plan, Planner, Round};
+use crate::plan::{self, Exchange, Layout, Plan, Planner, Round};
 
 /// Device memory of a [`GradientReducer`](super::GradientReducer) in bytes: all that it takes from its creation on. Plans of
 /// subsets of its tensors have tables of their own, and share its buffers, which grow if a subset has a larger bucket.
@@ -14,16 +15,18 @@ use crate::plan::{self, Plan, Planner, Round};
 ///
 /// - `fused`: for each slot the bytes of its largest bucket, gaps between tensors included;
 /// - `received`: for each slot the most that a step receives before it combines: with m vectors on a slice, m - 1 slices;
-/// - `tables`, of each bucket: 128 bytes of tokens; for each tensor with elements 32 bytes (of scattered results four tables, of the whole and of the own part); for each step that
-///   combines m vectors with constant weights 32 bytes a segment and 160 a tensor for each of its ceil((m - 1) / 7)
-///   launches; for each round of AdaSum 32 t + R (u + s (1 + g)) + 176 T + 8 n, where this rank's slice has t segments
-///   and u units of 4096 elements, R is the size of a record, the g ranks of the group bring at most s records each, T is
-///   the number of tensors and n that of all records. A round whose tensors have owners has tables for its own tensors in
-///   the place of g s R + 176 T + 8 n. Without AdaSum 32 bytes a segment of the results on this rank and 32 a tensor for
-///   flags. And 8 bytes for each address that kernels look up.
+/// - `tables`, of each bucket: 64 bytes for a receipt; for each tensor with elements 32 bytes (of scattered results four
+///   tables, of the whole and of the own part); for each step that combines m vectors with constant weights 32 bytes a
+///   segment and 160 a tensor for each of its ceil((m - 1) / 7) launches; for each round of AdaSum 32 t + R (u + s (1 + g)) +
+///   176 T + 8 n, where this rank's slice has t segments and u units of 4096 elements, R is the size of a record, the g
+///   ranks of the group bring at most s records each, T is the number of tensors and n that of all records; the records of
+///   units, of this rank and of the group, and the weights each begin at a multiple of 64 bytes. A round whose tensors have
+///   owners has tables for its own tensors in the place of g s R + 176 T + 8 n. Without AdaSum 32 bytes a segment of the
+///   results on this rank and 32 a tensor for flags. And 8 bytes for each address that kernels look up: of each tensor and
+///   vector, and of each segment that a step leaves or an exchange brings.
 ///
 /// Each of `allocations` is at least 64 bytes; a library may round each up. Communicators have buffers of their own: two of
-/// `HCCL_BUFFSIZE` MB for that of all ranks, two of 1 MB for each group that exchanges scalars.
+/// `HCCL_BUFFSIZE` MB for that of all ranks and for that of a server, if there are several of several ranks, two of 1 MB for each group that exchanges scalars.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct DeviceMemory {
     /// Fused buffers.
@@ -62,14 +65,14 @@ impl Add for DeviceMemory {
 }
 
 const SMALLEST: u64 = 64;
+/// Where parts of a table may begin.
+const LINE: u64 = 64;
 /// Bytes of a segment, of the weights of a tensor, of its reference to records, of a number of a record.
 const SEGMENT: u64 = 32;
 const WEIGHTS: u64 = 4 * COEFFICIENT_WORDS as u64;
 const FLAGS: u64 = 4 * FLAG_WORDS as u64;
 const REFERENCE: u64 = 16;
 const NUMBER: u64 = 8;
-/// Bytes of a bucket's tokens.
-const TOKENS: u64 = 128;
 /// Bytes of an address.
 const ADDRESS: u64 = 8;
 
@@ -104,29 +107,40 @@ impl Budget<'_> {
         } else {
             vec![layout.whole()]
         };
-        memory.table(TOKENS);
+        memory.table(Receipt::BYTES as u64);
+        let mut addresses = 0;
         if !self.merges && layout.records_in(owned) > 0 {
             memory.table(SEGMENT * layout.records_in(owned));
             memory.table(FLAGS * plan.tensors);
+            addresses += layout.records_in(owned);
         }
         for &part in &copies {
             memory.table(SEGMENT * layout.records_in(part));
+            addresses += plan.tensors + layout.records_in(part);
         }
-        let mut addresses = copies.len() as u64 * plan.tensors;
+        if !self.options.scattered {
+            // What the copy back leaves; the rest it shares with the copy in.
+            addresses += layout.records_in(layout.whole());
+        }
         if let Some(mean) = &plan.mean
             && self.options.weight_in_server(mean.operands).is_some()
         {
             addresses += constant(planner, mean, memory);
+            addresses += awaited(layout, &mean.exchange);
+            addresses += plan.share.iter().map(|e| awaited(layout, e)).sum::<u64>();
         }
+        let back = plan.returns.iter().chain(&plan.gather);
+        addresses += back.map(|e| awaited(layout, e)).sum::<u64>();
         for (index, round) in plan.rounds.iter().enumerate() {
             let operands = round.combine.operands;
+            addresses += awaited(layout, &round.combine.exchange);
             if self.options.reduction.weight(1, 1).is_some() {
                 if operands > 1 {
                     addresses += constant(planner, &round.combine, memory);
                 }
             } else if operands > 1 && round.scalars.stride > 0 {
                 self.round(planner, index, round, memory);
-                addresses += u64::from(operands);
+                addresses += u64::from(operands) + layout.records_in(round.combine.slice);
             }
         }
         addresses
@@ -142,15 +156,20 @@ impl Budget<'_> {
             .map(plan::Segment::units)
             .sum();
         memory.table(SEGMENT * layout.records_in(round.combine.slice));
-        memory.table(units * record);
+        let mut tables = |bytes: [u64; 4]| {
+            memory.table(bytes.map(|bytes| bytes.next_multiple_of(LINE)).iter().sum());
+        };
         let tensors = layout.tensors().len() as u64;
         let group = u64::from(scalars.group.count);
         let Some(owned) = &scalars.owned else {
             let slices = planner.slices(scalars.group, index + 1);
             let records: u64 = slices.iter().map(|&slice| layout.records_in(slice)).sum();
-            memory.table(scalars.stride * record);
-            memory.table(group * self.shards * scalars.stride * record);
-            memory.table(WEIGHTS * tensors);
+            tables([
+                units * record,
+                scalars.stride * record,
+                group * self.shards * scalars.stride * record,
+                WEIGHTS * tensors,
+            ]);
             memory.table(REFERENCE * tensors);
             memory.table(NUMBER * records * self.shards);
             return;
@@ -161,12 +180,21 @@ impl Budget<'_> {
             .iter()
             .map(|t| u64::from(t.operand))
             .sum();
-        memory.table((scalars.stride + received) * record);
-        memory.table(WEIGHTS * owned.run);
-        memory.table(WEIGHTS * owned.run * group);
+        tables([
+            units * record,
+            (scalars.stride + received) * record,
+            WEIGHTS * owned.run,
+            WEIGHTS * owned.run * group,
+        ]);
         memory.table(REFERENCE * owned.tensors.len());
         memory.table(NUMBER * (owned.kept + received));
     }
+}
+
+/// Addresses of what is marked before an exchange.
+fn awaited(layout: &Layout, exchange: &Exchange) -> u64 {
+    let parts = exchange.receives.iter();
+    parts.map(|part| layout.records_in(part.range)).sum()
 }
 
 /// The tables of a step with constant weights; how many addresses it needs.
@@ -179,5 +207,5 @@ fn constant(planner: &Planner, combine: &plan::Combine, memory: &mut DeviceMemor
     for _ in 0..launches {
         memory.table(WEIGHTS * layout.tensors().len() as u64);
     }
-    u64::from(combine.operands) + launches - 1
+    u64::from(combine.operands) + launches - 1 + layout.records_in(combine.slice)
 }

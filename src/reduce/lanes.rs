@@ -1,18 +1,18 @@
 //! The streams that a reduction is spread over, and what keeps a failure on one of them from being missed.
 //!
-//! Payload is exchanged on the caller's stream, so that its failures show there. Kernels and scalars have a stream each.
-//! A stream that waits for an event goes on also if the work before that event failed, and would send and return what an
-//! earlier step left. So the last work of an internal stream zeroes a token in device memory, and the caller's stream
-//! checks it, before it goes on, with a kernel that fails the stream unless the token is zero (and sets it again).
+//! Payload is exchanged on the caller's stream. Kernels and scalars have a stream each, unless there is nothing to overlap: then
+//! all work is on the caller's.
 //!
-//! Where there is nothing to overlap, all work is on the caller's stream: no events between streams, and no tokens.
+//! A stream goes on behind work that failed, its own and that of others whose event it waits for, and would send and
+//! return what an earlier step left. So every block of a kernel signs the receipt of its bucket when it is done, and before
+//! payload leaves, and before the caller's stream takes results over, the signatures are compared with the blocks launched:
+//! if one is missing, what would be sent or returned is spoilt with NaNs and the stream fails, unless it carries all of the work
+//! and its own failures say more. What collectives of scalars
+//! bring is filled with [`MISSING_BYTE`] before: kernels that find such records do not sign.
+//!
+//! [`MISSING_BYTE`]: crate::kernel::layout::MISSING_BYTE
 
-use crate::ascend::{Buffer, Device, Span, Stream};
-use crate::error::Result;
-use crate::kernel::Kernels;
-
-/// Bytes of one token: a line that no other stream's writes touch.
-const TOKEN: usize = 64;
+use crate::ascend::Stream;
 
 /// Which stream a stage runs on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,9 +43,9 @@ impl<'a> Lanes<'a> {
         }
     }
 
-    /// Whether the work of `lane` is on the caller's stream.
-    pub(super) fn is_callers(&self, lane: Lane) -> bool {
-        std::ptr::eq(self.get(lane), self.payload)
+    /// Whether the work of both is on one stream.
+    pub(super) fn are_one(&self, a: Lane, b: Lane) -> bool {
+        std::ptr::eq(self.get(a), self.get(b))
     }
 
     pub(super) fn get(&self, lane: Lane) -> &'a Stream {
@@ -54,32 +54,5 @@ impl<'a> Lanes<'a> {
             Lane::Kernels => self.kernels,
             Lane::Scalars => self.scalars,
         }
-    }
-}
-
-/// The tokens of one bucket: that of kernels, then that of scalars. Set, unless a check is due.
-pub(super) struct Tokens(Span);
-
-impl Tokens {
-    pub(super) fn new(device: &Device) -> Result<Self> {
-        let words = [1_u32; 2 * TOKEN / size_of::<u32>()];
-        Ok(Tokens(Buffer::from_slice(device, &words)?.span()))
-    }
-
-    /// Enqueues that the work of `lane` so far is done.
-    pub(super) fn clear(&self, lane: Lane, lanes: &Lanes<'_>) -> Result<()> {
-        let token = match lane {
-            _ if lanes.is_callers(lane) => return Ok(()),
-            Lane::Payload => return Ok(()),
-            Lane::Kernels => self.0.slice(0..TOKEN)?,
-            Lane::Scalars => self.0.slice(TOKEN..2 * TOKEN)?,
-        };
-        lanes.get(lane).zero(&token)
-    }
-
-    /// Enqueues on the caller's stream that it fails unless the work of the internal streams is done.
-    pub(super) fn check(&self, kernels: &Kernels, scalars: bool, lanes: &Lanes<'_>) -> Result<()> {
-        let end = if scalars { 2 * TOKEN } else { TOKEN };
-        kernels.guard(lanes.payload, &self.0.slice(0..end)?)
     }
 }

@@ -6,15 +6,15 @@ use std::sync::Arc;
 use super::bucket::{Entry, bytes, data_type, owned};
 use super::memory::{Base, Half, Place};
 use super::scalars::{Scalars, WORD};
-use super::stage::{Check, Combine, Copy, Merge, Products, Stage, Sum, Task};
-use super::tables::{Segments, table, uniform_weights};
+use super::stage::{self, Check, Combine, Copy, Merge, Places, Products, Stage, Sum, Task};
+use super::tables::{Segments, index, table, uniform_weights};
 use super::watch::Mark;
 use super::{Options, World};
 use crate::ascend::{Device, Event};
 use crate::error::Result;
 use crate::kernel::Rule;
-use crate::kernel::layout::{FLAG_WORDS, MAX_RADIX, record_words};
-use crate::plan::{self, DType, Exchange, Layout, Plan, Planner, Range, Turn, UNIT};
+use crate::kernel::layout::{FLAG_WORDS, MAX_RADIX};
+use crate::plan::{self, DType, Exchange, Form, Layout, Plan, Planner, Range, Turn, UNIT};
 
 const _: () = assert!(UNIT == crate::kernel::layout::UNIT);
 
@@ -65,20 +65,23 @@ impl<'a> Maker<'a> {
     /// All stages; their number is the same on all ranks.
     pub(super) fn stages(&mut self, plan: &Plan, members: &[usize]) -> Result<Vec<Stage>> {
         let mut stages = Vec::new();
-        let copy = self.copy(members, self.layout.whole(), self.options.scale)?;
+        let whole = self.layout.whole();
+        let places = self.places(whole)?;
+        let copy = self.copy(members, whole, self.options.scale, places)?;
         self.push(&mut stages, "copy in", Task::CopyIn(copy.clone()))?;
         if let Some(mean) = &plan.mean
             && let Some(weight) = self.options.weight_in_server(mean.operands)
         {
             let weights = vec![weight; mean.operands as usize];
-            self.constant(&mut stages, "in the server", mean, &weights)?;
+            let form = plan.forms.in_server;
+            self.constant(&mut stages, "in the server", mean, &weights, form)?;
             if let Some(exchange) = &plan.share {
-                let task = self.exchange_in_place(exchange)?;
+                let task = self.exchange_in_place(exchange, plan.forms.in_server)?;
                 self.push(&mut stages, "share in the server", task)?;
             }
         }
         for (index, round) in plan.rounds.iter().enumerate() {
-            self.round(&mut stages, index, round)?;
+            self.round(&mut stages, index, round, plan.forms.across)?;
         }
         if !self.options.merges_servers(self.world) {
             let task = self.check(owned(plan, self.layout))?;
@@ -86,10 +89,17 @@ impl<'a> Maker<'a> {
         }
         let factor = self.options.result_scale;
         let back = if self.options.scattered {
-            self.copy(members, owned(plan, self.layout), factor)?
+            let part = owned(plan, self.layout);
+            let places = self.places_in_tensors(members, part);
+            self.copy(members, part, factor, places)?
         } else {
             self.ways_back(&mut stages, plan)?;
-            Copy { factor, ..copy }
+            let places = self.places_in_tensors(members, whole);
+            Copy {
+                factor,
+                places,
+                ..copy
+            }
         };
         self.push(&mut stages, "copy out", Task::CopyOut(back))?;
         Ok(stages)
@@ -98,29 +108,32 @@ impl<'a> Maker<'a> {
     /// The stages that bring parts which are scattered as results are to all ranks.
     pub(super) fn collection(&mut self, plan: &Plan, members: &[usize]) -> Result<Vec<Stage>> {
         let mut stages = Vec::new();
-        let copy = self.copy(members, owned(plan, self.layout), 1.0)?;
+        let (part, whole) = (owned(plan, self.layout), self.layout.whole());
+        let places = self.places(part)?;
+        let copy = self.copy(members, part, 1.0, places)?;
         self.push(&mut stages, "copy in", Task::CopyIn(copy))?;
         self.ways_back(&mut stages, plan)?;
-        let copy = self.copy(members, self.layout.whole(), 1.0)?;
-        self.push(&mut stages, "copy out", Task::CopyOut(copy))?;
+        let places = self.places_in_tensors(members, whole);
+        let back = self.copy(members, whole, 1.0, places)?;
+        self.push(&mut stages, "copy out", Task::CopyOut(back))?;
         Ok(stages)
     }
 
-    fn ways_back(&self, stages: &mut Vec<Stage>, plan: &Plan) -> Result<()> {
+    fn ways_back(&mut self, stages: &mut Vec<Stage>, plan: &Plan) -> Result<()> {
         for (index, exchange) in plan.returns.iter().enumerate() {
             let round = plan.returns.len() - 1 - index;
-            let task = self.exchange_in_place(exchange)?;
+            let task = self.exchange_in_place(exchange, plan.forms.across)?;
             self.push(stages, &format!("return of round {round}"), task)?;
         }
         if let Some(exchange) = &plan.gather {
-            let task = self.exchange_in_place(exchange)?;
+            let task = self.exchange_in_place(exchange, plan.forms.in_server)?;
             self.push(stages, "gather in the server", task)?;
         }
         Ok(())
     }
 
     /// The look for what is not finite in a part of the buffer.
-    fn check(&self, part: Range) -> Result<Task> {
+    fn check(&mut self, part: Range) -> Result<Task> {
         let segments = Segments::new(self.device(), self.layout, part)?;
         if segments.count == 0 {
             return Ok(Task::Nothing);
@@ -130,11 +143,18 @@ impl<'a> Maker<'a> {
             place: self.part(part)?,
             segments: Arc::new(segments),
             flags: table(self.device(), words * WORD)?,
+            places: self.places(part)?,
         }))
     }
 
-    /// The copy of a part of the buffer.
-    fn copy(&mut self, members: &[usize], part: Range, factor: f32) -> Result<Copy> {
+    /// The copy of a part of the buffer, which leaves `places`.
+    fn copy(
+        &mut self,
+        members: &[usize],
+        part: Range,
+        factor: f32,
+        places: Places,
+    ) -> Result<Copy> {
         let size = self.dtype.size();
         let tensors = members.iter().zip(self.layout.tensors());
         let entries: Vec<Entry> = tensors
@@ -153,7 +173,24 @@ impl<'a> Maker<'a> {
             tensor_type: data_type(self.dtype),
             factor,
             segments: Arc::new(segments),
+            places,
         })
+    }
+
+    /// Where the tensors themselves begin, of which a part of the buffer is copied.
+    fn places_in_tensors(&mut self, members: &[usize], part: Range) -> Places {
+        let size = self.dtype.size();
+        let first = |segment: &plan::Segment| {
+            let tensor = index(segment.tensor);
+            let start = self.layout.tensors()[tensor].start();
+            let skipped = part.start().saturating_sub(start);
+            Entry::Tensor(members[tensor], skipped * size)
+        };
+        let entries: Vec<Entry> = self.layout.segments(part).iter().map(first).collect();
+        Places {
+            entries: self.enter(entries),
+            dtype: data_type(self.dtype),
+        }
     }
 
     /// Bytes of the receive buffer: all other operands of the largest combine.
@@ -167,6 +204,26 @@ impl<'a> Maker<'a> {
             .max()
             .unwrap_or(0);
         bytes(elements, self.size)
+    }
+
+    /// Where the tensors begin in a part of the buffer.
+    fn places(&mut self, part: Range) -> Result<Places> {
+        let entries = self
+            .layout
+            .segments(part)
+            .iter()
+            .map(|segment| {
+                Ok(Entry::Place(Place {
+                    base: Base::Fused,
+                    start: bytes(part.start() + segment.offset, self.size)?,
+                    len: bytes(segment.len, self.size)?,
+                }))
+            })
+            .collect::<Result<Vec<Entry>>>()?;
+        Ok(Places {
+            entries: self.enter(entries),
+            dtype: data_type(self.layout.dtype()),
+        })
     }
 
     fn push(&self, stages: &mut Vec<Stage>, name: &str, task: Task) -> Result<()> {
@@ -198,14 +255,16 @@ impl<'a> Maker<'a> {
         name: &str,
         combine: &plan::Combine,
         weights: &[f32],
+        form: Form,
     ) -> Result<()> {
-        let exchange = self.exchange(combine)?;
+        let exchange = self.exchange(combine, form)?;
         self.push(stages, name, exchange)?;
         let combine = Combine {
             solve: None,
             merge: None,
             segments: Arc::new(Segments::new(self.device(), self.layout, combine.slice)?),
             sums: self.constant_sums(combine, weights)?,
+            places: self.places(combine.slice)?,
         };
         self.push(stages, &format!("{name}: sum"), Task::Combine(combine))
     }
@@ -244,7 +303,13 @@ impl<'a> Maker<'a> {
         Ok(sums)
     }
 
-    fn round(&mut self, stages: &mut Vec<Stage>, index: usize, round: &plan::Round) -> Result<()> {
+    fn round(
+        &mut self,
+        stages: &mut Vec<Stage>,
+        index: usize,
+        round: &plan::Round,
+        form: Form,
+    ) -> Result<()> {
         let name = format!("round {index}");
         let combine = &round.combine;
         let total = round.members.iter().map(|subtree| subtree.count).sum();
@@ -252,7 +317,7 @@ impl<'a> Maker<'a> {
         let weights = weights.map(|subtree| self.options.reduction.weight(subtree.count, total));
         if let Some(weights) = weights.collect::<Option<Vec<f32>>>() {
             if combine.operands > 1 {
-                return self.constant(stages, &name, combine, &weights);
+                return self.constant(stages, &name, combine, &weights, form);
             }
             // Others merge here; the stages stay in step.
             self.push(stages, &name, Task::Nothing)?;
@@ -260,7 +325,7 @@ impl<'a> Maker<'a> {
         }
         let exchange = match combine.operands {
             0 | 1 => Task::Nothing,
-            _ => self.exchange(combine)?,
+            _ => self.exchange(combine, form)?,
         };
         self.push(stages, &name, exchange)?;
         let tasks = self.adasum(index, round)?;
@@ -288,7 +353,6 @@ impl<'a> Maker<'a> {
         let segments = Arc::new(Segments::new(self.device(), self.layout, combine.slice)?);
         let operands = self.operands(combine)?;
         let radix = operands.len();
-        let record = record_words(radix) * WORD;
         let vectors = self.enter(operands.into_iter().map(Entry::Place));
         let servers = |subtree: &plan::Group| {
             let first = self.world.shape().server(subtree.first);
@@ -304,6 +368,7 @@ impl<'a> Maker<'a> {
             index,
             plan: scalars,
             radix,
+            units: segments.units,
             merge: &merge,
             shards: self.options.shards(self.world),
             rule: Rule {
@@ -321,17 +386,16 @@ impl<'a> Maker<'a> {
                 out: self.part(combine.slice)?,
             }],
             segments: Arc::clone(&segments),
+            places: self.places(combine.slice)?,
         };
-        let products = Products {
+        // Also where this rank has no part of a tensor: it fills what comes from others.
+        let products = Task::Gram(Products {
             vectors,
-            partials: table(self.device(), bytes(segments.units, record as u64)?)?,
+            partials: exchange.partials,
             segments,
             records: exchange.records,
-        };
-        let products = match products.segments.count {
-            0 => Task::Nothing,
-            _ => Task::Gram(products),
-        };
+            written: exchange.written,
+        });
         let [records, weights] = exchange.owners;
         Ok([
             products,
@@ -376,24 +440,38 @@ impl<'a> Maker<'a> {
             .collect()
     }
 
-    fn exchange(&self, combine: &plan::Combine) -> Result<Task> {
-        self.exchange_into(&combine.exchange, |receive| {
-            let operand = self.operand(combine, receive.operand)?;
-            let start = bytes(receive.range.start() - combine.slice.start(), self.size)?;
-            Ok(operand.part(start, bytes(receive.range.len(), self.size)?))
+    fn exchange(&mut self, combine: &plan::Combine, form: Form) -> Result<Task> {
+        self.exchange_into(&combine.exchange, form, |maker, receive| {
+            let operand = maker.operand(combine, receive.operand)?;
+            let start = bytes(receive.range.start() - combine.slice.start(), maker.size)?;
+            Ok(operand.part(start, bytes(receive.range.len(), maker.size)?))
         })
     }
 
-    fn exchange_in_place(&self, exchange: &Exchange) -> Result<Task> {
-        self.exchange_into(exchange, |receive| self.part(receive.range))
+    fn exchange_in_place(&mut self, exchange: &Exchange, form: Form) -> Result<Task> {
+        self.exchange_into(exchange, form, |maker, receive| maker.part(receive.range))
+    }
+
+    /// The last block of a segment of `place`. HCCL moves long parts in pieces, the first elements first.
+    fn last_block(&self, place: Place, segment: &plan::Segment) -> Result<Place> {
+        // What the oldest chips write at once; segments start at multiples of it there.
+        const BLOCK: usize = 32;
+        let (start, len) = (
+            bytes(segment.offset, self.size)?,
+            bytes(segment.len, self.size)?,
+        );
+        let before = (len - 1) / BLOCK * BLOCK;
+        Ok(place.part(start + before, len - before))
     }
 
     fn exchange_into(
-        &self,
+        &mut self,
         exchange: &Exchange,
-        place: impl Fn(&plan::Transfer) -> Result<Place>,
+        form: Form,
+        place: impl Fn(&Self, &plan::Transfer) -> Result<Place>,
     ) -> Result<Task> {
-        if exchange.is_empty() {
+        // All ranks of a server come to its all-to-all.
+        if exchange.is_empty() && form != Form::AllToAll {
             return Ok(Task::Nothing);
         }
         let shards = self.options.shards(self.world);
@@ -412,11 +490,32 @@ impl<'a> Maker<'a> {
                     Turn::Receive(receive) => Half {
                         peer: rank_of(receive.peer),
                         send: false,
-                        place: place(receive)?,
+                        place: place(self, receive)?,
                     },
                 })
             })
             .collect();
-        Ok(Task::Exchange(halves?, self.planner.choices().order))
+        let mut awaited = Vec::new();
+        for receive in &exchange.receives {
+            let place = place(self, receive)?;
+            for segment in self.layout.segments(receive.range) {
+                awaited.push(Entry::Place(self.last_block(place, &segment)?));
+            }
+        }
+        let awaited = Places {
+            entries: self.enter(awaited),
+            dtype: data_type(self.layout.dtype()),
+        };
+        let (comm, first) = match form {
+            Form::AllToAll => self.world.server()?,
+            Form::Batch | Form::Group | Form::Pairwise => (self.world.shared_comm(), 0),
+        };
+        Ok(Task::Exchange(stage::Exchange {
+            comm,
+            first,
+            form,
+            halves: halves?,
+            awaited,
+        }))
     }
 }

@@ -55,14 +55,16 @@ impl Place {
 /// One half of an exchange with a peer.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Half {
+    /// Rank of the world.
     pub(super) peer: u32,
     pub(super) send: bool,
     pub(super) place: Place,
 }
 
 impl Half {
-    pub(super) fn transfer(self, memory: &Memory, dtype: DataType) -> Result<Transfer> {
-        let (peer, span) = (self.peer, self.place.span(memory)?);
+    /// For a communicator whose rank 0 is rank `first` of the world.
+    pub(super) fn transfer(self, first: u32, memory: &Memory, dtype: DataType) -> Result<Transfer> {
+        let (peer, span) = (self.peer - first, self.place.span(memory)?);
         Ok(match self.send {
             true => Transfer::Send { peer, span, dtype },
             false => Transfer::Recv { peer, span, dtype },

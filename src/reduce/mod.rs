@@ -46,7 +46,7 @@ mod tables;
 mod watch;
 mod world;
 
-pub use crate::plan::{DType, Machine, Order, Placement, TensorSpec};
+pub use crate::plan::{DType, Form, Machine, Placement, TensorSpec};
 pub use accumulate::GradientAccumulator;
 pub use clip::NormClip;
 pub use delta::{DeltaForm, DeltaWeightReducer};
@@ -60,9 +60,10 @@ pub use overflow::OverflowVote;
 pub use phases::Phases;
 #[cfg(feature = "cli")]
 pub(crate) use pipeline::wavefront;
-pub use report::{Failure, Progress, REPORT_MARK, REPORT_VARIABLE, Report, Waiting};
+pub use report::{FailedCall, Failure, Progress, REPORT_MARK, REPORT_VARIABLE, Report, Waiting};
 pub use scattered::Owned;
 pub use settings::{BOOST_FILE, Overflow, Profile, Settings, VARIABLES, Variable};
 pub use sparse::{IndexType, Rows, SparseReducer, SparseRows, SparseSpec};
 pub use statistics::TensorStatistics;
+pub(crate) use world::Purpose;
 pub use world::World;

@@ -3,10 +3,11 @@
 use std::time::Duration;
 
 use super::World;
-use crate::ascend::{Device, backend};
+use crate::ascend::{Device, GROUPS_RUN, backend, groups_run};
 use crate::error::{Error, Result};
+use crate::kernel::Chip;
 use crate::plan::{
-    Choices, DType, Layout, Machine, Order, Placement, Request, Shape, TensorSpec, choose,
+    Choices, DType, Form, Layout, Machine, Placement, Request, Shape, TensorSpec, choose,
 };
 
 /// How gradients of different servers are combined.
@@ -107,8 +108,9 @@ pub struct Options {
     pub radix: u32,
     /// Where vectors lie while servers are merged.
     pub placement: Placement,
-    /// How exchanges are issued; `None` for batches.
-    pub order: Option<Order>,
+    /// How exchanges are given to HCCL; `None` for what is fastest on the processor: see
+    /// [`Machine::forms`]. Results do not depend on it.
+    pub exchange: Option<Form>,
     /// How scalars are summed.
     pub scalars: ScalarExchange,
     /// What the cost model knows of the machine; `None` for what the device's name says.
@@ -160,7 +162,7 @@ impl Default for Options {
             zero_tol: 0.0,
             radix: 2,
             placement: Placement::Hierarchical,
-            order: None,
+            exchange: None,
             scalars: ScalarExchange::Auto,
             machine: None,
             allow_plain_mean: false,
@@ -194,14 +196,11 @@ impl Options {
                 layouts.push(Layout::new(dtype, &counts)?);
             }
         }
-        let machine = match &self.machine {
-            Some(machine) => machine.clone(),
-            None => machine_of(world.device())?,
-        };
+        let machine = self.machine(world)?;
         let request = Request {
             radix: Some(self.radix).filter(|&radix| radix != Options::AUTO_RADIX),
             placement: self.placement,
-            order: self.order,
+            exchange: self.exchange,
             owned_above: match self.scalars {
                 // The parts of a tensor have no owner in common.
                 _ if self.in_server == InServer::Shards => Some(u64::MAX),
@@ -211,6 +210,30 @@ impl Options {
             },
         };
         choose(self.shape(world), &layouts, &machine, &request)
+    }
+
+    /// What the cost model knows, within what this processor and its library can do.
+    fn machine(&self, world: &World) -> Result<Machine> {
+        let device = world.device();
+        let machine = match &self.machine {
+            Some(machine) => machine.clone(),
+            None => machine_of(device)?,
+        };
+        let groups = groups_run(device)?;
+        if self.exchange == Some(Form::Group) && !groups {
+            return Err(Error::unsupported(format!(
+                "exchange is group: {GROUPS_RUN}, and not here, on {}",
+                device.soc_name()?
+            )));
+        }
+        // There it takes whole clusters of four only, and two of them are a server (interface reference of HcclAlltoAllV).
+        let parts_of_clusters =
+            Chip::named(&device.soc_name()?)?.arch() == FIRST_ARCH && world.locals() != 8;
+        Ok(Machine {
+            groups: machine.groups && groups,
+            all_to_all: machine.all_to_all.filter(|_| !parts_of_clusters),
+            ..machine
+        })
     }
 
     /// An error that names the option that is out of range.
@@ -279,7 +302,7 @@ impl Options {
     pub(super) fn agreed(&self, choices: Choices) -> String {
         format!(
             "reduction {:?}, in_server {:?}, scattered {}, zero_tol {}, result_scale {}, radix {}, placement {:?}, \
-             order {:?}, scalars of more than {} bytes owned, wire {:?}, bucket_bytes {}, pipeline_depth {}, barrier {}, \
+             exchange {}, scalars of more than {} bytes owned, wire {:?}, bucket_bytes {}, pipeline_depth {}, barrier {}, \
              checksum {}, subset_plans {}",
             self.reduction,
             self.in_server,
@@ -288,7 +311,7 @@ impl Options {
             self.result_scale,
             choices.radix,
             choices.placement,
-            choices.order,
+            choices.forms,
             choices.owned_above,
             self.wire,
             self.bucket_bytes,
@@ -299,6 +322,9 @@ impl Options {
         )
     }
 }
+
+/// That of 910A.
+const FIRST_ARCH: u32 = 1001;
 
 /// The preset for a device: the mock's, or by the name of the chip.
 fn machine_of(device: &Device) -> Result<Machine> {

@@ -96,8 +96,8 @@ impl GradientReducer {
             *match &stages[stage].task {
                 Task::Nothing => continue,
                 Task::CopyIn(_) | Task::CopyOut(_) => &mut phases.copies,
-                Task::Exchange(..) if combined => &mut phases.back,
-                Task::Exchange(..) => &mut phases.exchange,
+                Task::Exchange(_) if combined => &mut phases.back,
+                Task::Exchange(_) => &mut phases.exchange,
                 Task::Gram(_) => &mut phases.gram,
                 Task::Gather(_) | Task::Records(_) | Task::Solve(_) => &mut phases.scalars,
                 Task::Combine(_) | Task::Check(_) => &mut phases.combine,

@@ -138,20 +138,23 @@ impl Prepared {
         let overlap = slots.depth.min(self.buckets.len()) > 1 && run.clock.is_none();
         world.enqueue_lanes(stream, overlap, |lanes| {
             world.watch().begin(&program.marks, run.timeout);
-            self.book.update(addresses, lanes.kernels)?;
+            if let Some(changed) = self.book.update(addresses, lanes.kernels)? {
+                lanes.payload.wait(changed)?;
+            }
             let mut progress: Vec<Progress<'_>> = (0..)
                 .zip(self.buckets.iter().zip(&memories))
                 .map(|(index, (bucket, memory))| {
                     let context = stage::Context {
                         kernels: world.kernels(),
-                        comm: world.comm(),
                         watch: world.watch(),
                         book: &self.book,
+                        reason: world.reason(),
+                        receipt: None,
                         memory,
                         dtype: data_type(bucket.layout.dtype()),
                     };
                     let copies = gradients.is_some() && !flat[index];
-                    Progress::new(bucket, run.pass, context, copies)
+                    Progress::new(bucket, run.pass, context, copies, lanes)
                 })
                 .collect();
             run.clock
@@ -169,8 +172,8 @@ impl Prepared {
                     .map_or(Ok(()), |clock| clock.end(position, lanes.payload))?;
             }
             if let Some(barrier) = &self.barrier {
-                let _call = world.watch().call(barrier, program.stages.len());
-                world.comm().barrier(lanes.payload)?;
+                let (watch, position) = (world.watch(), program.stages.len());
+                watch.call(barrier, position, || world.comm().barrier(lanes.payload))?;
                 lanes.payload.record(&barrier.done)?;
             }
             world.watch().end(lanes.payload)

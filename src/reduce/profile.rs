@@ -3,7 +3,7 @@
 use super::{Options, World};
 use crate::error::{Error, Result};
 use crate::plan::mindspore::{Context, DEVICES_PER_SERVER, Exception, servers, wrap_cell_servers};
-use crate::plan::{Order, Placement};
+use crate::plan::{Form, Placement};
 
 impl Options {
     /// The profile `mindspore`: what MindSpore's wrap cells ask of their surroundings, with the paper's arithmetic.
@@ -28,7 +28,7 @@ impl Options {
         Ok(Options {
             radix: 2,
             placement: Placement::Columns,
-            order: Some(Order::Pairwise),
+            exchange: Some(Form::Pairwise),
             barrier: true,
             ..Options::default()
         })

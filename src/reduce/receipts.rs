@@ -66,7 +66,8 @@ impl Receipts {
         let rank = world.rank();
         let pair = |send: bool, peer| if send { [rank, peer] } else { [peer, rank] };
         let spans: Vec<([u32; 2], Span)> = match &stage.task {
-            Task::Exchange(halves, _) => halves
+            Task::Exchange(exchange) => exchange
+                .halves
                 .iter()
                 .map(|half| Ok((pair(half.send, half.peer), half.place.span(memory)?)))
                 .collect::<Result<_>>()?,
@@ -85,14 +86,15 @@ impl Receipts {
             }
             _ => return Ok(()),
         };
-        {
-            let _call = world.watch().call(&stage.mark, step);
+        let watch = world.watch();
+        watch.call(&stage.mark, step, || {
             // The watchdog sets the limit.
             while !stage.mark.done.is_complete()? {
-                world.watch().check()?;
+                watch.check()?;
                 thread::sleep(PAUSE);
             }
-        }
+            Ok(())
+        })?;
         let mut notes = self.notes();
         let call = notes.calls.len() - 1;
         let mut parts: BTreeMap<[u32; 2], u32> = BTreeMap::new();

@@ -4,6 +4,8 @@ use std::io::Write;
 
 use serde::{Deserialize, Serialize};
 
+use crate::error::{Error, ErrorKind, Result};
+
 /// Asks for reports: `stderr` has them written as lines of standard error.
 pub const REPORT_VARIABLE: &str = "ADASUM_REPORT";
 
@@ -14,8 +16,25 @@ pub const REPORT_MARK: &str = "adasum-report: ";
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "report", rename_all = "snake_case")]
 pub enum Report {
-    /// It has joined a world and will report if it fails.
+    /// It begins to join a world, and will report if it fails.
+    Joining {
+        /// Its rank.
+        rank: u32,
+    },
+    /// It has joined a world.
     Joined {
+        /// Its rank.
+        rank: u32,
+    },
+    /// Nothing has moved for a quarter of the time after which it gives up.
+    Waiting {
+        /// Its rank.
+        rank: u32,
+        /// What has not ended.
+        waiting: Waiting,
+    },
+    /// What it said that it waits for has moved.
+    Moving {
         /// Its rank.
         rank: u32,
     },
@@ -58,16 +77,88 @@ pub struct Failure {
     pub rank: u32,
     /// The error that its calls return.
     pub message: String,
+    /// Number of the last step that was begun, as in [`Waiting`].
+    #[serde(default)]
+    pub step: u64,
     /// Whether nothing moved for too long; otherwise something failed.
     pub stalled: bool,
+    /// Whether all work of this rank ran, and what other ranks were to send never came.
+    #[serde(default)]
+    pub missed_others: bool,
+    /// The call of the vendor's that failed, if it was one.
+    #[serde(default)]
+    pub call: Option<FailedCall>,
     /// What has not ended, `None` if all that was queued has.
     pub waiting: Option<Waiting>,
+}
+
+/// A call of ACL or HCCL that failed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FailedCall {
+    /// Name of the function.
+    pub function: String,
+    /// `aclError` or `HcclResult`.
+    pub code: i32,
+}
+
+/// What kind of failure it is, for those who look for its root.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Trouble {
+    /// Something failed; the code of the call says more.
+    Failed,
+    /// Nothing moved for too long.
+    Stalled,
+    /// All work of this rank ran, and what other ranks were to send never came.
+    MissedOthers,
+}
+
+impl Failure {
+    /// The failure of a rank in a step.
+    pub(super) fn of(
+        (rank, step): (u32, u64),
+        error: &Error,
+        trouble: Trouble,
+        waiting: Option<Waiting>,
+    ) -> Self {
+        Failure {
+            rank,
+            message: error.to_string(),
+            step,
+            stalled: trouble == Trouble::Stalled,
+            missed_others: trouble == Trouble::MissedOthers,
+            call: error.vendor_code().map(|vendor| FailedCall {
+                function: vendor.function.to_owned(),
+                code: vendor.code,
+            }),
+            waiting,
+        }
+    }
+}
+
+/// Runs `join`, which makes the world of `size` ranks as `rank`, and reports its beginning and its failure: whoever is
+/// stuck in there is missed by all others.
+pub(super) fn joining<T>(rank: u32, size: u32, join: impl FnOnce() -> Result<T>) -> Result<T> {
+    Report::Joining { rank }.send();
+    join().inspect_err(|error| {
+        let waiting = Waiting {
+            step: 0,
+            position: 0,
+            operation: "creation of the world".to_owned(),
+            peers: (0..size).filter(|&peer| peer != rank).collect(),
+            bytes: 0,
+        };
+        let trouble = match (error.kind(), error.vendor_code()) {
+            (ErrorKind::Timeout, None) => Trouble::Stalled,
+            _ => Trouble::Failed,
+        };
+        Report::Failed(Failure::of((rank, 0), error, trouble, Some(waiting))).send();
+    })
 }
 
 /// The first operation, in the order of the queue, that has not ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Waiting {
-    /// Number of the step, from 1 for the warm-up of the reducer.
+    /// Number of the step, from 1 for the warm-up of the reducer; 0 for the creation of the world.
     pub step: u64,
     /// Position in the order of the step, which is the same on all ranks.
     pub position: usize,

@@ -4,10 +4,10 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::World;
 use super::bucket::bytes;
 use super::stage::{Gather, Merge, Records, Solve, Task};
-use super::tables::{FoldList, in_order, index, table};
+use super::tables::{FoldList, in_order, index, tables};
+use super::world::{Purpose, World};
 use crate::ascend::{DataType, Span, Transfer};
 use crate::error::Result;
 use crate::kernel::Rule;
@@ -27,6 +27,8 @@ pub(super) struct Scalars<'a> {
     pub(super) index: usize,
     pub(super) plan: &'a plan::Scalars,
     pub(super) radix: usize,
+    /// Units of this rank's slice.
+    pub(super) units: u64,
     /// What the round puts together.
     pub(super) merge: &'a Arc<Merge>,
     /// How many parts of a tensor the ranks of a server hold; only gathered scalars are summed over them.
@@ -36,7 +38,10 @@ pub(super) struct Scalars<'a> {
 
 /// The exchange of one round's scalars.
 pub(super) struct Exchanged {
-    /// Where this rank's records are to be written.
+    /// All that a step writes, here and on other ranks, before it reads it.
+    pub(super) written: Span,
+    /// Where the records of this rank's units are to be written, and those of its tensors.
+    pub(super) partials: Span,
     pub(super) records: Span,
     /// Records to owners, and the owner's weights.
     pub(super) owners: [Task; 2],
@@ -66,10 +71,16 @@ impl Scalars<'_> {
             .flat_map(|slice| std::iter::repeat_n(slice, self.shards as usize))
             .collect();
         let stride = bytes(self.plan.stride, self.record() as u64)?;
-        let records = self.table(stride)?;
-        let gathered = self.table(stride * slices.len())?;
         let tensors = self.layout().tensors().len();
-        let weights = self.table(tensors * COEFFICIENT_WORDS * WORD)?;
+        let (written, [partials, records, gathered, weights]) = tables(
+            self.world.device(),
+            [
+                self.partials()?,
+                stride,
+                stride * slices.len(),
+                tensors * COEFFICIENT_WORDS * WORD,
+            ],
+        )?;
         let list = FoldList::gathered(
             self.world.device(),
             self.layout(),
@@ -77,6 +88,8 @@ impl Scalars<'_> {
             self.plan.stride,
         )?;
         Ok(Exchanged {
+            written,
+            partials,
             owners: [Task::Nothing, Task::Nothing],
             gather: self.gather(&records, &gathered)?,
             solve: Some(Solve {
@@ -106,18 +119,25 @@ impl Scalars<'_> {
             parts.insert(receive.peer, (receive.range, place));
             place += u64::from(receive.operand);
         }
-        let records = self.table(bytes(place, self.record() as u64)?)?;
-        let exchange = self.records(owned, &records, &parts)?;
-
         let group = self.plan.group;
         let ranks: Vec<u32> = group.ranks().collect();
+        let run = bytes(owned.run, plan::COEFFICIENT_BYTES)?;
+        let (written, [partials, records, mine, weights]) = tables(
+            self.world.device(),
+            [
+                self.partials()?,
+                bytes(place, self.record() as u64)?,
+                run,
+                run * ranks.len(),
+            ],
+        )?;
+        let exchange = self.records(owned, &records, &parts)?;
+
         let slices = self.planner.slices(group, self.index + 1);
         let parts: Vec<(Range, u64)> = in_order(&slices)
             .into_iter()
             .filter_map(|member| parts.get(&ranks[member]).copied())
             .collect();
-        let mine = self.table(bytes(owned.run, plan::COEFFICIENT_BYTES)?)?;
-        let weights = self.table(mine.len() * ranks.len())?;
         let tensors = index(owned.tensors.len());
         let solve = Solve {
             records: records.clone(),
@@ -133,6 +153,8 @@ impl Scalars<'_> {
             first: index(owned.tensors.start()),
         };
         Ok(Exchanged {
+            written,
+            partials,
             owners: [
                 match exchange.transfers.len() {
                     0 => Task::Nothing,
@@ -197,11 +219,11 @@ impl Scalars<'_> {
             Turn::Receive(receive) => receive.peer,
         });
         Ok(Records {
-            comm: self.world.group(group)?,
+            comm: self.world.group(group, Purpose::Scalars)?,
             peers,
             ranks: ranks.collect(),
             transfers: transfers?,
-            order: self.planner.choices().order,
+            form: self.planner.choices().forms.records,
         })
     }
 
@@ -213,7 +235,7 @@ impl Scalars<'_> {
         };
         let others = group.ranks().filter(|&rank| rank != self.world.rank());
         Ok(Gather {
-            comm: self.world.group(group)?,
+            comm: self.world.group(group, Purpose::Scalars)?,
             peers: others.collect(),
             own: own.clone(),
             gathered: gathered.clone(),
@@ -232,11 +254,12 @@ impl Scalars<'_> {
         record_words(self.radix) * WORD
     }
 
-    fn layout(&self) -> &Layout {
-        self.planner.layout()
+    /// Bytes of the records of units.
+    fn partials(&self) -> Result<usize> {
+        bytes(self.units, self.record() as u64)
     }
 
-    fn table(&self, bytes: usize) -> Result<Span> {
-        table(self.world.device(), bytes)
+    fn layout(&self) -> &Layout {
+        self.planner.layout()
     }
 }

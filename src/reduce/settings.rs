@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::{
-    DeltaForm, Fusion, InServer, Machine, MeanOptions, Options, Order, Placement, Reduction,
+    DeltaForm, Form, Fusion, InServer, Machine, MeanOptions, Options, Placement, Reduction,
     ScalarExchange, Wire, World,
 };
 use crate::error::{Context as _, Error, ErrorKind, Result};
@@ -72,7 +72,7 @@ impl Settings {
             let profile = Options::mindspore(world, &context)?;
             options.radix = profile.radix;
             options.placement = profile.placement;
-            options.order = profile.order;
+            options.exchange = profile.exchange;
             options.barrier = profile.barrier;
         }
         Ok(options)
@@ -192,8 +192,9 @@ pub const VARIABLES: [Variable; 19] = [
         } },
     Variable { name: "ADASUM_PLACEMENT", values: "hierarchical or columns", default: "hierarchical",
         help: "where vectors lie while servers are merged", apply: |s, v| named(v, &[("hierarchical", Placement::Hierarchical), ("columns", Placement::Columns)], &mut s.options.placement) },
-    Variable { name: "ADASUM_EXCHANGE", values: "auto, batch or pairwise", default: "auto",
-        help: "how exchanges are issued", apply: |s, v| named(v, &[("auto", None), ("batch", Some(Order::Batch)), ("pairwise", Some(Order::Pairwise))], &mut s.options.order) },
+    Variable { name: "ADASUM_EXCHANGE", values: "auto, alltoall, batch, group or pairwise", default: "auto",
+        help: "how exchanges are given to HCCL",
+        apply: |s, v| { s.options.exchange = Form::named(v); Ok(v == "auto" || s.options.exchange.is_some()) } },
     Variable { name: "ADASUM_SCALARS", values: "auto, gathered or owned", default: "auto",
         help: "how the scalars of a round are summed",
         apply: |s, v| named(v, &[("auto", ScalarExchange::Auto), ("gathered", ScalarExchange::Gathered), ("owned", ScalarExchange::Owned)], &mut s.options.scalars) },
@@ -298,7 +299,7 @@ mod tests {
         assert_eq!(settings.devices_per_server, Some(4));
         assert_eq!(options.radix, Options::AUTO_RADIX);
         assert_eq!(options.placement, Placement::Columns);
-        assert_eq!(options.order, Some(Order::Pairwise));
+        assert_eq!(options.exchange, Some(Form::Pairwise));
         assert_eq!(options.scalars, ScalarExchange::Owned);
         assert_eq!(
             options.machine.as_ref().map(|m| m.name.as_str()),

@@ -11,16 +11,25 @@ use super::tables::{FoldList, Segments};
 use super::watch::{Mark, Watch};
 use crate::ascend::{Comm, DataType, Span, Stream, Transfer};
 use crate::error::Result;
-use crate::kernel::layout::{COEFFICIENT_WORDS, Reference};
+use crate::kernel::layout::{COEFFICIENT_WORDS, MISSING_BYTE, Reference};
 use crate::kernel::{
-    Coefficients, FiniteCheck, Fold, Gram, Kernels, Move, Rule, Tensors, WeightedSum,
+    Coefficients, FiniteCheck, Fold, Gram, Kernels, Move, Queue, Reason, Receipt, Rule, Tensors,
+    WeightedSum,
 };
-use crate::plan::Order;
+use crate::plan::Form;
 
 /// A step and what others see of it.
 pub(super) struct Stage {
     pub(super) task: Task,
     pub(super) mark: Arc<Mark>,
+}
+
+/// An element of each tensor's part in what a step leaves: what is spoilt if the step failed.
+#[derive(Clone)]
+pub(super) struct Places {
+    /// Addresses in the book.
+    pub(super) entries: Range<usize>,
+    pub(super) dtype: DataType,
 }
 
 /// What a step does.
@@ -30,7 +39,7 @@ pub(super) enum Task {
     /// Brings the tensors into the fused buffer.
     CopyIn(Copy),
     /// Sends parts of vectors to other ranks and receives theirs.
-    Exchange(Vec<Half>, Order),
+    Exchange(Exchange),
     /// The Gram matrices of the vectors on this rank's slice.
     Gram(Products),
     /// Shares them, or weights of tensors, with all ranks that hold other slices of the same vectors.
@@ -47,6 +56,18 @@ pub(super) enum Task {
     CopyOut(Copy),
 }
 
+/// Parts of vectors on their way.
+pub(super) struct Exchange {
+    pub(super) comm: Arc<Comm>,
+    /// The rank of the world that is rank 0 of the communicator, whose ranks follow each other.
+    pub(super) first: u32,
+    pub(super) form: Form,
+    /// With peers as ranks of the world.
+    pub(super) halves: Vec<Half>,
+    /// Near the end of each tensor's part in what is received: a NaN stands there until it comes.
+    pub(super) awaited: Places,
+}
+
 /// Between tensors and fused buffer.
 #[derive(Clone)]
 pub(super) struct Copy {
@@ -55,6 +76,7 @@ pub(super) struct Copy {
     pub(super) tensor_type: DataType,
     pub(super) factor: f32,
     pub(super) segments: Arc<Segments>,
+    pub(super) places: Places,
 }
 
 /// From the vectors on a slice to this rank's contribution to the scalars.
@@ -66,6 +88,8 @@ pub(super) struct Products {
     pub(super) partials: Span,
     /// A record for each segment.
     pub(super) records: Span,
+    /// Those and all that other ranks write in the round.
+    pub(super) written: Span,
 }
 
 /// An all-gather of scalars.
@@ -88,7 +112,7 @@ pub(super) struct Records {
     pub(super) transfers: Vec<Transfer>,
     /// The peer of each as a rank of the world.
     pub(super) ranks: Vec<u32>,
-    pub(super) order: Order,
+    pub(super) form: Form,
 }
 
 /// From vectors and scalars to the combined vector.
@@ -98,6 +122,7 @@ pub(super) struct Combine {
     pub(super) merge: Option<Arc<Merge>>,
     pub(super) segments: Arc<Segments>,
     pub(super) sums: Vec<Sum>,
+    pub(super) places: Places,
 }
 
 /// The coefficients of all tensors, or of those that this rank owns.
@@ -140,14 +165,18 @@ pub(super) struct Check {
     pub(super) segments: Arc<Segments>,
     /// [`FLAG_WORDS`](crate::kernel::layout::FLAG_WORDS) words for each tensor.
     pub(super) flags: Span,
+    pub(super) places: Places,
 }
 
 /// What the stages of one bucket are issued with.
 pub(super) struct Context<'a> {
     pub(super) kernels: &'a Kernels,
-    pub(super) comm: &'a Comm,
     pub(super) watch: &'a Watch,
     pub(super) book: &'a Book,
+    /// Where guards write why they fail.
+    pub(super) reason: &'a Reason,
+    /// What kernels sign, if a guard follows.
+    pub(super) receipt: Option<&'a Receipt>,
     pub(super) memory: &'a Memory,
     pub(super) dtype: DataType,
 }
@@ -156,7 +185,7 @@ impl Task {
     /// The stream that it runs on.
     pub(super) fn lane(&self) -> Lane {
         match self {
-            Task::Nothing | Task::Exchange(..) => Lane::Payload,
+            Task::Nothing | Task::Exchange(_) => Lane::Payload,
             Task::Gather(_) | Task::Records(_) => Lane::Scalars,
             Task::CopyIn(_)
             | Task::Gram(_)
@@ -170,12 +199,10 @@ impl Task {
     /// The ranks that it exchanges data with, and the bytes that this rank sends and receives.
     pub(super) fn traffic(&self) -> (Vec<u32>, u64) {
         match self {
-            Task::Exchange(halves, _) => {
-                let mut peers: Vec<u32> = halves.iter().map(|half| half.peer).collect();
-                peers.sort_unstable();
-                peers.dedup();
-                let bytes = halves.iter().map(|half| half.place.len as u64).sum();
-                (peers, bytes)
+            Task::Exchange(exchange) => {
+                let halves = exchange.halves.iter();
+                let bytes = halves.map(|half| half.place.len as u64).sum();
+                (exchange.peers(), bytes)
             }
             Task::Gather(gather) => {
                 let bytes = gather.gathered.len() as u64;
@@ -193,65 +220,107 @@ impl Task {
         }
     }
 
-    /// Whether more of the same stream must follow before another stream may use the outcome: only what comes last may
-    /// say that the stream's work is done.
-    pub(super) fn is_partial(&self) -> bool {
-        matches!(self, Task::Gram(_) | Task::Records(_) | Task::Solve(_))
+    /// What its kernels leave to the caller's stream.
+    pub(super) fn places(&self) -> Option<&Places> {
+        match self {
+            Task::CopyIn(copy) | Task::CopyOut(copy) => Some(&copy.places),
+            Task::Combine(combine) => Some(&combine.places),
+            Task::Check(check) => Some(&check.places),
+            _ => None,
+        }
     }
 
     /// Enqueues it on its stream.
     pub(super) fn issue(&self, context: &Context<'_>, lanes: &Lanes<'_>) -> Result<()> {
+        let queue = match context.receipt {
+            Some(receipt) => receipt.on(lanes.kernels),
+            None => lanes.kernels.into(),
+        };
         match self {
             Task::Nothing => Ok(()),
             Task::CopyIn(copy) => {
                 let tensors = context.book.tensors(&copy.tensors)?;
                 let launch = copy.launch(&tensors, context);
-                context.kernels.pack(lanes.kernels, &launch)
+                context.kernels.pack(queue, &launch)
             }
             Task::CopyOut(copy) => {
                 let tensors = context.book.tensors(&copy.tensors)?;
                 let launch = copy.launch(&tensors, context);
-                context.kernels.unpack(lanes.kernels, &launch)
+                context.kernels.unpack(queue, &launch)
             }
-            Task::Exchange(halves, order) => {
-                let halves = halves.iter();
-                let transfers: Result<Vec<Transfer>> = halves
-                    .map(|half| half.transfer(context.memory, context.dtype))
-                    .collect();
-                exchange(context.comm, &transfers?, *order, lanes.payload)
+            Task::Exchange(exchange) => exchange.issue(context, lanes.payload),
+            Task::Gram(products) => {
+                // What does not come in this step is not taken from an earlier one.
+                lanes.kernels.fill(&products.written, MISSING_BYTE)?;
+                products.issue(context, queue)
             }
-            Task::Gram(products) => products.issue(context, lanes),
             Task::Gather(gather) => {
                 gather
                     .comm
                     .all_gather(&gather.own, &gather.gathered, DataType::F32, lanes.scalars)
             }
-            Task::Records(records) => exchange(
+            Task::Records(records) => transfer(
                 &records.comm,
                 &records.transfers,
-                records.order,
+                DataType::F32,
+                records.form,
                 lanes.scalars,
             ),
-            Task::Solve(solve) => solve.issue(context.kernels, lanes.kernels),
-            Task::Combine(combine) => combine.issue(context, lanes),
-            Task::Check(check) => check.issue(context, lanes),
+            Task::Solve(solve) => solve.issue(context.kernels, queue),
+            Task::Combine(combine) => combine.issue(context, queue),
+            Task::Check(check) => {
+                lanes.kernels.zero(&check.flags)?;
+                check.issue(context, queue)
+            }
         }
     }
 }
 
-/// Enqueues transfers at once, or one after the other in their order, which must be that of
+/// Enqueues transfers of elements of type `dtype`; their order must be that of
 /// [`pairwise`](crate::plan::Exchange::pairwise).
-fn exchange(comm: &Comm, transfers: &[Transfer], order: Order, stream: &Stream) -> Result<()> {
-    if order == Order::Batch {
-        return comm.batch(transfers, stream);
+fn transfer(
+    comm: &Comm,
+    transfers: &[Transfer],
+    dtype: DataType,
+    form: Form,
+    stream: &Stream,
+) -> Result<()> {
+    match form {
+        Form::AllToAll => comm.all_to_all(transfers, dtype, stream),
+        Form::Batch => comm.batch(transfers, stream),
+        Form::Group => comm.group(transfers, stream),
+        Form::Pairwise => transfers
+            .iter()
+            .try_for_each(|transfer| comm.transfer(transfer, stream)),
     }
-    for transfer in transfers {
-        match transfer {
-            Transfer::Send { peer, span, dtype } => comm.send(span, *dtype, *peer, stream)?,
-            Transfer::Recv { peer, span, dtype } => comm.recv(span, *dtype, *peer, stream)?,
+}
+
+impl Exchange {
+    /// The ranks of the world that it waits for.
+    fn peers(&self) -> Vec<u32> {
+        if self.form == Form::AllToAll {
+            let ranks = self.first..self.first + self.comm.size();
+            let own = self.first + self.comm.rank();
+            return ranks.filter(|&rank| rank != own).collect();
         }
+        let mut peers: Vec<u32> = self.halves.iter().map(|half| half.peer).collect();
+        peers.sort_unstable();
+        peers.dedup();
+        peers
     }
-    Ok(())
+
+    fn issue(&self, context: &Context<'_>, stream: &Stream) -> Result<()> {
+        let halves = self.halves.iter();
+        let transfers: Result<Vec<Transfer>> = halves
+            .map(|half| half.transfer(self.first, context.memory, context.dtype))
+            .collect();
+        // The stream goes on behind an exchange that failed: what an earlier one left is not taken for its data.
+        let awaited = context.book.tensors(&self.awaited.entries)?;
+        context
+            .kernels
+            .spoil(stream, &awaited, self.awaited.dtype)?;
+        transfer(&self.comm, &transfers?, context.dtype, self.form, stream)
+    }
 }
 
 impl Copy {
@@ -277,10 +346,10 @@ impl Context<'_> {
 }
 
 impl Products {
-    fn issue(&self, context: &Context<'_>, lanes: &Lanes<'_>) -> Result<()> {
+    fn issue(&self, context: &Context<'_>, queue: Queue<'_>) -> Result<()> {
         let vectors = context.book.vectors(&self.vectors, &context.behind())?;
         context.kernels.gram(
-            lanes.kernels,
+            queue,
             &Gram {
                 vectors: &vectors,
                 dtype: context.dtype,
@@ -291,7 +360,7 @@ impl Products {
             },
         )?;
         context.kernels.fold(
-            lanes.kernels,
+            queue,
             &Fold {
                 partials: &self.partials,
                 segments: &self.segments.table,
@@ -304,10 +373,9 @@ impl Products {
 }
 
 impl Check {
-    fn issue(&self, context: &Context<'_>, lanes: &Lanes<'_>) -> Result<()> {
-        lanes.kernels.zero(&self.flags)?;
+    fn issue(&self, context: &Context<'_>, queue: Queue<'_>) -> Result<()> {
         context.kernels.finite_check(
-            lanes.kernels,
+            queue,
             &FiniteCheck {
                 vector: &self.place.span(context.memory)?,
                 dtype: context.dtype,
@@ -322,18 +390,18 @@ impl Check {
 
 impl Solve {
     /// Enqueues what the round needs.
-    fn issue(&self, kernels: &Kernels, stream: &Stream) -> Result<()> {
+    fn issue(&self, kernels: &Kernels, queue: Queue<'_>) -> Result<()> {
         let rule = Rule {
             weights_only: self.weights_only,
             ..self.rule
         };
-        self.launch(rule, self.needed.clone(), kernels, stream)
+        self.launch(rule, self.needed.clone(), kernels, queue)
     }
 
     /// Enqueues weights and statistics of all tensors, for those who want to know them: the records are those of the last
     /// reduction.
     pub(super) fn issue_all(&self, kernels: &Kernels, stream: &Stream) -> Result<()> {
-        self.launch(self.rule, 0..self.tensors, kernels, stream)
+        self.launch(self.rule, 0..self.tensors, kernels, stream.into())
     }
 
     fn launch(
@@ -341,14 +409,14 @@ impl Solve {
         rule: Rule,
         tensors: Range<usize>,
         kernels: &Kernels,
-        stream: &Stream,
+        queue: Queue<'_>,
     ) -> Result<()> {
         if tensors.is_empty() {
             return Ok(());
         }
         kernels.coefficients_by(
             rule,
-            stream,
+            queue,
             &Coefficients {
                 records: &self.records,
                 refs: &self.list.refs.slice(of(&tensors, size_of::<Reference>()))?,
@@ -369,13 +437,13 @@ fn of(entries: &Range<usize>, size: usize) -> Range<usize> {
 }
 
 impl Combine {
-    fn issue(&self, context: &Context<'_>, lanes: &Lanes<'_>) -> Result<()> {
+    fn issue(&self, context: &Context<'_>, queue: Queue<'_>) -> Result<()> {
         if let Some(solve) = &self.solve {
-            solve.issue(context.kernels, lanes.kernels)?;
+            solve.issue(context.kernels, queue)?;
         }
         for sum in &self.sums {
             context.kernels.weighted_sum(
-                lanes.kernels,
+                queue,
                 &WeightedSum {
                     vectors: &context.book.vectors(&sum.vectors, &context.behind())?,
                     dtype: context.dtype,

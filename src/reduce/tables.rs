@@ -151,6 +151,27 @@ pub(super) fn table(device: &Device, bytes: usize) -> Result<Span> {
         .slice(0..bytes)
 }
 
+/// Zeroed tables of so many bytes, each at a multiple of 64, in one allocation: that, and they.
+pub(super) fn tables<const N: usize>(
+    device: &Device,
+    bytes: [usize; N],
+) -> Result<(Span, [Span; N])> {
+    let whole = table(device, lines(&bytes))?;
+    let mut parts = [const { None }; N];
+    let mut start = 0;
+    for (part, bytes) in parts.iter_mut().zip(bytes) {
+        *part = Some(whole.slice(start..start + bytes)?);
+        start += lines(&[bytes]);
+    }
+    let parts = parts.map(|part| part.unwrap_or_else(|| whole.clone()));
+    Ok((whole, parts))
+}
+
+/// Bytes of tables that each begin at a multiple of 64.
+pub(super) fn lines(bytes: &[usize]) -> usize {
+    bytes.iter().map(|bytes| bytes.next_multiple_of(64)).sum()
+}
+
 /// A table of its own; an empty one still has an address.
 pub(super) fn upload<T: Pod>(device: &Device, values: &[T]) -> Result<Span> {
     let bytes = size_of_val(values);

@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, VecDeque};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::report::{Failure, Report, Waiting};
+use super::report::{Failure, Report, Trouble, Waiting};
 use crate::ascend::{Device, Event, Stream};
 use crate::error::{Error, ErrorKind, Result};
 
@@ -128,22 +128,17 @@ impl Watch {
     }
 
     /// Makes every later call fail with `error`, unless there was one before, and reports it. `true` if it is the first.
-    pub(super) fn poison(&self, error: &Error, stalled: bool) -> bool {
+    pub(super) fn poison(&self, error: &Error, trouble: Trouble) -> bool {
         let waiting = self.waiting();
-        {
+        let step = {
             let mut state = self.state();
             if state.failure.is_some() {
                 return false;
             }
             state.failure = Some(error.clone());
-        }
-        Report::Failed(Failure {
-            rank: self.rank,
-            message: error.to_string(),
-            stalled,
-            waiting,
-        })
-        .send();
+            state.steps
+        };
+        Report::Failed(Failure::of((self.rank, step), error, trouble, waiting)).send();
         self.changed.notify_all();
         true
     }
@@ -183,10 +178,20 @@ impl Watch {
         Ok(())
     }
 
-    /// A call of the vendor's begins, which may wait for other ranks; it has ended when the result is dropped.
-    pub(super) fn call(&self, mark: &Arc<Mark>, position: usize) -> Call<'_> {
+    /// Runs `call`, a call of the vendor's for the step at `position` that may wait for other ranks. One that fails is what
+    /// this rank waits for, as far as others learn.
+    pub(super) fn call<T>(
+        &self,
+        mark: &Arc<Mark>,
+        position: usize,
+        call: impl FnOnce() -> Result<T>,
+    ) -> Result<T> {
         self.state().call = Some((Arc::clone(mark), position));
-        Call(self)
+        let called = call();
+        if called.is_ok() {
+            self.state().call = None;
+        }
+        called
     }
 
     /// The first operation that has not ended.
@@ -232,6 +237,7 @@ impl Watch {
     /// Watches until [`Watch::stop`] or the first failure; `true` for a stall.
     pub(super) fn run(&self) -> bool {
         let mut last: Option<(Seen, Instant)> = None;
+        let mut told = false;
         loop {
             let (flights, seen) = {
                 let mut state = self.state();
@@ -255,18 +261,41 @@ impl Watch {
             let timeout = flights.iter().map(|flight| flight.timeout).min();
             let timeout = timeout.unwrap_or_default();
             match self.look(flights, seen) {
-                None => last = None,
+                None => {
+                    if std::mem::take(&mut told) {
+                        Report::Moving { rank: self.rank }.send();
+                    }
+                    last = None;
+                }
                 Some(seen) => match &last {
                     Some((before, since)) if *before == seen => {
                         if since.elapsed() >= timeout {
-                            return self.poison(&self.stall(since.elapsed()), true);
+                            return self.poison(&self.stall(since.elapsed()), Trouble::Stalled);
+                        }
+                        if !told && since.elapsed() >= timeout / 4 {
+                            told = self.tell_waiting();
                         }
                     }
-                    _ => last = Some((seen, Instant::now())),
+                    _ => {
+                        if std::mem::take(&mut told) {
+                            Report::Moving { rank: self.rank }.send();
+                        }
+                        last = Some((seen, Instant::now()));
+                    }
                 },
             }
             self.sleep((timeout / 8).clamp(Duration::from_millis(2), Duration::from_secs(1)));
         }
+    }
+
+    /// Tells what this rank waits for, before it gives up: whoever says nothing does not wait.
+    fn tell_waiting(&self) -> bool {
+        let waiting = self.waiting();
+        if let Some(waiting) = &waiting {
+            let (rank, waiting) = (self.rank, waiting.clone());
+            Report::Waiting { rank, waiting }.send();
+        }
+        waiting.is_some()
     }
 
     /// Counts what has ended and forgets reductions that have; `None` if nothing is under way.
@@ -325,15 +354,6 @@ fn somewhere(step: u64, later: &Flight) -> Waiting {
         ),
         peers: peers.into_iter().collect(),
         bytes: later.marks.iter().map(|mark| mark.bytes).sum(),
-    }
-}
-
-/// A call of the vendor's that may wait.
-pub(super) struct Call<'a>(&'a Watch);
-
-impl Drop for Call<'_> {
-    fn drop(&mut self) {
-        self.0.state().call = None;
     }
 }
 

@@ -38,6 +38,7 @@ pub const ACL_ERROR_RT_NO_NOTIFY_RESOURCE: u32 = 207009;
 pub const ACL_ERROR_RT_DEVICE_OOM: u32 = 207018;
 pub const ACL_ERROR_RT_INTERNAL_ERROR: u32 = 507000;
 pub const ACL_ERROR_RT_TS_ERROR: u32 = 507001;
+pub const ACL_ERROR_RT_CONTEXT_RELEASE_ERROR: u32 = 507007;
 pub const ACL_ERROR_RT_LOST_HEARTBEAT: u32 = 507010;
 pub const ACL_ERROR_RT_MODEL_EXECUTE: u32 = 507011;
 pub const ACL_ERROR_RT_REPORT_TIMEOUT: u32 = 507012;
@@ -53,6 +54,9 @@ pub const ACL_ERROR_RT_FFTS_PLUS_TIMEOUT: u32 = 507048;
 pub const ACL_ERROR_RT_FFTS_PLUS_EXCEPTION: u32 = 507049;
 pub const ACL_ERROR_RT_DEVICE_MEM_ERROR: u32 = 507053;
 pub const ACL_ERROR_RT_HBM_MULTI_BIT_ECC_ERROR: u32 = 507054;
+pub const ACL_ERROR_RT_SUSPECT_DEVICE_MEM_ERROR: u32 = 507055;
+pub const ACL_ERROR_RT_LINK_ERROR: u32 = 507056;
+pub const ACL_ERROR_RT_SUSPECT_REMOTE_ERROR: u32 = 507057;
 pub const ACL_EVENT_SYNC: u32 = 1;
 pub const ACL_EVENT_CAPTURE_STREAM_PROGRESS: u32 = 2;
 pub const ACL_EVENT_TIME_LINE: u32 = 8;
@@ -177,6 +181,26 @@ impl aclrtMemMallocPolicy {
 #[repr(transparent)]
 #[derive(Debug, Copy, Clone, Hash, PartialEq, Eq)]
 pub struct aclrtMemMallocPolicy(pub ::core::ffi::c_uint);
+impl aclrtHostRegisterType {
+    pub const ACL_HOST_REGISTER_MAPPED: aclrtHostRegisterType = aclrtHostRegisterType(0);
+    pub const ACL_HOST_REGISTER_IOMEMORY: aclrtHostRegisterType = aclrtHostRegisterType(
+        4,
+    );
+    pub const ACL_HOST_REGISTER_READONLY: aclrtHostRegisterType = aclrtHostRegisterType(
+        8,
+    );
+}
+#[repr(transparent)]
+#[derive(Debug, Copy, Clone, Hash, PartialEq, Eq)]
+pub struct aclrtHostRegisterType(pub ::core::ffi::c_uint);
+impl aclrtDeviceStatus {
+    pub const ACL_RT_DEVICE_STATUS_NORMAL: aclrtDeviceStatus = aclrtDeviceStatus(0);
+    pub const ACL_RT_DEVICE_STATUS_ABNORMAL: aclrtDeviceStatus = aclrtDeviceStatus(1);
+    pub const ACL_RT_DEVICE_STATUS_END: aclrtDeviceStatus = aclrtDeviceStatus(65535);
+}
+#[repr(transparent)]
+#[derive(Debug, Copy, Clone, Hash, PartialEq, Eq)]
+pub struct aclrtDeviceStatus(pub ::core::ffi::c_uint);
 impl aclrtMemAttr {
     pub const ACL_DDR_MEM: aclrtMemAttr = aclrtMemAttr(0);
     pub const ACL_HBM_MEM: aclrtMemAttr = aclrtMemAttr(1);
@@ -1019,6 +1043,20 @@ pub struct Acl {
         unsafe extern "C" fn(pid: *mut i32) -> aclError,
         ::libloading::Error,
     >,
+    pub aclrtQueryDeviceStatus: Result<
+        unsafe extern "C" fn(
+            deviceId: i32,
+            deviceStatus: *mut aclrtDeviceStatus,
+        ) -> aclError,
+        ::libloading::Error,
+    >,
+    pub aclrtDeviceGetStreamPriorityRange: Result<
+        unsafe extern "C" fn(
+            leastPriority: *mut i32,
+            greatestPriority: *mut i32,
+        ) -> aclError,
+        ::libloading::Error,
+    >,
     pub aclrtCreateContext: Result<
         unsafe extern "C" fn(context: *mut aclrtContext, deviceId: i32) -> aclError,
         ::libloading::Error,
@@ -1167,6 +1205,10 @@ pub struct Acl {
         unsafe extern "C" fn(event: aclrtEvent, timeout: i32) -> aclError,
         ::libloading::Error,
     >,
+    pub aclrtEventGetTimestamp: Result<
+        unsafe extern "C" fn(event: aclrtEvent, timestamp: *mut u64) -> aclError,
+        ::libloading::Error,
+    >,
     pub aclrtEventElapsedTime: Result<
         unsafe extern "C" fn(
             ms: *mut f32,
@@ -1206,6 +1248,19 @@ pub struct Acl {
         unsafe extern "C" fn(hostPtr: *mut ::core::ffi::c_void) -> aclError,
         ::libloading::Error,
     >,
+    pub aclrtHostRegister: Result<
+        unsafe extern "C" fn(
+            ptr: *mut ::core::ffi::c_void,
+            size: u64,
+            type_: aclrtHostRegisterType,
+            devPtr: *mut *mut ::core::ffi::c_void,
+        ) -> aclError,
+        ::libloading::Error,
+    >,
+    pub aclrtHostUnregister: Result<
+        unsafe extern "C" fn(ptr: *mut ::core::ffi::c_void) -> aclError,
+        ::libloading::Error,
+    >,
     pub aclrtMemcpy: Result<
         unsafe extern "C" fn(
             dst: *mut ::core::ffi::c_void,
@@ -1222,6 +1277,31 @@ pub struct Acl {
             destMax: usize,
             src: *const ::core::ffi::c_void,
             count: usize,
+            kind: aclrtMemcpyKind,
+            stream: aclrtStream,
+        ) -> aclError,
+        ::libloading::Error,
+    >,
+    pub aclrtMemcpy2d: Result<
+        unsafe extern "C" fn(
+            dst: *mut ::core::ffi::c_void,
+            dpitch: usize,
+            src: *const ::core::ffi::c_void,
+            spitch: usize,
+            width: usize,
+            height: usize,
+            kind: aclrtMemcpyKind,
+        ) -> aclError,
+        ::libloading::Error,
+    >,
+    pub aclrtMemcpy2dAsync: Result<
+        unsafe extern "C" fn(
+            dst: *mut ::core::ffi::c_void,
+            dpitch: usize,
+            src: *const ::core::ffi::c_void,
+            spitch: usize,
+            width: usize,
+            height: usize,
             kind: aclrtMemcpyKind,
             stream: aclrtStream,
         ) -> aclError,
@@ -1639,6 +1719,14 @@ impl Acl {
             __library.get(b"aclrtDeviceGetBareTgid\0")
         }
             .map(|sym| *sym);
+        let aclrtQueryDeviceStatus = unsafe {
+            __library.get(b"aclrtQueryDeviceStatus\0")
+        }
+            .map(|sym| *sym);
+        let aclrtDeviceGetStreamPriorityRange = unsafe {
+            __library.get(b"aclrtDeviceGetStreamPriorityRange\0")
+        }
+            .map(|sym| *sym);
         let aclrtCreateContext = unsafe { __library.get(b"aclrtCreateContext\0") }
             .map(|sym| *sym);
         let aclrtDestroyContext = unsafe { __library.get(b"aclrtDestroyContext\0") }
@@ -1731,6 +1819,10 @@ impl Acl {
             __library.get(b"aclrtSynchronizeEventWithTimeout\0")
         }
             .map(|sym| *sym);
+        let aclrtEventGetTimestamp = unsafe {
+            __library.get(b"aclrtEventGetTimestamp\0")
+        }
+            .map(|sym| *sym);
         let aclrtEventElapsedTime = unsafe { __library.get(b"aclrtEventElapsedTime\0") }
             .map(|sym| *sym);
         let aclrtMalloc = unsafe { __library.get(b"aclrtMalloc\0") }.map(|sym| *sym);
@@ -1740,8 +1832,15 @@ impl Acl {
         let aclrtMallocHost = unsafe { __library.get(b"aclrtMallocHost\0") }
             .map(|sym| *sym);
         let aclrtFreeHost = unsafe { __library.get(b"aclrtFreeHost\0") }.map(|sym| *sym);
+        let aclrtHostRegister = unsafe { __library.get(b"aclrtHostRegister\0") }
+            .map(|sym| *sym);
+        let aclrtHostUnregister = unsafe { __library.get(b"aclrtHostUnregister\0") }
+            .map(|sym| *sym);
         let aclrtMemcpy = unsafe { __library.get(b"aclrtMemcpy\0") }.map(|sym| *sym);
         let aclrtMemcpyAsync = unsafe { __library.get(b"aclrtMemcpyAsync\0") }
+            .map(|sym| *sym);
+        let aclrtMemcpy2d = unsafe { __library.get(b"aclrtMemcpy2d\0") }.map(|sym| *sym);
+        let aclrtMemcpy2dAsync = unsafe { __library.get(b"aclrtMemcpy2dAsync\0") }
             .map(|sym| *sym);
         let aclrtMemset = unsafe { __library.get(b"aclrtMemset\0") }.map(|sym| *sym);
         let aclrtMemsetAsync = unsafe { __library.get(b"aclrtMemsetAsync\0") }
@@ -1891,6 +1990,8 @@ impl Acl {
             aclrtDeviceDisablePeerAccess,
             aclrtDevicePeerAccessStatus,
             aclrtDeviceGetBareTgid,
+            aclrtQueryDeviceStatus,
+            aclrtDeviceGetStreamPriorityRange,
             aclrtCreateContext,
             aclrtDestroyContext,
             aclrtSetCurrentContext,
@@ -1922,14 +2023,19 @@ impl Acl {
             aclrtQueryEventWaitStatus,
             aclrtSynchronizeEvent,
             aclrtSynchronizeEventWithTimeout,
+            aclrtEventGetTimestamp,
             aclrtEventElapsedTime,
             aclrtMalloc,
             aclrtMallocAlign32,
             aclrtFree,
             aclrtMallocHost,
             aclrtFreeHost,
+            aclrtHostRegister,
+            aclrtHostUnregister,
             aclrtMemcpy,
             aclrtMemcpyAsync,
+            aclrtMemcpy2d,
+            aclrtMemcpy2dAsync,
             aclrtMemset,
             aclrtMemsetAsync,
             aclrtGetMemInfo,
@@ -2420,6 +2526,34 @@ impl Acl {
         }
     }
     #[must_use]
+    pub unsafe fn aclrtQueryDeviceStatus(
+        &self,
+        deviceId: i32,
+        deviceStatus: *mut aclrtDeviceStatus,
+    ) -> aclError {
+        unsafe {
+            (self
+                .aclrtQueryDeviceStatus
+                .as_ref()
+                .expect("Expected function, got error."))(deviceId, deviceStatus)
+        }
+    }
+    #[must_use]
+    pub unsafe fn aclrtDeviceGetStreamPriorityRange(
+        &self,
+        leastPriority: *mut i32,
+        greatestPriority: *mut i32,
+    ) -> aclError {
+        unsafe {
+            (self
+                .aclrtDeviceGetStreamPriorityRange
+                .as_ref()
+                .expect(
+                    "Expected function, got error.",
+                ))(leastPriority, greatestPriority)
+        }
+    }
+    #[must_use]
     pub unsafe fn aclrtCreateContext(
         &self,
         context: *mut aclrtContext,
@@ -2781,6 +2915,19 @@ impl Acl {
         }
     }
     #[must_use]
+    pub unsafe fn aclrtEventGetTimestamp(
+        &self,
+        event: aclrtEvent,
+        timestamp: *mut u64,
+    ) -> aclError {
+        unsafe {
+            (self
+                .aclrtEventGetTimestamp
+                .as_ref()
+                .expect("Expected function, got error."))(event, timestamp)
+        }
+    }
+    #[must_use]
     pub unsafe fn aclrtEventElapsedTime(
         &self,
         ms: *mut f32,
@@ -2851,6 +2998,30 @@ impl Acl {
         }
     }
     #[must_use]
+    pub unsafe fn aclrtHostRegister(
+        &self,
+        ptr: *mut ::core::ffi::c_void,
+        size: u64,
+        type_: aclrtHostRegisterType,
+        devPtr: *mut *mut ::core::ffi::c_void,
+    ) -> aclError {
+        unsafe {
+            (self
+                .aclrtHostRegister
+                .as_ref()
+                .expect("Expected function, got error."))(ptr, size, type_, devPtr)
+        }
+    }
+    #[must_use]
+    pub unsafe fn aclrtHostUnregister(&self, ptr: *mut ::core::ffi::c_void) -> aclError {
+        unsafe {
+            (self
+                .aclrtHostUnregister
+                .as_ref()
+                .expect("Expected function, got error."))(ptr)
+        }
+    }
+    #[must_use]
     pub unsafe fn aclrtMemcpy(
         &self,
         dst: *mut ::core::ffi::c_void,
@@ -2883,6 +3054,47 @@ impl Acl {
                 .expect(
                     "Expected function, got error.",
                 ))(dst, destMax, src, count, kind, stream)
+        }
+    }
+    #[must_use]
+    pub unsafe fn aclrtMemcpy2d(
+        &self,
+        dst: *mut ::core::ffi::c_void,
+        dpitch: usize,
+        src: *const ::core::ffi::c_void,
+        spitch: usize,
+        width: usize,
+        height: usize,
+        kind: aclrtMemcpyKind,
+    ) -> aclError {
+        unsafe {
+            (self
+                .aclrtMemcpy2d
+                .as_ref()
+                .expect(
+                    "Expected function, got error.",
+                ))(dst, dpitch, src, spitch, width, height, kind)
+        }
+    }
+    #[must_use]
+    pub unsafe fn aclrtMemcpy2dAsync(
+        &self,
+        dst: *mut ::core::ffi::c_void,
+        dpitch: usize,
+        src: *const ::core::ffi::c_void,
+        spitch: usize,
+        width: usize,
+        height: usize,
+        kind: aclrtMemcpyKind,
+        stream: aclrtStream,
+    ) -> aclError {
+        unsafe {
+            (self
+                .aclrtMemcpy2dAsync
+                .as_ref()
+                .expect(
+                    "Expected function, got error.",
+                ))(dst, dpitch, src, spitch, width, height, kind, stream)
         }
     }
     #[must_use]

@@ -23,7 +23,9 @@ use super::symbols::{
 };
 use crate::error::{Error, ErrorKind, Result};
 
-const ACL_NAME: &str = "libascendcl.so";
+/// From CANN 9 on, ACL is in the second of these and the first only leads there, where a package has it at all (runtime,
+/// src/acl/aclrt/CMakeLists.txt and scripts/package/module/ascend/RuntimeSo.xml:44).
+const ACL_NAMES: [&str; 2] = ["libascendcl.so", "libacl_rt.so"];
 const HCCL_NAME: &str = "libhccl.so";
 /// Newer HCCL keeps the communicators apart from the operations.
 const HCOMM_NAME: &str = "libhcomm.so";
@@ -194,13 +196,13 @@ fn has_device(folder: &Path) -> bool {
 
 /// What is in the process already.
 fn loaded() -> Result<Option<(Kind, PathBuf)>> {
-    for (name, anchor) in [(ACL_NAME, ACL_ANCHOR), (HCCL_NAME, HCCL_ANCHOR)] {
-        if let Some(library) = already_loaded(name) {
-            let origin = Origin::of(&library, name, anchor)?;
-            return Ok(Some((origin.kind, origin.path)));
-        }
-    }
-    Ok(None)
+    let (library, anchor) = match (loaded_acl(), already_loaded(HCCL_NAME)) {
+        (Some(acl), _) => (acl, ACL_ANCHOR),
+        (None, Some(hccl)) => (hccl, HCCL_ANCHOR),
+        (None, None) => return Ok(None),
+    };
+    let origin = Origin::of(&library, "a library in this process", anchor)?;
+    Ok(Some((origin.kind, origin.path)))
 }
 
 /// ACL and HCCL, opened but not looked at.
@@ -230,37 +232,45 @@ fn open(source: &Source) -> Result<std::result::Result<Pair, String>> {
 /// From one folder, always: the HCCL of one toolkit does not work on the ACL of another.
 fn open_pair(folder: &Path) -> std::result::Result<Pair, String> {
     Ok(Pair {
-        acl: open_library(folder.join(ACL_NAME))?,
+        acl: open_acl(folder)?,
         hccl: open_library(folder.join(HCCL_NAME))?,
     })
 }
 
 /// What is in the process; the one that is not comes from the folder of the other.
 fn open_loaded() -> std::result::Result<Pair, String> {
-    match (already_loaded(ACL_NAME), already_loaded(HCCL_NAME)) {
+    match (loaded_acl(), already_loaded(HCCL_NAME)) {
         (Some(acl), Some(hccl)) => Ok(Pair { acl, hccl }),
-        (Some(acl), None) => Ok(Pair {
-            hccl: open_beside(&acl, ACL_ANCHOR, HCCL_NAME)?,
-            acl,
-        }),
-        (None, Some(hccl)) => Ok(Pair {
-            acl: open_beside(&hccl, HCCL_ANCHOR, ACL_NAME)?,
-            hccl,
-        }),
-        (None, None) => Err(format!("{ACL_NAME} is no longer in this process")),
+        (Some(acl), None) => {
+            let folder = folder_of(&acl, ACL_ANCHOR);
+            let hccl = open_library(folder.join(HCCL_NAME)).or_else(|_| open_library(HCCL_NAME))?;
+            Ok(Pair { acl, hccl })
+        }
+        (None, Some(hccl)) => {
+            let folder = folder_of(&hccl, HCCL_ANCHOR);
+            let acl = open_acl(&folder).or_else(|_| open_acl(Path::new("")))?;
+            Ok(Pair { acl, hccl })
+        }
+        (None, None) => Err(format!("{HCCL_NAME} is no longer in this process")),
     }
 }
 
-fn open_beside(
-    library: &Library,
-    anchor: &CStr,
-    name: &str,
-) -> std::result::Result<Library, String> {
-    let folder = symbol(library, anchor)
+/// Where the library lies that defines `anchor`.
+fn folder_of(library: &Library, anchor: &CStr) -> PathBuf {
+    symbol(library, anchor)
         .and_then(file_of)
         .and_then(|path| path.parent().map(Path::to_owned))
-        .unwrap_or_default();
-    open_library(folder.join(name)).or_else(|_| open_library(name))
+        .unwrap_or_default()
+}
+
+/// ACL in `folder`, or by the loader's search if that is empty; the reason is that of its first name.
+fn open_acl(folder: &Path) -> std::result::Result<Library, String> {
+    let [first, second] = ACL_NAMES.map(|name| folder.join(name));
+    open_library(first).or_else(|reason| open_library(second).map_err(|_| reason))
+}
+
+fn loaded_acl() -> Option<Library> {
+    ACL_NAMES.into_iter().find_map(already_loaded)
 }
 
 /// Opens a library by path or, without a slash, by the loader's search.
@@ -283,7 +293,7 @@ fn reason(error: &libloading::Error) -> String {
 
 /// Fills the tables and refuses what must not be used.
 fn fill(pair: Pair) -> Result<Backend> {
-    let acl_origin = Origin::of(&pair.acl, ACL_NAME, ACL_ANCHOR)?;
+    let acl_origin = Origin::of(&pair.acl, ACL_NAMES[0], ACL_ANCHOR)?;
     let hccl_origin = Origin::of(&pair.hccl, HCCL_NAME, HCCL_ANCHOR)?;
     acl_origin.require_match(&hccl_origin)?;
 

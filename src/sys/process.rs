@@ -5,6 +5,7 @@
 use std::io::{Error, Result};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Command, ExitStatus};
+use std::time::Duration;
 
 /// Makes the child of `command` the leader of its own process group, without blocked signals, and has the kernel kill
 /// it when the **thread** that starts it ends, however that comes about. Start children from a thread that outlives them.
@@ -82,6 +83,50 @@ pub fn signal_group(leader: u32, signal: i32) -> Result<()> {
         Some(libc::ESRCH) => Ok(()),
         _ => Err(error),
     }
+}
+
+/// Whether process `pid` is stopped, by a signal or a debugger; false where the system does not tell.
+pub fn is_stopped(pid: u32) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    // The name stands in parentheses and may hold any character; the state follows.
+    let state = stat
+        .rsplit_once(')')
+        .and_then(|(_, rest)| rest.trim_start().chars().next());
+    matches!(state, Some('T' | 't'))
+}
+
+/// Kills every process of this user that was started with the environment variable `name` set to `value`, and what those
+/// start meanwhile: also what has left its group or its session. This process is spared.
+pub fn kill_started_with(name: &str, value: &str) {
+    const ROUNDS: usize = 50;
+    const PAUSE: Duration = Duration::from_millis(20);
+    let entry = format!("{name}={value}");
+    for _ in 0..ROUNDS {
+        let found: Vec<i32> = running().filter(|&pid| has_entry(pid, &entry)).collect();
+        if found.is_empty() {
+            return;
+        }
+        for pid in found {
+            // SAFETY: kill takes two integers and touches no memory of ours.
+            unsafe { libc::kill(pid, libc::SIGKILL) };
+        }
+        std::thread::sleep(PAUSE);
+    }
+}
+
+/// All processes but this one.
+fn running() -> impl Iterator<Item = i32> {
+    let own = std::process::id().cast_signed();
+    let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    let numbers = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    numbers.filter(move |&pid: &i32| pid != own && pid > 1)
+}
+
+/// Whether a process began with this entry in its environment. One that has ended has none.
+fn has_entry(pid: i32, entry: &str) -> bool {
+    let environment = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+    let mut entries = environment.split(|&byte| byte == 0);
+    entries.any(|found| found == entry.as_bytes())
 }
 
 /// Signals that no longer interrupt this process, but are waited for.

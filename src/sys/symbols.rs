@@ -50,7 +50,7 @@ macro_rules! with_required_hccl {
     ($next:ident! $($arguments:tt)*) => {
         $next!($($arguments)*;
             "6.3 or earlier": HcclGetRootInfo HcclCommDestroy HcclSend HcclRecv HcclAllReduce HcclAllGather
-                HcclReduceScatter HcclBroadcast;
+                HcclReduceScatter HcclBroadcast HcclAlltoAllV;
             "7.0.0": HcclGetCommName HcclGetCommAsyncError;
             "8.0.RC1": HcclBatchSendRecv;
             "8.0.RC2": HcclCommInitRootInfoConfig;

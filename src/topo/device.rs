@@ -175,9 +175,9 @@ impl<'a> Devices<'a> {
             device.find("super_device_id")
         };
         if let Some(field) = id
-            && field.text() == Some("")
+            && field.number::<u32>() == Some(u32::MAX)
         {
-            field.wrong("is empty");
+            field.wrong("stands for no device");
         }
         if let Some(field) = device.find("backup_device_ip") {
             field.addresses();

@@ -4,6 +4,7 @@
 
 use std::fmt::Display;
 use std::net::IpAddr;
+use std::ops::RangeInclusive;
 
 use super::fault::{FaultKind, Faults};
 use super::json::{Node, Value};
@@ -84,14 +85,20 @@ impl<'a> Field<'a> {
 
     /// The elements of an array, of which there must be at least one.
     pub(super) fn elements(&self) -> Option<Vec<Field<'a>>> {
-        let Value::Array(items) = &self.node.value else {
-            self.wrong_type("an array");
-            return None;
-        };
+        let items = self.items()?;
         if items.is_empty() {
             self.wrong("is empty");
             return None;
         }
+        Some(items)
+    }
+
+    /// The elements of an array, which may have none.
+    pub(super) fn items(&self) -> Option<Vec<Field<'a>>> {
+        let Value::Array(items) = &self.node.value else {
+            self.wrong_type("an array");
+            return None;
+        };
         let element = |(index, node)| Field {
             faults: self.faults,
             path: format!("{}[{index}]", self.path),
@@ -119,7 +126,7 @@ impl<'a> Field<'a> {
         }
     }
 
-    /// A string: in a rank table every scalar is one.
+    /// A string: in tables before version 2.0 every scalar is one.
     pub(super) fn text(&self) -> Option<&'a str> {
         match &self.node.value {
             Value::Text(text) => Some(text),
@@ -137,6 +144,35 @@ impl<'a> Field<'a> {
         let number = text.parse().ok().filter(|_| digits);
         if number.is_none() {
             self.wrong(format!("{} is not a number in range", quote(text)));
+        }
+        number
+    }
+
+    /// A JSON number in `range`, where a table has such.
+    pub(super) fn whole(&self, range: RangeInclusive<u64>) -> Option<u64> {
+        let Value::Raw(raw) = &self.node.value else {
+            self.wrong_type("a number");
+            return None;
+        };
+        if !raw
+            .get()
+            .starts_with(|c: char| c.is_ascii_digit() || c == '-')
+        {
+            self.wrong_type("a number");
+            return None;
+        }
+        let number = raw
+            .get()
+            .parse()
+            .ok()
+            .filter(|number| range.contains(number));
+        if number.is_none() {
+            let (first, last) = range.into_inner();
+            let text = quote(raw.get());
+            self.wrong(format!(
+                "{} is not a number from {first} to {last}",
+                text.trim_matches('"')
+            ));
         }
         number
     }

@@ -46,14 +46,24 @@ pub struct Process {
 
 impl Launch {
     /// Reads the environment: the variables of [`Cluster::from_env`] if a rank table is named; else `RANK`,
-    /// `WORLD_SIZE`, `LOCAL_RANK` (or `DEVICE_ID`: the device), `LOCAL_WORLD_SIZE` (not required), and where ranks meet:
-    /// the file `ADASUM_ROOTINFO_FILE`, or rank 0 at `ADASUM_MASTER_ADDR` and `ADASUM_MASTER_PORT`, without those at
-    /// `MASTER_ADDR` and the port behind `MASTER_PORT`.
+    /// `WORLD_SIZE`, `LOCAL_RANK` (or `DEVICE_ID`: the device), `LOCAL_WORLD_SIZE` (not required), and where ranks meet
+    /// ([`Meeting::from_env`]).
     ///
     /// # Errors
     /// Names the variable that is missing or wrong.
     pub fn from_env() -> Result<Launch> {
         launch(|name| std::env::var_os(name))
+    }
+}
+
+impl Meeting {
+    /// Where the environment says that ranks meet: the file `ADASUM_ROOTINFO_FILE`, or rank 0 at `ADASUM_MASTER_ADDR` and
+    /// `ADASUM_MASTER_PORT`, without those at `MASTER_ADDR` and the port behind `MASTER_PORT`.
+    ///
+    /// # Errors
+    /// Names the variable that is missing or wrong.
+    pub fn from_env() -> Result<Meeting> {
+        meeting(&|name: &str| std::env::var_os(name).filter(|value| !value.is_empty()))
     }
 }
 

@@ -16,6 +16,7 @@ mod make;
 mod meeting;
 mod merge;
 mod product;
+mod ranks;
 mod servers;
 mod table;
 
@@ -50,9 +51,9 @@ pub struct Device {
 /// A server and its devices, whose ranks are one block.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Server {
-    /// 0-based position in the table's `server_list`; without a version, the order in which servers come.
+    /// 0-based position in the table's `server_list`; without one, the order in which servers come.
     pub index: usize,
-    /// The table's `server_id`.
+    /// The table's `server_id`; in version 2.0 the `net_instance_id` that its ranks share in layer 0.
     pub id: String,
     /// The devices in the order of their ranks; at least one.
     pub devices: Vec<Device>,
@@ -84,6 +85,8 @@ pub enum Version {
     V1_0,
     /// Servers, which may stand in superpods.
     V1_2,
+    /// Ranks with their places in the layers of a network: Ascend 950.
+    V2_0,
 }
 
 impl fmt::Display for Version {
@@ -92,6 +95,7 @@ impl fmt::Display for Version {
             Version::Legacy => "without version",
             Version::V1_0 => "1.0",
             Version::V1_2 => "1.2",
+            Version::V2_0 => "2.0",
         })
     }
 }
@@ -106,7 +110,7 @@ pub struct RankTable {
 }
 
 impl RankTable {
-    /// Reads a table of version 1.0 or 1.2, or one without a version.
+    /// Reads a table of version 1.0, 1.2 or 2.0, or one without a version.
     ///
     /// # Errors
     /// One line with the first fault: file, line, column, field, and what is wrong or which two positions disagree.

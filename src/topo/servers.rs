@@ -146,7 +146,32 @@ fn check_superpods(
     if complete {
         check_pod_blocks(&pod_of, pods, servers);
     }
+    check_super_devices(&pod_of, servers);
     pod_of
+}
+
+/// No two devices of a superpod have one `super_device_id`.
+fn check_super_devices(pod_of: &[Option<(String, usize)>], servers: &[Field<'_>]) {
+    let mut seen: HashMap<(usize, u32), String> = HashMap::new();
+    for (server, pod) in servers.iter().zip(pod_of) {
+        let Some((_, pod)) = pod else { continue };
+        for device in server.peek("device") {
+            let text = device.peek_text("super_device_id");
+            let Some(id) = text.and_then(|text| text.parse().ok()) else {
+                continue;
+            };
+            match seen.get(&(*pod, id)) {
+                None => {
+                    seen.insert((*pod, id), device.path().to_owned());
+                }
+                Some(first) => {
+                    if let Some(field) = device.find("super_device_id") {
+                        field.wrong(format!("\"{id}\" is already that of {first}"));
+                    }
+                }
+            }
+        }
+    }
 }
 
 fn superpod<'a>(pod: &Field<'a>, names: &mut HashSet<String>) -> Option<(String, Vec<Field<'a>>)> {

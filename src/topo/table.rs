@@ -8,7 +8,7 @@ use std::path::Path;
 use super::fault::{Fault, FaultKind, Faults, Report};
 use super::field::{Field, quote, warn_of_twins};
 use super::product::Product;
-use super::{RankTable, Section, Server, Version, json, legacy, servers};
+use super::{RankTable, Section, Server, Version, json, legacy, ranks, servers};
 use crate::error::{Error, Result};
 
 /// Largest file that is read: more than a hundred thousand devices.
@@ -93,12 +93,14 @@ fn document(root: &Field<'_>, product: Product) -> Option<(Version, Contents)> {
         return None;
     }
     warn_of_twins(root);
-    check_status(root);
-    let version = version(root)?;
+    let version = version(root);
+    check_status(root, version);
+    let version = version?;
     let contents = match version {
         Version::Legacy => legacy::read(root, product),
         Version::V1_0 => servers::read(root, false, product),
         Version::V1_2 => servers::read(root, true, product),
+        Version::V2_0 => ranks::read(root),
     };
     Some((version, contents?))
 }
@@ -114,20 +116,25 @@ fn version(root: &Field<'_>) -> Option<Version> {
     match version.text()? {
         "1.0" => Some(Version::V1_0),
         "1.2" => Some(Version::V1_2),
+        "2.0" => Some(Version::V2_0),
         other => {
             let other = quote(other);
             version.fault(
                 FaultKind::Unsupported,
-                format!("{other} is not supported, only \"1.0\", \"1.2\" and tables of groups without a version are"),
+                format!("{other} is not supported, only \"1.0\", \"1.2\", \"2.0\" and tables of groups without a version are"),
             );
             None
         }
     }
 }
 
-/// HCCL polls an unfinished table for half an hour; a launcher has nothing to wait for.
-fn check_status(root: &Field<'_>) {
-    let Some(status) = root.get("status") else {
+/// HCCL polls an unfinished table for half an hour; a launcher has nothing to wait for. In version 2.0 it may be left out.
+fn check_status(root: &Field<'_>, version: Option<Version>) {
+    let status = match version {
+        Some(Version::V2_0) => root.find("status"),
+        _ => root.get("status"),
+    };
+    let Some(status) = status else {
         return;
     };
     if let Some(text) = status.text()

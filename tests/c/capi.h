@@ -2,6 +2,8 @@
 #ifndef CAPI_H
 #define CAPI_H
 
+#define _POSIX_C_SOURCE 200809L /* barriers of threads */
+
 #include "adasum.h"
 
 #include <acl/acl.h>
@@ -96,6 +98,20 @@ static inline void run_ranks(size_t ranks, void *(*rank_main)(void *)) {
     for (rank = 0; rank < ranks; rank++) {
         CHECK(pthread_join(threads[rank], NULL) == 0);
     }
+}
+
+static pthread_barrier_t together;
+
+/* Before [run_ranks], if ranks are to call [again]. */
+static inline void begin_together(unsigned ranks) { CHECK(pthread_barrier_init(&together, NULL, ranks) == 0); }
+
+/* New root info for all ranks, once all have left the world before it. */
+static inline void again(uint32_t rank) {
+    pthread_barrier_wait(&together);
+    if (rank == 0) {
+        OK(adasum_root_info_create(0, root_info, sizeof root_info));
+    }
+    pthread_barrier_wait(&together);
 }
 
 static inline int verdict(void) {

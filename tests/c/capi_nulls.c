@@ -70,7 +70,7 @@ static void wrong_options(adasum_options *options) {
     REFUSED(ADASUM_INVALID_ARGUMENT, "radix is 9, must be 2 to 8", adasum_options_set_radix(options, 9));
     REFUSED(ADASUM_INVALID_ARGUMENT, "radix is 1", adasum_options_set_radix(options, 1));
     REFUSED(ADASUM_INVALID_ARGUMENT, "placement is 2", adasum_options_set_placement(options, 2));
-    REFUSED(ADASUM_INVALID_ARGUMENT, "exchange is 3", adasum_options_set_exchange(options, 3));
+    REFUSED(ADASUM_INVALID_ARGUMENT, "exchange is 5", adasum_options_set_exchange(options, 5));
     REFUSED(ADASUM_INVALID_ARGUMENT, "scalars is -1", adasum_options_set_scalars(options, -1));
     REFUSED(ADASUM_INVALID_ARGUMENT, "\"Z80\" is none of", adasum_options_set_machine(options, "Z80"));
     REFUSED(ADASUM_INVALID_ARGUMENT, "wire is -1", adasum_options_set_wire(options, -1));
@@ -124,6 +124,7 @@ static void worlds(void) {
     IS_NULL("adasum_world_barrier", "world", adasum_world_barrier(none, NULL));
     IS_NULL("adasum_world_forget_stream", "world", adasum_world_forget_stream(none, root_info));
     IS_NULL("adasum_world_abort", "world", adasum_world_abort(none));
+    IS_NULL("adasum_world_stop_on_failure", "world", adasum_world_stop_on_failure(none));
     IS_NULL("adasum_world_last_vendor_code", "world", adasum_world_last_vendor_code(none, &device));
     IS_NULL("adasum_world_finish", "world", adasum_world_finish(none, 1));
     CHECK(world == NULL && number == 7 && device == 7);

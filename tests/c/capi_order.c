@@ -60,6 +60,7 @@ static void *wrong_order(void *argument) {
     REFUSED(ADASUM_INVALID_STATE, "the world was finished", adasum_world_rank(world, &number));
     REFUSED(ADASUM_INVALID_STATE, "the world was finished", adasum_world_barrier(world, stream));
     REFUSED(ADASUM_INVALID_STATE, "the world was finished", adasum_world_abort(world));
+    REFUSED(ADASUM_INVALID_STATE, "the world was finished", adasum_world_stop_on_failure(world));
     REFUSED(ADASUM_INVALID_STATE, "the world was finished", adasum_reducer_create(world, &TENSOR, 1, NULL, &none));
     REFUSED(ADASUM_INVALID_STATE, "the world was finished", adasum_world_finish(world, LIMIT));
     adasum_world_destroy(world);

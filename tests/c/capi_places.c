@@ -57,9 +57,10 @@ static void reduce(adasum_world *world, uint32_t rank, aclrtStream stream, const
     }
     OK(adasum_reducer_synchronize(reducer, stream, LIMIT));
     after = launches(world, rank, stream);
-    /* Products, their fold, coefficients and the sum; copies if there are any. */
-    CHECK(after - before == RANKS * (4 + way->copies));
-    if (after - before != RANKS * (4 + way->copies)) {
+    /* Products, their fold, coefficients, the sum, a guard before the return, a mark of what each of two exchanges
+     * awaits; copies if there are any, and another guard. */
+    CHECK(after - before == RANKS * (7 + way->copies + (way->copies > 0)));
+    if (after - before != RANKS * (7 + way->copies + (way->copies > 0))) {
         fprintf(stderr, "second tensor at %zu, padded %d, flat %d: %llu launches\n", way->place, (int)way->padded, way->flat,
                 (unsigned long long)(after - before));
     }

@@ -141,12 +141,13 @@ static void order(void) {
     OK(aclrtFree(memory));
 }
 
-/* A stream that has nothing to do is complete, and a timeout of 0 looks only. */
+/* A stream that has nothing to do is complete; a limit of time of 0 is refused. */
 static void idle(void) {
     aclrtStreamStatus status = ACL_STREAM_STATUS_RESERVED;
     OK(aclrtStreamQuery(stream, &status));
     CHECK(status == ACL_STREAM_STATUS_COMPLETE);
-    OK(aclrtSynchronizeStreamWithTimeout(stream, 0));
+    CHECK(aclrtSynchronizeStreamWithTimeout(stream, 0) == ACL_ERROR_RT_PARAM_INVALID);
+    OK(aclrtSynchronizeStreamWithTimeout(stream, 1000));
 }
 
 /* A handle that is not a stream is refused. */

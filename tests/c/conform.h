@@ -1,4 +1,6 @@
-// Conformance cases: one named behaviour of the vendor's libraries each, with the fact that it checks above it.
+// Conformance cases: one named behaviour of the vendor's libraries each, with the fact that it checks above it. "Source" names
+// a repository, a file and a line: runtime is hicann/runtime at 681ef76, hcomm libochao-huawei/hcomm at 8958adb, hccl hicann/hccl
+// at 09300b7. Cases without a source are facts of the vendor's interface references.
 
 #ifndef ADASUM_TESTS_CONFORM_H
 #define ADASUM_TESTS_CONFORM_H

@@ -1,7 +1,6 @@
-// The ACL runtime as programs see it: events, callbacks, host functions, kernels.
+// The ACL runtime as programs see it: events, callbacks, host functions.
 
 #include <atomic>
-#include <fstream>
 
 #include <pthread.h>
 
@@ -147,7 +146,8 @@ const Behaviour threads("event-between-threads", [](const Rank &me) {
     OK(aclrtDestroyEvent(event));
 });
 
-// aclrtSynchronizeEventWithTimeout: expiry is 507047, -1 waits for ever.
+// aclrtSynchronizeEventWithTimeout: expiry is 507047, -1 waits for ever, 0 is refused. Source: runtime,
+// src/runtime/api/impl/api_error.cc:1769.
 const Behaviour sync_timeout("event-synchronize-timeout", [](const Rank &me) {
     const World world(me, false);
     const aclrtEvent event = make_event();
@@ -155,33 +155,63 @@ const Behaviour sync_timeout("event-synchronize-timeout", [](const Rank &me) {
     OK(aclrtRecordEvent(event, world.stream));
     RETURNS(507047, aclrtSynchronizeEventWithTimeout(event, 10));
     OK(aclrtSynchronizeEventWithTimeout(event, -1));
+    RETURNS(107000, aclrtSynchronizeEventWithTimeout(event, 0));
     RETURNS(107000, aclrtSynchronizeEventWithTimeout(event, -2));
     OK(aclrtDestroyEvent(event));
 });
 
-// Elapsed time needs two complete records (107006), in this order (107007).
+// Elapsed time needs two records (507000) that are complete (107006); it is negative the other way round. Source: runtime,
+// src/runtime/core/src/event/event.cc:1247 and core/src/common/errcode_manage.cc:197.
 const Behaviour elapsed("event-elapsed-time", [](const Rank &me) {
     const World world(me, false);
     const aclrtEvent start = make_event(ACL_EVENT_TIME_LINE);
     const aclrtEvent end = make_event(ACL_EVENT_TIME_LINE);
     float ms = -1;
-    RETURNS(107006, aclrtEventElapsedTime(&ms, start, end));
+    RETURNS(507000, aclrtEventElapsedTime(&ms, start, end));
     OK(aclrtRecordEvent(start, world.stream));
     sleep_in_stream(world.stream, 100);
     OK(aclrtRecordEvent(end, world.stream));
+    RETURNS(107006, aclrtEventElapsedTime(&ms, start, end));
     world.synchronize();
     OK(aclrtEventElapsedTime(&ms, start, end));
     CHECK(ms >= 100 && ms < 5000);
-    RETURNS(107007, aclrtEventElapsedTime(&ms, end, start));
+    OK(aclrtEventElapsedTime(&ms, end, start));
+    CHECK(ms <= -100);
     OK(aclrtDestroyEvent(start));
     OK(aclrtDestroyEvent(end));
 });
 
-// An event of aclrtCreateEventWithFlag without ACL_EVENT_SYNC cannot be waited for by a stream.
+// An event of the older kinds that was never recorded is not ready; a stream waits for the record to come if the event has
+// ACL_EVENT_SYNC, else the wait is refused. Source: runtime, src/runtime/core/src/event/event.cc:1189 and :586.
+const Behaviour old_unrecorded("event-of-old-kind-never-recorded", [](const Rank &me) {
+    const World world(me, false);
+    aclrtEvent plain = nullptr;
+    aclrtEvent flagged = nullptr;
+    aclrtStream other = nullptr;
+    OK(aclrtCreateEvent(&plain));
+    OK(aclrtCreateEventWithFlag(&flagged, ACL_EVENT_SYNC));
+    OK(aclrtCreateStream(&other));
+    CHECK(recorded(plain) == 0 && recorded(flagged) == 0);
+    OK(aclrtSynchronizeEvent(plain));
+    RETURNS(107000, aclrtStreamWaitEvent(other, plain));
+    OK(aclrtStreamWaitEvent(other, flagged));
+    RETURNS(507046, aclrtSynchronizeStreamWithTimeout(other, 100));
+    OK(aclrtRecordEvent(flagged, world.stream));
+    OK(aclrtSynchronizeStream(other));
+    OK(aclrtDestroyStream(other));
+    OK(aclrtDestroyEvent(plain));
+    OK(aclrtDestroyEvent(flagged));
+});
+
+// An event without ACL_EVENT_SYNC cannot be waited for by a stream, whatever its kind. Source: runtime,
+// src/runtime/core/inc/event/event.hpp:133, api/impl/api_error.cc:1418.
 const Behaviour no_sync("event-without-sync-flag", [](const Rank &me) {
     const World world(me, false);
     aclrtEvent event = nullptr;
     OK(aclrtCreateEventWithFlag(&event, ACL_EVENT_TIME_LINE));
+    RETURNS(207000, aclrtStreamWaitEvent(world.stream, event));
+    OK(aclrtDestroyEvent(event));
+    OK(aclrtCreateEventExWithFlag(&event, ACL_EVENT_TIME_LINE));
     RETURNS(207000, aclrtStreamWaitEvent(world.stream, event));
     OK(aclrtDestroyEvent(event));
 });
@@ -371,186 +401,6 @@ const Behaviour several_streams("one-thread-serves-streams", [](const Rank &me) 
     OK(aclrtUnSubscribeReport(id, other));
     OK(aclrtUnSubscribeReport(id, world.stream));
     OK(aclrtDestroyStream(other));
-});
-
-// --- kernels
-
-std::string kernel_path() {
-    const char *path = std::getenv("HARNESS_KERNEL");
-    CHECK(path != nullptr);
-    return path;
-}
-
-struct Kernels {
-    explicit Kernels(aclrtBinHandle handle) : binary(handle) {
-        OK(aclrtBinaryGetFunction(binary, "add_step", &add));
-        OK(aclrtBinaryGetFunction(binary, "sum_tiling", &sum));
-    }
-    aclrtBinHandle binary;
-    aclrtFuncHandle add = nullptr;
-    aclrtFuncHandle sum = nullptr;
-};
-
-Kernels load() {
-    aclrtBinHandle binary = nullptr;
-    OK(aclrtBinaryLoadFromFile(kernel_path().c_str(), nullptr, &binary));
-    return Kernels(binary);
-}
-
-uint32_t first(const Vector<uint32_t> &data) { return data.get()[0]; }
-
-// aclrtBinaryLoadFromFile takes an absolute path only.
-const Behaviour binary_path("binary-path-is-absolute", [](const Rank &me) {
-    const World world(me, false);
-    aclrtBinHandle binary = nullptr;
-    RETURNS(107000, aclrtBinaryLoadFromFile("kernel.o", nullptr, &binary));
-    RETURNS(100003, aclrtBinaryLoadFromFile("/none.o", nullptr, &binary));
-    aclrtFuncHandle function = nullptr;
-    RETURNS(107000, aclrtBinaryGetFunction(load().binary, "none", &function));
-});
-
-// A binary may come from memory too, which the program may give back at once.
-const Behaviour binary_data("binary-from-memory", [](const Rank &me) {
-    const World world(me, false);
-    const Vector<uint32_t> data(8, [](size_t) { return 1U; });
-    aclrtBinHandle binary = nullptr;
-    {
-        std::ifstream file(kernel_path(), std::ios::binary);
-        const std::string image((std::istreambuf_iterator<char>(file)), {});
-        RETURNS(100000, aclrtBinaryLoadFromData(image.data(), 0, nullptr, &binary));
-        OK(aclrtBinaryLoadFromData(image.data(), image.size(), nullptr, &binary));
-        const aclrtBinary kept = aclrtCreateBinary(image.data(), image.size());
-        aclrtBinHandle second = nullptr;
-        CHECK(kept != nullptr);
-        OK(aclrtBinaryLoad(kept, &second));
-        OK(aclrtDestroyBinary(kept));
-        RETURNS(107017, aclrtBinaryLoad(kept, &second));
-        OK(aclrtBinaryUnLoad(second));
-    }
-    const Kernels kernels(binary);
-    uint64_t arguments[] = {reinterpret_cast<uint64_t>(data.at()), 8, 4};
-    OK(aclrtLaunchKernelWithHostArgs(kernels.add, 2, world.stream, nullptr, arguments, sizeof(arguments), nullptr, 0));
-    world.synchronize();
-    CHECK(first(data) == 5);
-    OK(aclrtBinaryUnLoad(binary));
-});
-
-// The list of arguments is one per thread: what another thread started cannot be used.
-const Behaviour thread_list("kernel-arguments-per-thread", [](const Rank &me) {
-    const World world(me, false);
-    const Kernels kernels = load();
-    aclrtArgsHandle list = nullptr;
-    OK(aclrtKernelArgsInit(kernels.add, &list));
-    std::thread([&] { RETURNS(107017, aclrtKernelArgsFinalize(list)); }).join();
-});
-
-// After Finalize the list is closed (207000), but a value may be updated, which opens it until the next Finalize.
-const Behaviour update("kernel-arguments-update", [](const Rank &me) {
-    const World world(me, false);
-    const Kernels kernels = load();
-    const Vector<uint32_t> data(8, [](size_t) { return 0U; });
-    uint64_t values[] = {reinterpret_cast<uint64_t>(data.at()), 8, 5};
-    aclrtArgsHandle list = nullptr;
-    aclrtParamHandle place = nullptr;
-    OK(aclrtKernelArgsInit(kernels.add, &list));
-    for (uint64_t &value : values) {
-        OK(aclrtKernelArgsAppend(list, &value, sizeof(value), &place));
-    }
-    OK(aclrtKernelArgsFinalize(list));
-    RETURNS(207000, aclrtKernelArgsAppend(list, values, 8, &place));
-    OK(aclrtLaunchKernelWithConfig(kernels.add, 1, world.stream, nullptr, list, nullptr));
-    values[2] = 100;
-    OK(aclrtKernelArgsParaUpdate(list, place, &values[2], 8));
-    RETURNS(107000, aclrtLaunchKernelWithConfig(kernels.add, 1, world.stream, nullptr, list, nullptr));
-    OK(aclrtKernelArgsFinalize(list));
-    OK(aclrtLaunchKernelWithConfig(kernels.add, 1, world.stream, nullptr, list, nullptr));
-    world.synchronize();
-    CHECK(first(data) == 105);
-});
-
-// aclrtLaunchKernel and V2 take their arguments from device memory, when the kernel runs.
-const Behaviour device_arguments("kernel-arguments-in-device-memory", [](const Rank &me) {
-    const World world(me, false);
-    const Kernels kernels = load();
-    const Vector<uint32_t> data(8, [](size_t) { return 0U; });
-    uint64_t host[] = {reinterpret_cast<uint64_t>(data.at()), 8, 7};
-    RETURNS(107000, aclrtLaunchKernel(kernels.add, 1, host, sizeof(host), world.stream));
-    Vector<uint64_t> arguments(3);
-    sleep_in_stream(world.stream, 50);
-    OK(aclrtLaunchKernel(kernels.add, 1, arguments.at(), sizeof(host), world.stream));
-    arguments.set([&](size_t i) { return host[i]; });
-    OK(aclrtLaunchKernelV2(kernels.add, 2, arguments.at(), sizeof(host), nullptr, world.stream));
-    world.synchronize();
-    CHECK(first(data) == 14);
-});
-
-// aclrtLaunchKernelWithHostArgs copies them at the call, small structs and their addresses included.
-const Behaviour host_arguments("kernel-arguments-in-host-memory", [](const Rank &me) {
-    const World world(me, false);
-    const Kernels kernels = load();
-    const Vector<uint32_t> data(8, [](size_t) { return 0U; });
-    struct {
-        uint64_t out;
-        uint64_t tiling;
-        uint32_t values[4];
-    } arguments = {reinterpret_cast<uint64_t>(data.at()), 0, {1, 2, 3, 4}};
-    aclrtPlaceHolderInfo holder = {8, 16};
-    sleep_in_stream(world.stream, 50);
-    OK(aclrtLaunchKernelWithHostArgs(kernels.sum, 1, world.stream, nullptr, &arguments, sizeof(arguments), &holder, 1));
-    arguments.values[0] = 100;
-    holder.dataOffset = 1000;
-    RETURNS(107000, aclrtLaunchKernelWithHostArgs(kernels.sum, 1, world.stream, nullptr, &arguments, sizeof(arguments),
-                                                  &holder, 1));
-    world.synchronize();
-    CHECK(first(data) == 10);
-});
-
-// The number of blocks is 1 to 65535.
-const Behaviour blocks("kernel-block-count", [](const Rank &me) {
-    const World world(me, false);
-    const Kernels kernels = load();
-    const Vector<uint32_t> data(8, [](size_t) { return 0U; });
-    uint64_t host[] = {reinterpret_cast<uint64_t>(data.at()), 8, 7};
-    for (const uint32_t count : {0U, 65536U}) {
-        RETURNS(107000, aclrtLaunchKernelWithHostArgs(kernels.add, count, world.stream, nullptr, host, sizeof(host),
-                                                      nullptr, 0));
-    }
-    OK(aclrtLaunchKernelWithHostArgs(kernels.add, 65535, world.stream, nullptr, host, sizeof(host), nullptr, 0));
-    world.synchronize();
-    CHECK(first(data) == 7);
-});
-
-// A batch (schedule mode 1) runs all blocks at once: not more than there are cores.
-const Behaviour batch("kernel-batch-within-cores", [](const Rank &me) {
-    const World world(me, false);
-    const Kernels kernels = load();
-    const Vector<uint32_t> data(8, [](size_t) { return 0U; });
-    uint64_t host[] = {reinterpret_cast<uint64_t>(data.at()), 8, 1};
-    aclrtLaunchKernelAttr attribute = {ACL_RT_LAUNCH_KERNEL_ATTR_SCHEM_MODE, {}};
-    attribute.value.schemMode = 1;
-    aclrtLaunchKernelCfg config = {&attribute, 1};
-    OK(aclrtLaunchKernelWithHostArgs(kernels.add, 48, world.stream, &config, host, sizeof(host), nullptr, 0));
-    RETURNS(107000, aclrtLaunchKernelWithHostArgs(kernels.add, 49, world.stream, &config, host, sizeof(host), nullptr,
-                                                  0));
-    attribute.id = static_cast<aclrtLaunchKernelAttrId>(9);
-    RETURNS(107000, aclrtLaunchKernelWithHostArgs(kernels.add, 1, world.stream, &config, host, sizeof(host), nullptr,
-                                                  0));
-    world.synchronize();
-});
-
-// Functions end with their binary; a launch that is queued keeps its code.
-const Behaviour unload("kernel-unload-keeps-queued-launches", [](const Rank &me) {
-    const World world(me, false);
-    const Kernels kernels = load();
-    const Vector<uint32_t> data(8, [](size_t) { return 0U; });
-    uint64_t host[] = {reinterpret_cast<uint64_t>(data.at()), 8, 3};
-    sleep_in_stream(world.stream, 100);
-    OK(aclrtLaunchKernelWithHostArgs(kernels.add, 1, world.stream, nullptr, host, sizeof(host), nullptr, 0));
-    OK(aclrtBinaryUnLoad(kernels.binary));
-    RETURNS(107017, aclrtLaunchKernelWithHostArgs(kernels.add, 1, world.stream, nullptr, host, sizeof(host), nullptr,
-                                                  0));
-    world.synchronize();
-    CHECK(first(data) == 3);
 });
 
 } // namespace

@@ -1,4 +1,4 @@
-// Collectives of HCCL as programs see them: every operation, data type and reduction, groups, communicators of one process.
+// Collectives of HCCL as programs see them: every operation, data type and reduction, communicators of one process.
 
 #include <cmath>
 #include <set>
@@ -82,6 +82,84 @@ const Behaviour alltoallv("alltoallv", Ranks::Threads, 4, [](const Rank &me) {
     }, "all to all v");
 });
 
+// Its pointers are needed, its buffers only where something is sent or received, and never one for both.
+// Source: hcomm src/legacy/ascend910/framework/op_base/src/op_base.cc:4117, .../common/src/param_check.cc:161.
+void alltoallv_checks(const Rank &me) {
+    const World world(me);
+    const Vector<float> a(8);
+    const Vector<float> b(8);
+    const uint64_t none[] = {0, 0};
+    const uint64_t one[] = {1, 1};
+    const uint64_t many[] = {1, 0x800000000ULL};
+    const auto call = [&](const void *send, const void *m, const void *p, const void *recv, const void *n,
+                          const void *q) {
+        return HcclAlltoAllV(send, m, p, FP32, recv, n, q, FP32, world.comm, world.stream);
+    };
+    RETURNS(HCCL_E_PTR, call(a.at(), nullptr, one, b.at(), one, one));
+    RETURNS(HCCL_E_PTR, call(a.at(), one, nullptr, b.at(), one, one));
+    RETURNS(HCCL_E_PTR, call(a.at(), one, one, b.at(), nullptr, one));
+    RETURNS(HCCL_E_PTR, call(a.at(), one, one, b.at(), one, nullptr));
+    RETURNS(HCCL_E_PTR, call(nullptr, one, one, b.at(), one, one));
+    RETURNS(HCCL_E_PTR, call(a.at(), one, one, nullptr, one, one));
+    RETURNS(HCCL_E_PTR, HcclAlltoAllV(a.at(), one, one, FP32, b.at(), one, one, FP32, nullptr, world.stream));
+    RETURNS(HCCL_E_PTR, HcclAlltoAllV(a.at(), one, one, FP32, b.at(), one, one, FP32, world.comm, nullptr));
+    FAILS(HCCL_E_PARA, "cannot be same", call(a.at(), one, one, a.at(), one, one));
+    FAILS(HCCL_E_PARA, "count", call(a.at(), many, none, b.at(), one, one));
+    // Nothing to send and nothing to receive is an operation nevertheless, and needs no buffer.
+    OK(call(nullptr, none, none, nullptr, none, none));
+    const uint64_t sends[] = {me.rank == 0 ? 0U : 1U, 0};
+    const uint64_t recvs[] = {0, me.rank == 0 ? 1U : 0U};
+    OK(call(me.rank == 0 ? nullptr : a.at(), sends, none, me.rank == 0 ? b.at() : nullptr, recvs, none));
+    world.synchronize();
+}
+const Behaviour alltoallv_arguments("alltoallv-arguments", Ranks::Threads, 2, alltoallv_checks);
+const Behaviour alltoallv_arguments_950("alltoallv-arguments-950", Ranks::Threads, 2, alltoallv_checks,
+                                        {{"ASCEND_MOCK_SOC", "Ascend950PR_9599"}});
+
+// The two types may differ: bytes count. The 950 looks at recvType only.
+// Source: hcomm src/legacy/ascend910/framework/op_base/src/op_base.cc:4117; hccl src/ops/all_to_all_v/all_to_all_v_op.cc:495.
+const Behaviour alltoallv_types("alltoallv-types-may-differ", Ranks::Threads, 2, [](const Rank &me) {
+    const World world(me);
+    const Vector<uint32_t> send(8, [&](size_t i) { return static_cast<uint32_t>(me.rank * 100 + i); });
+    const Vector<uint32_t> recv(8);
+    const uint64_t words[] = {2, 2};
+    const uint64_t word_places[] = {0, 2};
+    const uint64_t halves[] = {4, 4};
+    const uint64_t half_places[] = {0, 4};
+    OK(HcclAlltoAllV(send.at(), words, word_places, HCCL_DATA_TYPE_INT32, recv.at(), halves, half_places,
+                     HCCL_DATA_TYPE_INT16, world.comm, world.stream));
+    world.synchronize();
+    const std::vector<uint32_t> got = recv.get();
+    CHECK(got[0] == me.rank * 2 && got[1] == me.rank * 2 + 1);
+    CHECK(got[2] == 100 + me.rank * 2 && got[3] == 101 + me.rank * 2);
+});
+
+// A place that lies outside any memory is refused and not wrapped around.
+const Behaviour displacement("alltoallv-displacement-overflow", Ranks::Threads, 1, [](const Rank &me) {
+    const World world(me);
+    const Vector<float> a(8);
+    const Vector<float> b(8);
+    const uint64_t count[] = {1};
+    const uint64_t zero[] = {0};
+    const uint64_t far[] = {1ULL << 62};
+    FAILS(HCCL_E_PARA, "displacement",
+          HcclAlltoAllV(a.at(), count, far, FP32, b.at(), count, zero, FP32, world.comm, world.stream));
+    FAILS(HCCL_E_PARA, "displacement",
+          HcclAlltoAllV(a.at(), count, zero, FP32, b.at(), count, far, FP32, world.comm, world.stream));
+});
+
+// Counts that are all 0 end HcclAllGatherV and HcclReduceScatterV at once: no peer is needed.
+// Source: hccl src/ops/reduce_scatter_v/reduce_scatter_v_op.cc:51, src/ops/all_gather_v/all_gather_v_op.cc:43.
+const Behaviour all_zero("counts-all-0", Ranks::Threads, 2, [](const Rank &me) {
+    const World world(me);
+    const uint64_t zero[] = {0, 0};
+    if (me.rank == 0) {
+        OK(HcclAllGatherV(nullptr, 0, nullptr, zero, zero, FP32, world.comm, world.stream));
+        OK(HcclReduceScatterV(nullptr, zero, zero, nullptr, 0, FP32, HCCL_REDUCE_SUM, world.comm, world.stream));
+        world.synchronize();
+    }
+});
+
 // Ranks that disagree about a count learn of it, also if one of them sends nothing.
 const Behaviour alltoallv_differs("alltoallv-counts-differ", Ranks::Threads, 2, [](const Rank &me) {
     const World world(me);
@@ -161,6 +239,8 @@ const Behaviour reduce("reduce-to-root", Ranks::Threads, 3, [](const Rank &me) {
     OK(HcclReduce(send.at(), recv.at(), 8, FP32, HCCL_REDUCE_MAX, 2, world.comm, world.stream));
     world.synchronize();
     recv.expect([&](size_t i) { return me.rank == 2 ? static_cast<float>(i + 2) : -1.0F; }, "reduce");
+    // Every rank passes recvBuf. Source: hccl src/ops/reduce/reduce_op.cc:120.
+    RETURNS(HCCL_E_PTR, HcclReduce(send.at(), nullptr, 8, FP32, HCCL_REDUCE_MAX, 2, world.comm, world.stream));
     RETURNS(HCCL_E_PARA, HcclReduce(send.at(), recv.at(), 8, FP32, HCCL_REDUCE_MAX, 3, world.comm, world.stream));
 });
 
@@ -318,63 +398,6 @@ const Behaviour nonfinite("reduce-nan-and-infinity", Ranks::Threads, 2, [](const
     const std::vector<float> got = data.get();
     CHECK(got[0] == 2.0F && std::isnan(got[1]) && std::isinf(got[2]));
 });
-
-// --- groups
-
-// Between GroupStart and GroupEnd nothing is sent; then everything is one batch, crossed sends included.
-const Behaviour group("group-crossed-sends", Ranks::Threads, 2, [](const Rank &me) {
-    const World world(me);
-    const uint32_t peer = 1 - me.rank;
-    const Vector<float> out(8, [&](size_t i) { return static_cast<float>(me.rank * 10 + i); });
-    const Vector<float> in(8);
-    bool open = true;
-    OK(HcclGroupStatusGet(&open));
-    CHECK(!open);
-    OK(HcclGroupStart());
-    OK(HcclGroupStatusGet(&open));
-    CHECK(open);
-    OK(HcclSend(out.at(), 8, FP32, peer, world.comm, world.stream));
-    OK(HcclRecv(in.at(), 8, FP32, peer, world.comm, world.stream));
-    OK(HcclGroupEnd());
-    world.synchronize();
-    in.expect([&](size_t i) { return static_cast<float>(peer * 10 + i); }, "group");
-});
-
-// Several sends to one peer go in their order; groups nest.
-const Behaviour group_many("group-several-per-peer", Ranks::Threads, 3, [](const Rank &me) {
-    const World world(me);
-    const Vector<float> out(30, [&](size_t i) { return static_cast<float>(me.rank * 100 + i); });
-    const Vector<float> in(90);
-    OK(HcclGroupStart());
-    OK(HcclGroupStart());
-    for (uint32_t peer = 0; peer < me.size; peer++) {
-        for (uint32_t part = 0; peer != me.rank && part < 3; part++) {
-            OK(HcclSend(out.at(part * 10), 10, FP32, peer, world.comm, world.stream));
-            OK(HcclRecv(in.at(peer * 30 + part * 10), 10, FP32, peer, world.comm, world.stream));
-        }
-    }
-    OK(HcclGroupEnd());
-    OK(HcclGroupEnd());
-    world.synchronize();
-    const std::vector<float> got = in.get();
-    for (uint32_t peer = 0; peer < me.size; peer++) {
-        CHECK(peer == me.rank || (got[peer * 30] == peer * 100.0F && got[peer * 30 + 29] == peer * 100.0F + 29));
-    }
-});
-
-// An end without a start is E_PARA; checks are made at once.
-const Behaviour group_rules("group-rules", [](const Rank &me) {
-    const World world(me);
-    const Vector<float> data(8);
-    RETURNS(HCCL_E_PARA, HcclGroupEnd());
-    OK(HcclGroupStart());
-    RETURNS(HCCL_E_NOT_SUPPORT, HcclSend(data.at(), 8, FP32, 0, world.comm, world.stream));
-    OK(HcclGroupEnd());
-    RETURNS(HCCL_E_PTR, HcclGroupStatusGet(nullptr));
-});
-// The 910A has none.
-const Behaviour group_910a("group-910A", [](const Rank &) { RETURNS(HCCL_E_NOT_SUPPORT, HcclGroupStart()); },
-                           {{"ASCEND_MOCK_SOC", "Ascend910A"}});
 
 // --- communicators of one process
 

@@ -1,4 +1,4 @@
-// Communicators of HCCL as programs see them: creation, configuration, sub-communicators, life and end.
+// Communicators of HCCL as programs see them: what they tell of themselves, their life and their end.
 
 #include "conform.h"
 
@@ -28,133 +28,13 @@ const Behaviour capability_90("capability-9.0", [](const Rank &) {
     CHECK(HcclGetCommConfigCapability() == HCCL_COMM_CONFIG_BUFFER_NAME + 1);
 }, {{"ASCEND_MOCK_CANN", "9.0.0"}});
 
-// HcclSetConfig sets determinism of the process: 0 and 1, 2 (strict) on A2 and A3.
-HcclResult set_determinism(int32_t value) {
-    HcclConfigValue wanted;
-    wanted.value = value;
-    return HcclSetConfig(HCCL_DETERMINISTIC, wanted);
-}
-int32_t determinism() {
-    HcclConfigValue value;
-    value.value = -7;
-    OK(HcclGetConfig(HCCL_DETERMINISTIC, &value));
-    return value.value;
-}
-const Behaviour set_config("set-config", [](const Rank &) {
-    CHECK(determinism() == 0);
-    OK(set_determinism(1));
-    CHECK(determinism() == 1);
-    OK(set_determinism(2));
-    CHECK(determinism() == 2);
-    RETURNS(HCCL_E_PARA, set_determinism(3));
-    RETURNS(HCCL_E_PTR, HcclGetConfig(HCCL_DETERMINISTIC, nullptr));
-});
-// The environment overrules it.
-const Behaviour set_config_env("set-config-environment-wins", [](const Rank &) {
-    CHECK(determinism() == 1);
-    OK(set_determinism(0));
-    CHECK(determinism() == 1);
-}, {{"HCCL_DETERMINISTIC", "true"}});
-const Behaviour set_config_a("set-config-910A-not-strict", [](const Rank &) {
-    RETURNS(HCCL_E_PARA, set_determinism(2));
-}, {{"ASCEND_MOCK_SOC", "Ascend910A"}});
-
-// --- configuration
-
-struct Header {
-    size_t size;
-    uint32_t magic;
-    uint32_t version;
-    uint64_t reserved;
-};
-
-// A client's structure of a version and size; what lies behind the size is rubbish.
-HcclResult create_with(uint32_t version, size_t size, const std::function<void(HcclCommConfig *)> &change,
-                       HcclComm *comm) {
-    std::vector<char> memory(sizeof(HcclCommConfig) + 64, 0x55);
-    auto *config = reinterpret_cast<HcclCommConfig *>(memory.data());
-    HcclCommConfigInit(config);
-    const Header header = {size, HCCL_COMM_CONFIG_MAGIC_WORD, version, 0};
-    std::memcpy(config->reserved, &header, sizeof(header));
-    change(config);
-    std::memset(memory.data() + size, 0x55, memory.size() - size);
-    return HcclCommInitClusterInfoConfig(table_path().c_str(), 0, config, comm);
-}
+// --- creation
 
 std::string name_of(HcclComm comm) {
     char name[128];
     OK(HcclGetCommName(comm, name));
     return name;
 }
-
-// One case per layout that vendor headers have had.
-struct Layout {
-    Layout(const char *name, uint32_t version, size_t size, bool named)
-        : behaviour(name, [=](const Rank &) {
-              OK(aclrtSetDevice(0));
-              HcclComm comm = nullptr;
-              OK(create_with(version, size, [](HcclCommConfig *config) {
-                  config->hcclBufferSize = 20;
-                  std::snprintf(config->hcclCommName, sizeof(config->hcclCommName), "mine");
-              }, &comm));
-              CHECK(name_of(comm) == (named ? "mine" : "hccl_world_group"));
-              OK(HcclCommDestroy(comm));
-          }) {}
-    Behaviour behaviour;
-};
-const Layout version_1("config-version-1-32-bytes", 1, 32, false);
-const Layout version_2("config-version-2-160-bytes", 2, 160, true);
-const Layout version_5("config-version-5-300-bytes", 5, 300, true);
-const Layout version_6("config-version-6-312-bytes", 6, 312, true);
-const Layout version_10("config-version-10-2232-bytes", 10, 2232, true); // torch_npu 2.7.1
-const Layout version_10_large("config-version-10-2240-bytes", 10, 2240, true);
-const Layout version_11("config-version-11-newer", 11, 2256, true);
-
-// Fields are honoured by version, not by size: a version 1 in a large structure has no name.
-const Layout by_version("config-fields-by-version", 1, 2232, false);
-
-void config_refused(int code, const char *message, const std::function<void(HcclCommConfig *)> &change) {
-    OK(aclrtSetDevice(0));
-    HcclComm comm = nullptr;
-    FAILS(code, message, create_with(10, sizeof(HcclCommConfig), change, &comm));
-}
-// A structure without the magic word was not initialised.
-const Behaviour magic("config-magic", [](const Rank &) {
-    config_refused(HCCL_E_PARA, "Invalid magic word", [](HcclCommConfig *config) { config->reserved[8] = 1; });
-});
-const Behaviour buffer_0("config-buffer-size-0", [](const Rank &) {
-    config_refused(HCCL_E_PARA, "hcclBufferSize", [](HcclCommConfig *config) { config->hcclBufferSize = 0; });
-});
-const Behaviour deterministic_3("config-deterministic-3", [](const Rank &) {
-    config_refused(HCCL_E_PARA, "hcclDeterministic", [](HcclCommConfig *config) { config->hcclDeterministic = 3; });
-});
-const Behaviour config_null("config-null", [](const Rank &) {
-    OK(aclrtSetDevice(0));
-    HcclComm comm = nullptr;
-    RETURNS(HCCL_E_PTR, HcclCommInitClusterInfoConfig(table_path().c_str(), 0, nullptr, &comm));
-});
-// A bad expansion mode only warns.
-const Behaviour expansion("config-expansion-mode-warns", [](const Rank &) {
-    OK(aclrtSetDevice(0));
-    HcclComm comm = nullptr;
-    OK(create_with(5, 300, [](HcclCommConfig *config) { config->hcclOpExpansionMode = 99; }, &comm));
-    OK(HcclCommDestroy(comm));
-});
-// A wrong variable of the environment is named: EI0001.
-const Behaviour bad_variable("environment-is-checked", [](const Rank &) {
-    OK(aclrtSetDevice(0));
-    HcclComm comm = nullptr;
-    FAILS(HCCL_E_PARA, "EI0001", HcclCommInitClusterInfo(table_path().c_str(), 0, &comm));
-    FAILS(HCCL_E_PARA, "HCCL_BUFFSIZE", HcclCommInitClusterInfo(table_path().c_str(), 0, &comm));
-}, {{"HCCL_BUFFSIZE", "0"}});
-
-const Behaviour bad_determinism("environment-determinism", [](const Rank &) {
-    OK(aclrtSetDevice(0));
-    HcclComm comm = nullptr;
-    FAILS(HCCL_E_PARA, "HCCL_DETERMINISTIC [perhaps]", HcclCommInitClusterInfo(table_path().c_str(), 0, &comm));
-}, {{"HCCL_DETERMINISTIC", "perhaps"}});
-
-// --- creation
 
 // A communicator needs a device.
 const Behaviour no_device("creation-needs-a-device", [](const Rank &) {
@@ -178,166 +58,6 @@ const Behaviour identity("rank-size-and-name", Ranks::Threads, 3, [](const Rank 
     RETURNS(HCCL_E_PTR, HcclGetRankSize(world.comm, nullptr));
 });
 
-// Root info travels as bytes; the default name is made of the root's address and the same everywhere.
-HcclRootInfo shared(const Rank &me) {
-    HcclRootInfo info;
-    if (me.rank == 0) {
-        OK(HcclGetRootInfo(&info));
-        write_file(folder() + "/root", std::string(info.internal, sizeof(info.internal)));
-    } else {
-        std::memcpy(info.internal, read_file(folder() + "/root").data(), sizeof(info.internal));
-    }
-    return info;
-}
-const Behaviour root_info("root-info-default-name", Ranks::Processes, 2, [](const Rank &me) {
-    const World world(me, false);
-    const HcclRootInfo info = shared(me);
-    HcclComm comm = nullptr;
-    OK(HcclCommInitRootInfo(2, &info, me.rank, &comm));
-    const std::string name = name_of(comm);
-    CHECK(name.find('%') != std::string::npos && name.find("_60000_0_") != std::string::npos);
-    write_file(folder() + "/name" + std::to_string(me.rank), name);
-    CHECK(read_file(folder() + "/name" + std::to_string(1 - me.rank)) == name);
-    OK(HcclBarrier(comm, world.stream));
-    world.synchronize();
-    OK(HcclCommDestroy(comm));
-});
-// A configuration gives it another one.
-const Behaviour root_info_config("root-info-config-name", Ranks::Threads, 2, [](const Rank &me) {
-    const World world(me, false);
-    const HcclRootInfo info = shared(me);
-    HcclComm comm = nullptr;
-    HcclCommConfig config;
-    HcclCommConfigInit(&config);
-    std::snprintf(config.hcclCommName, sizeof(config.hcclCommName), "group_name_0");
-    OK(HcclCommInitRootInfoConfig(2, &info, me.rank, &config, &comm));
-    CHECK(name_of(comm) == "group_name_0");
-    OK(HcclBarrier(comm, world.stream));
-    world.synchronize();
-    OK(HcclCommDestroy(comm));
-});
-const Behaviour root_info_rank("root-info-rank-and-size", [](const Rank &) {
-    OK(aclrtSetDevice(0));
-    HcclRootInfo info;
-    HcclComm comm = nullptr;
-    OK(HcclGetRootInfo(&info));
-    RETURNS(HCCL_E_PARA, HcclCommInitRootInfo(2, &info, 2, &comm));
-    RETURNS(HCCL_E_PARA, HcclCommInitRootInfo(0, &info, 0, &comm));
-    RETURNS(HCCL_E_PTR, HcclCommInitRootInfo(1, nullptr, 0, &comm));
-    RETURNS(HCCL_E_PTR, HcclCommInitRootInfo(1, &info, 0, nullptr));
-    OK(HcclCommInitRootInfo(1, &info, 0, &comm));
-    OK(HcclCommDestroy(comm));
-});
-
-// --- sub-communicators
-
-HcclResult sub(const World &world, std::vector<uint32_t> ranks, uint64_t id, uint32_t index, HcclComm *comm,
-               const char *name = "") {
-    HcclCommConfig config;
-    HcclCommConfigInit(&config);
-    std::snprintf(config.hcclCommName, sizeof(config.hcclCommName), "%s", name);
-    HcclComm parent = world.comm;
-    return HcclCreateSubCommConfig(&parent, static_cast<uint32_t>(ranks.size()), ranks.data(), id, index, &config,
-                                   comm);
-}
-
-// The name is that of the configuration, or parent_sub_id; members count by their place in the list.
-const Behaviour sub_name("sub-name-and-order", Ranks::Threads, 3, [](const Rank &me) {
-    const World world(me);
-    if (me.rank == 1) {
-        return;
-    }
-    HcclComm comm = nullptr;
-    OK(sub(world, {2, 0}, 0x123456789abcdefULL, me.rank == 2 ? 0 : 1, &comm));
-    CHECK(name_of(comm) == "hccl_world_group_sub_" + std::to_string(0x123456789abcdefULL));
-    const Vector<float> data(4, [&](size_t) { return static_cast<float>(me.rank); });
-    OK(HcclBroadcast(data.at(), 4, FP32, 0, comm, world.stream)); // from world rank 2
-    world.synchronize();
-    data.expect([](size_t) { return 2.0F; }, "broadcast");
-    OK(HcclCommDestroy(comm));
-});
-
-// A non-member passes no list and id 0xFFFFFFFF: success, the handle untouched, other arguments not looked at.
-const Behaviour sub_non_member("sub-non-member", [](const Rank &me) {
-    const World world(me);
-    HcclComm parent = world.comm;
-    HcclComm comm = reinterpret_cast<HcclComm>(7);
-    OK(HcclCreateSubCommConfig(&parent, 0, nullptr, 0xFFFFFFFF, 0, nullptr, &comm));
-    CHECK(comm == reinterpret_cast<HcclComm>(7));
-    HcclCommConfig config;
-    HcclCommConfigInit(&config);
-    uint32_t ranks[] = {0};
-    RETURNS(HCCL_E_PARA, HcclCreateSubCommConfig(&parent, 1, nullptr, 3, 0, &config, &comm));
-    RETURNS(HCCL_E_PARA, HcclCreateSubCommConfig(&parent, 1, ranks, 0xFFFFFFFF, 0, &config, &comm));
-});
-
-// Lists are not empty, hold ranks of the parent once each, and the index is below their length.
-const Behaviour sub_lists("sub-lists", Ranks::Threads, 2, [](const Rank &me) {
-    const World world(me);
-    HcclComm comm = nullptr;
-    RETURNS(HCCL_E_PARA, sub(world, {0, 0}, 1, 0, &comm));
-    RETURNS(HCCL_E_PARA, sub(world, {0, 2}, 1, 0, &comm));
-    RETURNS(HCCL_E_PARA, sub(world, {0, 1}, 1, 2, &comm));
-    HcclComm parent = world.comm;
-    uint32_t ranks[] = {0, 1};
-    RETURNS(HCCL_E_PTR, HcclCreateSubCommConfig(&parent, 2, ranks, 1, me.rank, nullptr, &comm));
-    HcclCommConfig config;
-    HcclCommConfigInit(&config);
-    RETURNS(HCCL_E_PARA, HcclCreateSubCommConfig(&parent, 0, ranks, 1, 0, &config, &comm));
-    RETURNS(HCCL_E_PTR, HcclCreateSubCommConfig(nullptr, 2, ranks, 1, me.rank, &config, &comm));
-});
-
-// A single member is not refused.
-const Behaviour sub_single("sub-of-one", Ranks::Threads, 2, [](const Rank &me) {
-    const World world(me);
-    HcclComm comm = nullptr;
-    OK(sub(world, {me.rank}, 1, 0, &comm));
-    const Vector<float> data(4, [](size_t) { return 3.0F; });
-    OK(HcclAllReduce(data.at(), data.at(), 4, FP32, HCCL_REDUCE_SUM, comm, world.stream));
-    world.synchronize();
-    data.expect([](size_t) { return 3.0F; }, "alone");
-    OK(HcclCommDestroy(comm));
-});
-
-// Groups without a common member may use one id and name side by side, as rows of a grid do.
-const Behaviour sub_rows("sub-disjoint-groups-of-one-id", Ranks::Threads, 4, [](const Rank &me) {
-    const World world(me);
-    const uint32_t first = me.rank / 2 * 2;
-    HcclComm comm = nullptr;
-    OK(sub(world, {first, first + 1}, 7, me.rank % 2, &comm));
-    const Vector<float> data(4, [&](size_t) { return static_cast<float>(me.rank); });
-    OK(HcclAllReduce(data.at(), data.at(), 4, FP32, HCCL_REDUCE_SUM, comm, world.stream));
-    world.synchronize();
-    data.expect([&](size_t) { return static_cast<float>(2 * first + 1); }, "row");
-    OK(HcclCommDestroy(comm));
-});
-
-// A split of a split is not supported.
-const Behaviour sub_deeper("sub-of-sub-refused", Ranks::Threads, 2, [](const Rank &me) {
-    const World world(me);
-    HcclComm comm = nullptr;
-    OK(sub(world, {0, 1}, 1, me.rank, &comm));
-    HcclCommConfig config;
-    HcclCommConfigInit(&config);
-    uint32_t ranks[] = {0, 1};
-    HcclComm deeper = nullptr;
-    RETURNS(HCCL_E_NOT_SUPPORT, HcclCreateSubCommConfig(&comm, 2, ranks, 2, me.rank, &config, &deeper));
-    OK(HcclCommDestroy(comm));
-});
-
-// A name is taken once per device of a process: here each thread has a device of its own.
-const Behaviour sub_duplicate("sub-name-once-per-device", Ranks::Threads, 2, [](const Rank &me) {
-    const World world(me);
-    HcclComm comm = nullptr;
-    HcclComm twin = nullptr;
-    OK(sub(world, {0, 1}, 1, me.rank, &comm, "same"));
-    FAILS(HCCL_E_PARA, "The comm name[same] already exists in Group2Comm map",
-          sub(world, {0, 1}, 2, me.rank, &twin, "same"));
-    OK(HcclCommDestroy(comm));
-    OK(sub(world, {0, 1}, 2, me.rank, &twin, "same"));
-    OK(HcclCommDestroy(twin));
-});
-
 // --- life and end
 
 // Destroying nothing is a success; what was destroyed is refused.
@@ -351,12 +71,110 @@ const Behaviour destroy("destroy", [](const Rank &me) {
     RETURNS(HCCL_E_PARA, HcclCommDestroy(comm));
 });
 
-// A communicator with operations in a stream is busy: E_AGAIN.
-const Behaviour busy("destroy-busy", [](const Rank &me) {
+// A communicator is busy (E_AGAIN) only while a host call of another thread is in it. Source: hcomm,
+// src/legacy/ascend910/framework/op_base/src/op_base.cc:3684, common state_guard.h.
+const Behaviour busy("destroy-busy", Ranks::Threads, 2, [](const Rank &me) {
     const World world(me);
-    sleep_in_stream(world.stream, 200);
+    OK(HcclBarrier(world.comm, world.stream)); // builds links
+    world.synchronize();
+    if (me.rank == 0) {
+        std::thread destroyer([&] {
+            pause_ms(300);
+            OK(aclrtSetDevice(0));
+            RETURNS(HCCL_E_AGAIN, HcclCommDestroy(world.comm));
+            OK(aclrtResetDevice(0));
+        });
+        OK(HcclBarrier(world.comm, world.stream)); // held for a second by HCCL_MOCK_FAULT
+        destroyer.join();
+    } else {
+        OK(HcclBarrier(world.comm, world.stream));
+    }
+    world.synchronize();
+}, {{"HCCL_MOCK_FAULT", "0:HcclBarrier:1:hold=1"}});
+
+// Of operations that are queued or running it knows nothing: it ends at once, and they fail as accesses to memory that is gone.
+// Source: hcomm, src/legacy/ascend910/framework/op_base/src/op_base.cc:3684 (only the state of host calls is looked at),
+// hccl_communicator_host.cc:219-381 (no stream is waited for); the code: runtime, docs/zh/api_ref/25-01_aclError.md, 507057.
+const Behaviour under_work("destroy-under-queued-work", Ranks::Threads, 2, [](const Rank &me) {
+    World world(me);
+    const Vector<float> data(8, [](size_t) { return 1.0F; });
+    OK(HcclAllReduce(data.at(), data.at(), 8, FP32, HCCL_REDUCE_SUM, world.comm, world.stream));
+    world.synchronize();
+    if (me.rank == 0) {
+        sleep_in_stream(world.stream, 200);
+        OK(HcclAllReduce(data.at(), data.at(), 8, FP32, HCCL_REDUCE_SUM, world.comm, world.stream));
+        OK(HcclAllReduce(data.at(), data.at(), 8, FP32, HCCL_REDUCE_SUM, world.comm, world.stream));
+        const double begin = now();
+        OK(HcclCommDestroy(world.comm));
+        CHECK(now() - begin < 0.15);
+        world.comm = nullptr;
+        CHECK(adasum_mock_counter("destroyed_under_work") == 1);
+        FAILS(507057, "HcclAllReduce (32 bytes, fp32, sum), HcclAllReduce", aclrtSynchronizeStream(world.stream));
+        OK(aclrtSynchronizeStream(world.stream)); // told once
+    } else if (HcclAllReduce(data.at(), data.at(), 8, FP32, HCCL_REDUCE_SUM, world.comm, world.stream) == HCCL_SUCCESS) {
+        RETURNS(507057, aclrtSynchronizeStream(world.stream)); // in truth: garbage, or a wait until a limit is over
+    }
+});
+
+// An operation that waits for its peer ends with it, too. A communicator of one rank copies on its stream and needs nothing.
+const Behaviour under_running("destroy-under-running-work", Ranks::Threads, 2, [](const Rank &me) {
+    World world(me);
+    const Vector<float> data(8, [](size_t) { return 1.0F; });
     OK(HcclBarrier(world.comm, world.stream));
-    RETURNS(HCCL_E_AGAIN, HcclCommDestroy(world.comm));
+    world.synchronize();
+    if (me.rank == 0) {
+        OK(HcclBarrier(world.comm, world.stream));
+        pause_ms(100);
+        OK(HcclCommDestroy(world.comm));
+        world.comm = nullptr;
+        RETURNS(507057, aclrtSynchronizeStream(world.stream));
+        write_file(folder() + "/over", "");
+        return;
+    }
+    read_file(folder() + "/over");
+});
+const Behaviour under_alone("destroy-of-one-rank-under-work", [](const Rank &me) {
+    World world(me);
+    const Vector<float> data(8, [](size_t) { return 1.0F; });
+    const Vector<float> result(8);
+    sleep_in_stream(world.stream, 100);
+    OK(HcclAllReduce(data.at(), result.at(), 8, FP32, HCCL_REDUCE_SUM, world.comm, world.stream));
+    OK(HcclCommDestroy(world.comm));
+    world.comm = nullptr;
+    CHECK(adasum_mock_counter("destroyed_under_work") == 0);
+    world.synchronize();
+    result.expect([](size_t) { return 1.0F; }, "all-reduce of one rank");
+});
+
+// It is looked for among the communicators of the thread's device, so a thread needs one (HCCL_E_RUNTIME), and that one
+// (HCCL_E_PARA). Source: hcomm, src/legacy/ascend910/framework/op_base/src/op_base.cc:3649 and :3714.
+const Behaviour destroy_device("destroy-needs-its-device", [](const Rank &me) {
+    const World world(me);
+    std::thread([&] {
+        RETURNS(HCCL_E_RUNTIME, HcclCommDestroy(world.comm));
+        OK(aclrtSetDevice(1));
+        RETURNS(HCCL_E_PARA, HcclCommDestroy(world.comm));
+        OK(aclrtResetDevice(1));
+    }).join();
+});
+
+// A stream of another context than the thread's is refused by the runtime: HCCL_E_RUNTIME. A communicator's own streams belong
+// to the context of its first operation with another rank. Source: runtime, src/runtime/core/inc/common/error_message_manage.hpp:337;
+// hcomm, src/legacy/ascend910/platform/resource/stream/stream.cc:257 and :311.
+const Behaviour comm_context("operations-need-the-context", Ranks::Threads, 2, [](const Rank &me) {
+    const World world(me);
+    aclrtContext primary = nullptr;
+    aclrtContext own = nullptr;
+    aclrtStream stream = nullptr;
+    OK(aclrtGetCurrentContext(&primary));
+    OK(HcclBarrier(world.comm, world.stream));
+    OK(aclrtCreateContext(&own, device_of(me)));
+    OK(aclrtCreateStream(&stream));
+    RETURNS(HCCL_E_RUNTIME, HcclBarrier(world.comm, world.stream));
+    RETURNS(HCCL_E_RUNTIME, HcclBarrier(world.comm, stream));
+    OK(aclrtDestroyContext(own));
+    OK(aclrtSetCurrentContext(primary));
+    OK(HcclBarrier(world.comm, world.stream));
     world.synchronize();
 });
 
@@ -431,6 +249,24 @@ const Behaviour card_a3("backup-card-A3", [](const Rank &me) {
     const World world(me);
     OK(set_card(world, 0, 1));
 }, {{"ASCEND_MOCK_SOC", "Ascend910_9391"}});
+
+// The mock's own: a first broadcast against another rank's all-reduce is a difference that both learn of, long before any limit.
+// In truth both wait; hcomm checks it with HCCL_DFS_CONFIG only (op_base.cc:4841, CommCheckOpInconsistentError).
+const Behaviour differ("first-of-a-kind-against-another-operation", Ranks::Threads, 2, [](const Rank &me) {
+    World world(me);
+    const Vector<float> data(8, [](size_t) { return 1.0F; });
+    OK(HcclAllReduce(data.at(), data.at(), 8, FP32, HCCL_REDUCE_SUM, world.comm, world.stream));
+    world.synchronize();
+    const double begin = now();
+    if (me.rank == 0) {
+        OK(HcclAllReduce(data.at(), data.at(), 8, FP32, HCCL_REDUCE_SUM, world.comm, world.stream));
+        FAILS(507049, "HcclBroadcast", aclrtSynchronizeStream(world.stream));
+    } else {
+        FAILS(HCCL_E_PARA, "is in operation 1, HcclAllReduce",
+              HcclBroadcast(data.at(), 8, FP32, 0, world.comm, world.stream));
+    }
+    CHECK(now() - begin < 20);
+});
 
 } // namespace
 

@@ -118,11 +118,12 @@ const Rule rank_own("table-own-rank-missing", SERVERS, R"("rank_id":"0")", R"("r
 const Rule rank_gap("table-rank-gap", SERVERS, R"("rank_id":"2")", R"("rank_id":"4")", HCCL_E_PARA,
                     "is less than the communication size 3 and must be unique.");
 const Rule rank_twice("table-rank-twice", SERVERS, R"("rank_id":"2")", R"("rank_id":"1")", HCCL_E_PARA, "EI0014");
-// The ranks of a server follow each other.
+// The ranks of a server need not follow each other. Source: hcomm, src/legacy/ascend910/framework/common/src/topo/
+// topoinfo_ranktableConcise.cc:126 (sorted by rank), src/legacy/ascend910/framework/common/src/config.cc:359 (numbers only).
 const Behaviour blocks("table-server-ranks-apart", [](const Rank &) {
     std::string table = replaced(SERVERS, R"("rank_id":"2")", R"("rank_id":"x")");
     table = replaced(table, R"("rank_id":"1")", R"("rank_id":"2")");
-    refused(replaced(table, R"("rank_id":"x")", R"("rank_id":"1")"), HCCL_E_PARA, "not one block");
+    accepted(replaced(table, R"("rank_id":"x")", R"("rank_id":"1")"), 3);
 });
 const Behaviour rank_large("table-rank-beyond-size", [](const Rank &) { refused(SERVERS, HCCL_E_PARA, "rank 3", 3); });
 // A file that cannot be loaded: its own code, but E_INTERNAL from the call with a configuration.
@@ -190,6 +191,13 @@ const Rule super_empty("table-1.2-super-device-id-empty", SUPERPODS, R"("super_d
                        R"("super_device_id":"")", HCCL_E_PARA, "super_device_id[] is invalid");
 const Rule super_missing("table-1.2-super-device-id-missing", SUPERPODS, R"("super_device_id":"1",)", "",
                          HCCL_E_NOT_FOUND, "super_device_id is missing");
+// Twice in a superpod it is refused. Source: hcomm, topoinfo_ranktableConcise.cc:1028-1044; :849, it is a number.
+const Rule super_twice("table-1.2-super-device-id-twice", SUPERPODS, R"("super_device_id":"1")", R"("super_device_id":"0")",
+                       HCCL_E_PARA, "is already exist");
+const Good super_other("table-1.2-super-device-id-in-two-superpods", SUPERPODS, R"("super_device_id":"2")",
+                       R"("super_device_id":"0")", 3);
+const Rule super_text("table-1.2-super-device-id-is-no-number", SUPERPODS, R"("super_device_id":"1")",
+                      R"("super_device_id":"one")", HCCL_E_PARA, "super_device_id");
 const Rule backup_ip("table-1.2-backup-ip", SUPERPODS, "10.0.0.9", "here", HCCL_E_PARA, "backup_device_ip");
 const Rule backup_port("table-1.2-backup-port", SUPERPODS, "16668", "65536", HCCL_E_PARA, "backup_device_port");
 const Rule host_port("table-1.2-host-port", SUPERPODS, "60001", "0", HCCL_E_PARA, "host_port");
@@ -242,6 +250,27 @@ const Behaviour ranks("table-oldest-ranks-by-order", Ranks::Threads, 2, [](const
     OK(HcclCommDestroy(comm));
     OK(aclrtDestroyStream(stream));
 });
+
+// --- 2.0, for the Ascend 950 only, which reads no other. Source: hcomm, src/coll_communicator_mgr/rank_graph/rank_table_info/
+// rank_table_info.cc:23 (Check), new_rank_info.cc:40, src/legacy/ascend910/framework/op_base/src/op_base_v2.cc:315.
+const char *const RANKS =
+    R"({"version":"2.0","rank_count":2,"rank_list":[{"rank_id":1,"local_id":1,"device_id":1,"level_list":[]},)"
+    R"({"rank_id":0,"local_id":0,"device_id":0,"level_list":[{"net_layer":0,"net_instance_id":"a","rank_addr_list":[]}]}]})";
+const Environment ON_950 = {{"ASCEND_MOCK_SOC", "Ascend950PR_9599"}};
+const Behaviour list_good("table-2.0", [](const Rank &) { accepted(RANKS, 2); }, ON_950);
+const Behaviour list_elsewhere("table-2.0-elsewhere", [](const Rank &) {
+    refused(replaced(RANKS, "{", R"({"status":"completed",)"), HCCL_E_NOT_SUPPORT, "version[2.0] is not supported");
+});
+const Behaviour servers_950("table-1.0-950", [](const Rank &) {
+    refused(SERVERS, HCCL_E_PARA, "version[1.0] is invalid, expected value is 2.0");
+}, ON_950);
+const Behaviour list_rules("table-2.0-rules", [](const Rank &) {
+    refused(replaced(RANKS, R"(count":2)", R"(count":3)"), HCCL_E_PARA, "rank_count is 3");
+    refused(replaced(RANKS, R"(rank_id":1)", R"(rank_id":0)"), HCCL_E_PARA, "rank_id 0 is there twice");
+    refused(replaced(RANKS, R"(rank_id":1)", R"(rank_id":2)"), HCCL_E_PARA, "rank_id");
+    refused(replaced(RANKS, R"("level_list":[])", R"("levels":[])"), HCCL_E_PARA, "level_list");
+    refused(replaced(RANKS, R"(device_id":1)", R"(device_id":65)"), HCCL_E_PARA, "device_id");
+}, ON_950);
 
 } // namespace
 

@@ -4,6 +4,7 @@
 #ifndef ADASUM_TESTS_HARNESS_H
 #define ADASUM_TESTS_HARNESS_H
 
+#include <algorithm>
 #include <chrono>
 #include <cstdarg>
 #include <cstdio>
@@ -25,6 +26,9 @@
 
 #include "acl/acl.h"
 #include "hccl/hccl.h"
+
+// Of the mock: what it counts.
+extern "C" uint64_t adasum_mock_counter(const char *name);
 
 namespace harness {
 
@@ -123,10 +127,24 @@ inline std::string read_file(const std::string &path) {
     throw std::runtime_error("no file " + path);
 }
 
+// Of version 2.0, which is all that the Ascend 950 reads.
+inline std::string make_rank_list(uint32_t ranks, uint32_t per_server) {
+    std::string json = text("{\"version\":\"2.0\",\"rank_count\":%u,\"rank_list\":[", ranks);
+    for (uint32_t rank = 0; rank < ranks; rank++) {
+        json += text("%s{\"rank_id\":%u,\"local_id\":%u,\"device_id\":%u,\"level_list\":[{\"net_layer\":0,"
+                     "\"net_instance_id\":\"node_%u\",\"rank_addr_list\":[]}]}",
+                     rank == 0 ? "" : ",", rank, rank % per_server, rank % per_server, rank / per_server);
+    }
+    return json + "]}";
+}
+
 // One server if the ranks are threads (each needs a device of its own), else servers of eight or HARNESS_PER_SERVER.
-inline std::string make_table(uint32_t ranks, bool processes) {
+inline std::string make_table(uint32_t ranks, bool processes, bool is_950 = false) {
     const char *wanted = std::getenv("HARNESS_PER_SERVER");
     const uint32_t per_server = !processes ? ranks : wanted != nullptr ? static_cast<uint32_t>(std::atoi(wanted)) : 8;
+    if (is_950) {
+        return make_rank_list(ranks, per_server);
+    }
     const uint32_t servers = (ranks + per_server - 1) / per_server;
     std::string json = text("{\"version\":\"1.0\",\"server_count\":\"%u\",\"server_list\":[", servers);
     for (uint32_t rank = 0; rank < ranks; rank++) {
@@ -140,10 +158,15 @@ inline std::string make_table(uint32_t ranks, bool processes) {
     return json + "]}],\"status\":\"completed\"}";
 }
 
-inline int device_of(const Rank &rank) {
+inline uint32_t per_server() {
     const char *wanted = std::getenv("HARNESS_PER_SERVER");
-    const uint32_t per_server = wanted != nullptr ? static_cast<uint32_t>(std::atoi(wanted)) : 8;
-    return static_cast<int>(rank.processes ? rank.rank % per_server : rank.rank);
+    return wanted != nullptr ? static_cast<uint32_t>(std::atoi(wanted)) : 8;
+}
+
+inline uint32_t server_of(uint32_t rank, bool processes) { return processes ? rank / per_server() : 0; }
+
+inline int device_of(const Rank &rank) {
+    return static_cast<int>(rank.processes ? rank.rank % per_server() : rank.rank);
 }
 
 // A device, a stream and the world communicator of one rank.
@@ -251,6 +274,9 @@ inline int run_child(const Case &test, int rank) {
 inline pid_t start(const char *program, const Case &test, int rank) {
     const pid_t pid = fork();
     if (pid == 0) {
+        if (rank >= 0) {
+            setenv("SERVER_ID", std::to_string(server_of(static_cast<uint32_t>(rank), true)).c_str(), 1);
+        }
         for (const auto &entry : test.environment) {
             setenv(entry.first.c_str(), entry.second.c_str(), 1);
         }
@@ -292,7 +318,11 @@ inline bool run_case(const char *program, const Case &test) {
         base = 10000 + (getpid() * 7 + cases++) % 320 * 64;
     } while (!ports_are_free(base));
     setenv("HCCL_IF_BASE_PORT", std::to_string(base).c_str(), 1);
-    write_file(table_path(), make_table(test.ranks, test.kind == Ranks::Processes));
+    const auto is_950 = [](const auto &entry) {
+        return entry.first == "ASCEND_MOCK_SOC" && entry.second.rfind("Ascend950", 0) == 0;
+    };
+    const bool list = std::any_of(test.environment.begin(), test.environment.end(), is_950);
+    write_file(table_path(), make_table(test.ranks, test.kind == Ranks::Processes, list));
     const double begin = now();
     std::vector<pid_t> children;
     const int last = test.kind == Ranks::Processes ? static_cast<int>(test.ranks) : 1;

@@ -5,6 +5,8 @@
 namespace {
 thread_local uint64_t block_index;
 thread_local uint64_t block_count;
+thread_local const char *fault;
+int (*find)(uint64_t, uint64_t *);
 } // namespace
 
 extern "C" {
@@ -12,6 +14,27 @@ extern "C" {
 void ascend_mock_set_block(uint64_t index, uint64_t count) {
     block_index = index;
     block_count = count;
+}
+
+void ascend_mock_set_finder(int (*finder)(uint64_t, uint64_t *)) { find = finder; }
+
+const char *ascend_mock_take_fault() {
+    const char *told = fault;
+    fault = nullptr;
+    return told;
+}
+
+// Sets `bytes` bytes to 1, as far as they are device memory; an NPU would raise an exception.
+void touch(uint64_t address, uint64_t bytes) {
+    uint64_t left = 0;
+    if (find(address, &left) == 0 || left < bytes) {
+        fault = "not device memory";
+        return;
+    }
+    auto *values = reinterpret_cast<unsigned char *>(address);
+    for (uint64_t i = 0; i < bytes; i++) {
+        values[i] = 1;
+    }
 }
 
 // data[i] += step for the elements of this block.

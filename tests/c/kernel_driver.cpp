@@ -5,7 +5,9 @@
 // execution that the twin has, and all must agree. Only the kernels that are linked in can be named.
 #include <cstdint>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
+#include <exception>
 #include <functional>
 #include <memory>
 #include <string>
@@ -17,20 +19,21 @@
 extern "C" {
 #define WEAK __attribute__((weak))
 WEAK void gram(uint8_t *vectors, uint8_t *segments, uint8_t *partials, uint64_t radix, uint64_t dtype,
-               uint64_t segment_count, uint64_t unit_count);
-WEAK void fold(uint8_t *partials, uint8_t *segments, uint8_t *records, uint64_t radix, uint64_t segment_count);
+               uint64_t segment_count, uint64_t unit_count, uint8_t *receipt);
+WEAK void fold(uint8_t *partials, uint8_t *segments, uint8_t *records, uint64_t radix, uint64_t segment_count,
+               uint8_t *receipt);
 WEAK void coefficients(uint8_t *records, uint8_t *references, uint8_t *indices, uint8_t *out, uint64_t radix,
-                       uint64_t tensor_count, uint64_t rule);
+                       uint64_t tensor_count, uint64_t rule, uint8_t *receipt);
 WEAK void weighted_sum(uint8_t *vectors, uint8_t *segments, uint8_t *coefficients, uint8_t *out, uint64_t radix,
-                       uint64_t dtype, uint64_t segment_count, uint64_t unit_count);
+                       uint64_t dtype, uint64_t segment_count, uint64_t unit_count, uint8_t *receipt);
 WEAK void pack(uint8_t *addresses, uint8_t *segments, uint8_t *fused, uint64_t factor, uint64_t from, uint64_t to,
-               uint64_t tensor_count, uint64_t segment_count, uint64_t unit_count);
+               uint64_t tensor_count, uint64_t segment_count, uint64_t unit_count, uint8_t *receipt);
 WEAK void unpack(uint8_t *addresses, uint8_t *segments, uint8_t *fused, uint64_t factor, uint64_t from, uint64_t to,
-                 uint64_t tensor_count, uint64_t segment_count, uint64_t unit_count);
-WEAK void subtract(uint8_t *a, uint8_t *b, uint8_t *out, uint64_t dtype, uint64_t count);
+                 uint64_t tensor_count, uint64_t segment_count, uint64_t unit_count, uint8_t *receipt);
+WEAK void subtract(uint8_t *a, uint8_t *b, uint8_t *out, uint64_t dtype, uint64_t count, uint8_t *receipt);
 WEAK void finite_check(uint8_t *vector, uint8_t *segments, uint8_t *flags, uint64_t dtype, uint64_t segment_count,
-                       uint64_t unit_count);
-WEAK void guard(uint8_t *words, uint64_t count);
+                       uint64_t unit_count, uint8_t *receipt);
+WEAK void guard(uint8_t *receipt, uint64_t due, uint8_t *places, uint64_t count, uint64_t size, uint8_t *reason);
 void ascend_mock_set_block(uint64_t index, uint64_t count);
 // Of the strict twin only.
 WEAK void ascend_mock_set_finder(int (*find)(uint64_t address, uint64_t *left));
@@ -70,11 +73,25 @@ std::vector<float> made_records(uint64_t count, uint32_t radix) {
   return records;
 }
 
+// How many blocks signed the receipt that each is given.
 template <typename Run>
-void on_blocks(uint64_t blocks, Run run) {
+uint32_t signatures_of(uint64_t blocks, Run run) {
+  Memory<float> receipt(std::vector<float>(16));
   for (uint64_t block = 0; block < blocks; ++block) {
     ascend_mock_set_block(block, blocks);
-    run();
+    run(receipt.address());
+  }
+  return static_cast<uint32_t>(reinterpret_cast<const float *>(receipt.address())[0]);
+}
+
+// Runs a kernel on blocks that must all sign.
+template <typename Run>
+void on_blocks(uint64_t blocks, Run run) {
+  uint32_t signatures = signatures_of(blocks, run);
+  if (signatures != blocks) {
+    std::printf("%u of %llu blocks have signed: other data than was promised\n", signatures,
+                static_cast<unsigned long long>(blocks));
+    std::exit(1);
   }
 }
 
@@ -114,9 +131,9 @@ Output gram_of(const Problem &problem, uint32_t radix, uint64_t dtype) {
   Vectors vectors(problem, radix, dtype);
   Memory<uint64_t> segments(problem.segments);
   Memory<float> partials(untouched(problem.units * record_words(radix)));
-  on_blocks(BLOCKS, [&] {
+  on_blocks(BLOCKS, [&](uint8_t *receipt) {
     gram(vectors.table->address(), segments.address(), partials.address(), radix, dtype, problem.segment_count,
-         problem.units);
+         problem.units, receipt);
   });
   return output_of(partials, DTYPE_FLOAT);
 }
@@ -139,21 +156,37 @@ Output run_gram() {
   return result;
 }
 
+// As if nothing had written the words of entry `index` of a table.
+void forget(std::vector<float> &table, uint64_t index, uint32_t words) {
+  std::memset(&table[index * words], 0xff, words * sizeof(float));
+}
+
 Output run_fold() {
   Problem problem = small_problem();
   problem.add(600 * UNIT, 0);
   Memory<uint64_t> segments(problem.segments);
-  Memory<float> partials(made_records(problem.units, 2));
+  std::vector<float> made = made_records(problem.units, 2);
+  Memory<float> partials(made);
   Memory<float> records(untouched(problem.segment_count * record_words(2)));
-  on_blocks(BLOCKS, [&] {
-    fold(partials.address(), segments.address(), records.address(), 2, problem.segment_count);
+  on_blocks(BLOCKS, [&](uint8_t *receipt) {
+    fold(partials.address(), segments.address(), records.address(), 2, problem.segment_count, receipt);
   });
-  return output_of(records, DTYPE_FLOAT);
+  Output result = output_of(records, DTYPE_FLOAT);
+  // A unit of the last segment, which is the last block's.
+  forget(made, problem.units - 7, record_words(2));
+  Memory<float> incomplete(made);
+  result.push_back(signatures_of(BLOCKS, [&](uint8_t *receipt) {
+    fold(incomplete.address(), segments.address(), records.address(), 2, problem.segment_count, receipt);
+  }));
+  const float *last = reinterpret_cast<const float *>(records.address()) + (problem.segment_count - 1) * record_words(2);
+  result.push_back(bits_of(last[record_flags(2)]));
+  return result;
 }
 
 Output run_coefficients() {
   constexpr uint64_t TENSORS = 150;
-  Memory<float> records(made_records(300, 2));
+  std::vector<float> made = made_records(300, 2);
+  Memory<float> records(made);
   std::vector<uint64_t> references;
   std::vector<uint64_t> indices;
   for (uint64_t tensor = 0; tensor < TENSORS; ++tensor) {
@@ -166,14 +199,32 @@ Output run_coefficients() {
   Memory<uint64_t> reference_table(references);
   Memory<uint64_t> index_table(indices);
   Memory<float> out(untouched(TENSORS * COEFFICIENT_WORDS));
-  on_blocks(BLOCKS, [&] {
-    coefficients(records.address(), reference_table.address(), index_table.address(), out.address(), 2, TENSORS, 0);
+  on_blocks(BLOCKS, [&](uint8_t *receipt) {
+    coefficients(records.address(), reference_table.address(), index_table.address(), out.address(), 2, TENSORS, 0,
+                 receipt);
   });
-  return output_of(out, DTYPE_FLOAT);
+  Output result = output_of(out, DTYPE_FLOAT);
+  // The only record of tensor 1, which is the first of two blocks'.
+  forget(made, indices[0], record_words(2));
+  Memory<float> incomplete(made);
+  result.push_back(signatures_of(BLOCKS, [&](uint8_t *receipt) {
+    coefficients(incomplete.address(), reference_table.address(), index_table.address(), out.address(), 2, 4, 0,
+                 receipt);
+  }));
+  const float *words = reinterpret_cast<const float *>(out.address()) + COEFFICIENT_WORDS;
+  result.insert(result.end(), {bits_of(words[COEFFICIENT_FLAGS]), is_finite(words[0]), is_finite(words[1])});
+  // Damaged on its way: shifts by such an exponent would take very long, and mean nothing.
+  made = made_records(300, 2);
+  made[indices[0] * record_words(2) + record_exponents(2)] = 5000.0F;
+  Memory<float> damaged(made);
+  on_blocks(BLOCKS, [&](uint8_t *receipt) {
+    coefficients(damaged.address(), reference_table.address(), index_table.address(), out.address(), 2, 4, 0, receipt);
+  });
+  result.insert(result.end(), {bits_of(words[COEFFICIENT_FLAGS]), is_finite(words[0]), is_finite(words[1])});
+  return result;
 }
 
-Output sum_of(const Problem &problem, uint32_t radix, uint64_t dtype, bool in_place) {
-  Vectors vectors(problem, radix, dtype);
+std::vector<float> weights_of(const Problem &problem) {
   std::vector<float> weights(problem.segment_count * COEFFICIENT_WORDS);
   for (uint64_t tensor = 0; tensor < problem.segment_count; ++tensor) {
     float *words = &weights[tensor * COEFFICIENT_WORDS];
@@ -183,15 +234,41 @@ Output sum_of(const Problem &problem, uint32_t radix, uint64_t dtype, bool in_pl
     }
     words[COEFFICIENT_POST] = tensor % 3 == 1 ? 2.0F : 1.0F;
   }
+  return weights;
+}
+
+Output sum_of(const Problem &problem, uint32_t radix, uint64_t dtype, bool in_place) {
+  Vectors vectors(problem, radix, dtype);
   Memory<uint64_t> segments(problem.segments);
-  Memory<float> table(weights);
+  Memory<float> table(weights_of(problem));
   Memory<uint8_t> apart(std::vector<uint8_t>(problem.elements * bytes_of(dtype), 0xc1));
   Memory<uint8_t> &out = in_place ? *vectors.memory[0] : apart;
-  on_blocks(BLOCKS, [&] {
+  on_blocks(BLOCKS, [&](uint8_t *receipt) {
     weighted_sum(vectors.table->address(), segments.address(), table.address(), out.address(), radix, dtype,
-                 problem.segment_count, problem.units);
+                 problem.segment_count, problem.units, receipt);
   });
   return output_of(out, dtype);
+}
+
+// Of three tensors, whose middle one has no weights: what it is, and how many blocks signed.
+Output sum_without_weights() {
+  Problem problem;
+  for (uint64_t len : {UNIT, UNIT, UNIT}) {
+    problem.add(len, 0);
+  }
+  Vectors vectors(problem, 2, DTYPE_FLOAT);
+  Memory<uint64_t> segments(problem.segments);
+  std::vector<float> weights = weights_of(problem);
+  forget(weights, 1, COEFFICIENT_WORDS);
+  Memory<float> table(weights);
+  Memory<float> out(untouched(problem.elements));
+  uint32_t signatures = signatures_of(3, [&](uint8_t *receipt) {
+    weighted_sum(vectors.table->address(), segments.address(), table.address(), out.address(), 2, DTYPE_FLOAT, 3, 3,
+                 receipt);
+  });
+  const float *sums = reinterpret_cast<const float *>(out.address());
+  return {signatures, is_finite(sums[UNIT - 1]), is_finite(sums[UNIT]), is_finite(sums[2 * UNIT - 1]),
+          is_finite(sums[2 * UNIT])};
 }
 
 Output run_weighted_sum() {
@@ -208,6 +285,7 @@ Output run_weighted_sum() {
   }
   append(result, sum_of(few, 1, DTYPE_FLOAT, false));
   append(result, sum_of(few, 8, DTYPE_FLOAT, false));
+  append(result, sum_without_weights());
   return result;
 }
 
@@ -238,9 +316,9 @@ Output packed(const Problem &problem, uint64_t from, uint64_t to, float factor) 
   Tensors tensors(problem, from, true);
   Memory<uint64_t> segments(problem.segments);
   Memory<uint8_t> fused(std::vector<uint8_t>(problem.elements * bytes_of(to), 0x3c));
-  on_blocks(BLOCKS, [&] {
+  on_blocks(BLOCKS, [&](uint8_t *receipt) {
     pack(tensors.table->address(), segments.address(), fused.address(), bits_of_factor(factor), from, to,
-         problem.segment_count, problem.segment_count, problem.units);
+         problem.segment_count, problem.segment_count, problem.units, receipt);
   });
   return output_of(fused, to);
 }
@@ -249,9 +327,9 @@ Output unpacked(const Problem &problem, uint64_t from, uint64_t to, float factor
   Tensors tensors(problem, to, false);
   Memory<uint64_t> segments(problem.segments);
   Memory<uint8_t> fused(vector_of(problem, 0, from));
-  on_blocks(BLOCKS, [&] {
+  on_blocks(BLOCKS, [&](uint8_t *receipt) {
     unpack(tensors.table->address(), segments.address(), fused.address(), bits_of_factor(factor), from, to,
-           problem.segment_count, problem.segment_count, problem.units);
+           problem.segment_count, problem.segment_count, problem.units, receipt);
   });
   Output result;
   for (const auto &tensor : tensors.memory) {
@@ -286,8 +364,8 @@ Output difference(uint64_t dtype, uint64_t count, bool in_place) {
   problem.add(count, 0);
   Vectors vectors(problem, 3, dtype);
   Memory<uint8_t> &out = *vectors.memory[in_place ? 0 : 2];
-  on_blocks(BLOCKS, [&] {
-    subtract(vectors.memory[0]->address(), vectors.memory[1]->address(), out.address(), dtype, count);
+  on_blocks(BLOCKS, [&](uint8_t *receipt) {
+    subtract(vectors.memory[0]->address(), vectors.memory[1]->address(), out.address(), dtype, count, receipt);
   });
   return output_of(out, dtype);
 }
@@ -317,8 +395,9 @@ Output checked(const Problem &problem, uint64_t dtype) {
   Memory<uint8_t> vector(values);
   Memory<uint64_t> segments(problem.segments);
   Memory<float> flags(std::vector<float>(problem.segment_count * FLAG_WORDS));
-  on_blocks(BLOCKS, [&] {
-    finite_check(vector.address(), segments.address(), flags.address(), dtype, problem.segment_count, problem.units);
+  on_blocks(BLOCKS, [&](uint8_t *receipt) {
+    finite_check(vector.address(), segments.address(), flags.address(), dtype, problem.segment_count, problem.units,
+                 receipt);
   });
   return output_of(flags, DTYPE_FLOAT);
 }
@@ -336,12 +415,54 @@ Output run_finite_check() {
   return result;
 }
 
+// Tensors of 17 elements behind a guard that expects `due` signatures and finds `found`, where an earlier one has told
+// `told`: the first bits of each, those of the receipt and of the reason, and whether the kernel went on.
+Output guarded(uint64_t count, uint32_t size, float due, float found, float told = 0.0F, uint64_t then = 0) {
+  std::vector<std::unique_ptr<Memory<uint8_t>>> tensors;
+  std::vector<uint64_t> addresses;
+  for (uint64_t i = 0; i < count; ++i) {
+    tensors.emplace_back(new Memory<uint8_t>(std::vector<uint8_t>(17 * size, 0x3c)));
+    addresses.push_back(tensors.back()->number());
+  }
+  Memory<uint64_t> places(addresses);
+  std::vector<float> words(16);
+  words[0] = found;
+  Memory<float> receipt(words);
+  words[0] = told;
+  Memory<float> reason(words);
+  Output result;
+  ascend_mock_set_block(0, 1);
+  try {
+    guard(receipt.address(), bits_of(due) | then, places.address(), count, size, reason.address());
+    result.push_back(1);
+  } catch (const std::exception &) {
+    result.push_back(0);
+  }
+  // What comes behind an element that is spoilt is results on every chip but one.
+  uint32_t looked_at = ADASUM_WHOLE_BLOCKS ? size : 2 * size;
+  for (const auto &tensor : tensors) {
+    result.push_back(0);
+    std::memcpy(&result.back(), tensor->address(), size);
+    result.push_back(static_cast<uint32_t>(std::memcmp(tensor->address() + looked_at, "<<<<", size)));
+  }
+  result.push_back(bits_of(reinterpret_cast<const float *>(receipt.address())[0]));
+  result.push_back(bits_of(reinterpret_cast<const float *>(reason.address())[0]));
+  return result;
+}
+
 Output run_guard() {
   Output result;
-  for (uint64_t count : {1, 9, 64}) {
-    Memory<uint32_t> words{std::vector<uint32_t>(count)};
-    on_blocks(1, [&] { guard(words.address(), count); });
-    append(result, output_of(words, DTYPE_FLOAT));
+  for (uint64_t count : {0, 1, 9, 150}) {
+    for (uint32_t size : {4U, 2U}) {
+      append(result, guarded(count, size, 96.0F, 96.0F));
+      append(result, guarded(count, size, 96.0F, 95.0F));
+      append(result, guarded(count, size, 48.0F, 0.0F));
+      append(result, guarded(count, size, 48.0F, 46.0F + 2 * 4096.0F));
+      append(result, guarded(count, size, 48.0F, 45.0F + 2 * 4096.0F));
+      append(result, guarded(count, size, 48.0F, 0.0F, 2.0F));
+      append(result, guarded(count, size, 48.0F, 0.0F, 0.0F, GUARD_GOES_ON));
+      append(result, guarded(count, size, 0.0F, float_of(0xffffffffU)));
+    }
   }
   return result;
 }

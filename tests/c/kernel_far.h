@@ -26,7 +26,7 @@ Output gram_at(uint64_t far) {
   Memory<float> partials(untouched(record_words(2)));
   on_last_block(far + 1, [&] {
     gram(vectors.table->address(), segments.address(), partials.behind(far * record_words(2)), 2, DTYPE_FLOAT, 1,
-         far + 1);
+         far + 1, nullptr);
   });
   return output_of(partials, DTYPE_FLOAT);
 }
@@ -37,7 +37,7 @@ Output fold_at(uint64_t far) {
   Memory<float> records(untouched(record_words(2)));
   on_last_block(far + 1, [&] {
     fold(partials.behind(far * record_words(2)), segments.behind(far * SEGMENT_WORDS),
-         records.behind(far * record_words(2)), 2, far + 1);
+         records.behind(far * record_words(2)), 2, far + 1, nullptr);
   });
   return output_of(records, DTYPE_FLOAT);
 }
@@ -49,7 +49,7 @@ Output coefficients_at(uint64_t far) {
   Memory<float> out(untouched(COEFFICIENT_WORDS));
   on_last_block(far + 1, [&] {
     coefficients(records.behind(far * record_words(2)), references.behind(far * REFERENCE_WORDS), indices.behind(far),
-                 out.behind(far * COEFFICIENT_WORDS), 2, far + 1, 0);
+                 out.behind(far * COEFFICIENT_WORDS), 2, far + 1, 0, nullptr);
   });
   return output_of(out, DTYPE_FLOAT);
 }
@@ -69,7 +69,7 @@ Output sum_at(uint64_t far) {
   Memory<uint16_t> out{std::vector<uint16_t>(REST)};
   on_last_block(far + 1, [&] {
     weighted_sum(vectors.table->address(), segments.address(), table.behind(far * COEFFICIENT_WORDS),
-                 out.behind(far + far * UNIT), 2, DTYPE_FLOAT16, 1, far + 1);
+                 out.behind(far + far * UNIT), 2, DTYPE_FLOAT16, 1, far + 1, nullptr);
   });
   return output_of(out, DTYPE_FLOAT16);
 }
@@ -83,7 +83,7 @@ Output move_at(uint64_t far, bool is_pack) {
   on_last_block(far + 1, [&] {
     uint8_t *fused = is_pack ? other.behind(far + far * UNIT) : vector.behind((far + far * UNIT) * sizeof(float));
     (is_pack ? pack : unpack)(addresses.behind(far), segments.address(), fused, bits_of_factor(0.5F), DTYPE_FLOAT,
-                              DTYPE_FLOAT16, far + 1, 1, far + 1);
+                              DTYPE_FLOAT16, far + 1, 1, far + 1, nullptr);
   });
   return output_of(other, DTYPE_FLOAT16);
 }
@@ -97,7 +97,7 @@ Output subtract_at(uint64_t far) {
   uint64_t before = far * UNIT;
   on_last_block(far + 1, [&] {
     subtract(vectors.memory[0]->behind(before * sizeof(float)), vectors.memory[1]->behind(before * sizeof(float)),
-             out.behind(before), DTYPE_FLOAT, before + REST);
+             out.behind(before), DTYPE_FLOAT, before + REST, nullptr);
   });
   return output_of(out, DTYPE_FLOAT);
 }
@@ -111,7 +111,7 @@ Output check_at(uint64_t far) {
   Memory<float> flags{std::vector<float>(FLAG_WORDS)};
   on_last_block(far + 1, [&] {
     finite_check(vector.behind((far + far * UNIT) * sizeof(float)), segments.address(),
-                 flags.behind(far * FLAG_WORDS), DTYPE_FLOAT, 1, far + 1);
+                 flags.behind(far * FLAG_WORDS), DTYPE_FLOAT, 1, far + 1, nullptr);
   });
   return output_of(flags, DTYPE_FLOAT);
 }

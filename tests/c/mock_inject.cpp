@@ -7,7 +7,7 @@ using namespace harness;
 namespace {
 
 constexpr HcclDataType FP32 = HCCL_DATA_TYPE_FP32;
-constexpr int EXCEPTION = ACL_ERROR_RT_FFTS_PLUS_EXCEPTION;
+constexpr int REMOTE = ACL_ERROR_RT_SUSPECT_REMOTE_ERROR;
 constexpr int TIMEOUT = ACL_ERROR_RT_FFTS_PLUS_TIMEOUT;
 
 HcclResult all_reduce(const World &world, const Vector<float> &data) {
@@ -23,7 +23,7 @@ void dies(const Rank &me) {
         world.synchronize();
     }
     if (all_reduce(world, data) == HCCL_SUCCESS) {
-        FAILS(EXCEPTION, "rank 1", aclrtSynchronizeStream(world.stream));
+        FAILS(REMOTE, "rank 1", aclrtSynchronizeStream(world.stream));
     }
     CHECK(me.rank != 1); // it did not live to see this
 }
@@ -61,10 +61,10 @@ void errors(const Rank &me) {
         RETURNS(HCCL_E_INTERNAL, all_reduce(world, data));
     } else {
         if (second == HCCL_SUCCESS) {
-            FAILS(EXCEPTION, "rank 1 failed", aclrtSynchronizeStream(world.stream));
+            FAILS(REMOTE, "rank 1 failed", aclrtSynchronizeStream(world.stream));
         }
         // The call counts even on a failed communicator, whose own failure comes first.
-        RETURNS(HCCL_E_INTERNAL, HcclAllGather(data.at(), all.at(), 8, FP32, world.comm, world.stream));
+        RETURNS(HCCL_E_REMOTE, HcclAllGather(data.at(), all.at(), 8, FP32, world.comm, world.stream));
     }
 }
 

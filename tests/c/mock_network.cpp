@@ -9,12 +9,10 @@
 
 using namespace harness;
 
-extern "C" uint64_t adasum_mock_counter(const char *name);
-
 namespace {
 
 constexpr HcclDataType FP32 = HCCL_DATA_TYPE_FP32;
-constexpr int EXCEPTION = ACL_ERROR_RT_FFTS_PLUS_EXCEPTION;
+constexpr int REMOTE = ACL_ERROR_RT_SUSPECT_REMOTE_ERROR;
 
 HcclResult all_reduce(const World &world, const Vector<float> &data) {
     return HcclAllReduce(data.at(), data.at(), 8, FP32, HCCL_REDUCE_SUM, world.comm, world.stream);
@@ -289,7 +287,7 @@ void killed(const Rank &me) {
     }
     const double begin = now();
     if (all_reduce(world, data) == HCCL_SUCCESS) {
-        FAILS(EXCEPTION, text("the connection to rank 2 (127.0.0.2:%d) was lost", base_port()),
+        FAILS(REMOTE, text("the connection to rank 2 (127.0.0.2:%d) was lost", base_port()),
               aclrtSynchronizeStream(world.stream));
     }
     CHECK(now() - begin < 10);

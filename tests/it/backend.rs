@@ -139,20 +139,59 @@ fn libraries_are_found_by_home_and_by_name() {
     );
 }
 
+/// The library with a name in it replaced by another one that is not longer.
+fn renamed(mut library: Vec<u8>, from: &str, to: &str) -> Vec<u8> {
+    let from = format!("{from}\0").into_bytes();
+    let mut to = to.as_bytes().to_vec();
+    to.resize(from.len(), 0);
+    let places: Vec<usize> = (0..library.len() - from.len())
+        .filter(|start| library[*start..].starts_with(&from))
+        .collect();
+    assert!(!places.is_empty());
+    for start in places {
+        library[start..start + to.len()].copy_from_slice(&to);
+    }
+    library
+}
+
+/// CANN 9 has ACL in libacl_rt.so, and libascendcl.so is an optional part of a package (runtime,
+/// scripts/package/module/ascend/RuntimeSo.xml:44).
+#[test]
+fn acl_may_have_its_newer_name_only() {
+    let folder = mock_folder();
+    let newer = std::env::temp_dir().join(format!("adasum-newer-{}", std::process::id()));
+    std::fs::create_dir_all(&newer).unwrap();
+    for (from, to) in [
+        ("libascendcl.so", "libacl_rt.so"),
+        ("libhccl.so", "libhccl.so"),
+    ] {
+        let library = std::fs::read(folder.join(from)).unwrap();
+        let library = renamed(library, "libascendcl.so", "libacl_rt.so");
+        std::fs::write(newer.join(to), library).unwrap();
+    }
+    let [acl, hccl] =
+        ["libacl_rt.so", "libhccl.so"].map(|name| newer.join(name).display().to_string());
+    let home = newer.display().to_string();
+    let found = [
+        outcome(&[("ADASUM_CANN_HOME", &home)]),
+        outcome(&[("LD_LIBRARY_PATH", &home)]),
+        outcome(&[("LD_PRELOAD", &acl), ("ASCEND_HOME_PATH", "/no/toolkit")]),
+        outcome(&[("LD_PRELOAD", &hccl), ("ASCEND_HOME_PATH", "/no/toolkit")]),
+    ];
+    std::fs::remove_dir_all(&newer).unwrap();
+    for outcome in found {
+        assert_eq!(outcome, format!("chosen: mock {acl} {hccl}"));
+    }
+}
+
 #[test]
 fn a_mixture_is_refused() {
     let folder = mock_folder();
     let mixed = std::env::temp_dir().join(format!("adasum-mixture-{}", std::process::id()));
     std::fs::create_dir_all(mixed.join("lib64")).unwrap();
     // Under another name the mark is found no longer: the library looks like the vendor's.
-    let mut vendor = std::fs::read(folder.join("libascendcl.so")).unwrap();
-    let mark = b"adasum_mock_version\0";
-    let places: Vec<usize> = (0..vendor.len() - mark.len())
-        .filter(|start| vendor[*start..].starts_with(mark))
-        .collect();
-    for start in places {
-        vendor[start] = b'x';
-    }
+    let vendor = std::fs::read(folder.join("libascendcl.so")).unwrap();
+    let vendor = renamed(vendor, "adasum_mock_version", "xdasum_mock_version");
     std::fs::write(mixed.join("lib64/libascendcl.so"), vendor).unwrap();
     std::fs::copy(folder.join("libhccl.so"), mixed.join("lib64/libhccl.so")).unwrap();
     let outcome = outcome(&[("ASCEND_HOME_PATH", &mixed.display().to_string())]);

@@ -120,13 +120,38 @@ fn acl_conforms() {
 }
 
 #[test]
-fn acl_events_callbacks_and_kernels_conform() {
+fn acl_contexts_conform() {
+    conforms("conform_contexts.cpp");
+}
+
+#[test]
+fn acl_streams_conform() {
+    conforms("conform_streams.cpp");
+}
+
+#[test]
+fn acl_events_and_callbacks_conform() {
     conforms("conform_events.cpp");
+}
+
+#[test]
+fn acl_kernels_conform() {
+    conforms("conform_kernels.cpp");
 }
 
 #[test]
 fn acl_memory_conforms() {
     conforms("conform_memory.cpp");
+}
+
+#[test]
+fn acl_copies_conform() {
+    conforms("conform_copies.cpp");
+}
+
+#[test]
+fn every_deviation_turns_its_rule_against_the_program() {
+    conforms("mock_deviate.cpp");
 }
 
 #[test]
@@ -140,6 +165,16 @@ fn hccl_conforms() {
 }
 
 #[test]
+fn hccl_configurations_conform() {
+    conforms("conform_config.cpp");
+}
+
+#[test]
+fn hccl_worlds_conform() {
+    conforms("conform_worlds.cpp");
+}
+
+#[test]
 fn pairs_of_ranks_conform() {
     conforms("conform_pairs.cpp");
 }
@@ -147,6 +182,11 @@ fn pairs_of_ranks_conform() {
 #[test]
 fn hccl_exchanges_conform() {
     conforms("conform_exchange.cpp");
+}
+
+#[test]
+fn hccl_groups_conform() {
+    conforms("conform_groups.cpp");
 }
 
 #[test]

@@ -93,6 +93,34 @@ fn tensors_that_lie_side_by_side_are_reduced_in_place() {
 }
 
 #[test]
+fn gradients_outside_device_memory_are_an_exception_of_the_core() {
+    let program = build("capi_outside.c", "cc", "c99");
+    for place in ["host", "long"] {
+        let output = command(&program).arg(place).output().unwrap();
+        assert!(output.status.success(), "{place}: {}", said(&output));
+    }
+}
+
+#[test]
+fn the_callers_context_stays_current() {
+    run("capi_context.c", "cc", "c99");
+}
+
+#[test]
+fn after_a_failed_kernel_a_new_world_works_unless_the_context_has_stopped() {
+    let program = build("capi_rejoin.c", "cc", "c99");
+    for mode in ["go-on", "stop"] {
+        let mut command = command(&program);
+        command
+            .arg(mode)
+            .env("HCCL_MOCK_FAULT", "1:kernel:9:error=507015")
+            .env("HCCL_EXEC_TIMEOUT", "5");
+        let output = command.output().unwrap();
+        assert!(output.status.success(), "{mode}: {}", said(&output));
+    }
+}
+
+#[test]
 fn cpp_program_reduces_and_catches_what_it_does_wrong() {
     run("capi.cpp", "c++", "c++17");
 }

@@ -6,7 +6,7 @@ use crate::support::in_world;
 use adasum::ErrorKind;
 use adasum::plan::mindspore::{Context, ParallelMode};
 use adasum::reduce::{
-    DType, GradientReducer, Options, Order, Placement, ScalarExchange, TensorSpec, Wire,
+    DType, Form, GradientReducer, Options, Placement, ScalarExchange, TensorSpec, Wire,
 };
 
 /// Every number of servers to 33: two radices up to 16, one beyond, all of them in the end.
@@ -27,7 +27,7 @@ fn many_servers() {
     }
 }
 
-/// Order and scalars change nothing; placement and radix keep the bounds.
+/// Forms of exchange and scalars change nothing; placement and radix keep the bounds.
 #[test]
 fn every_choice_gives_the_result() {
     let tensors = tensors();
@@ -35,16 +35,18 @@ fn every_choice_gives_the_result() {
         let mut choices = Vec::new();
         for placement in [Placement::Hierarchical, Placement::Columns] {
             for radix in [2, 8] {
-                for (order, scalars) in [
-                    (Order::Batch, ScalarExchange::Gathered),
-                    (Order::Pairwise, ScalarExchange::Gathered),
-                    (Order::Batch, ScalarExchange::Owned),
-                    (Order::Pairwise, ScalarExchange::Owned),
+                for (exchange, scalars) in [
+                    (Form::Batch, ScalarExchange::Gathered),
+                    (Form::Pairwise, ScalarExchange::Gathered),
+                    (Form::Batch, ScalarExchange::Owned),
+                    (Form::Pairwise, ScalarExchange::Owned),
+                    (Form::AllToAll, ScalarExchange::Owned),
+                    (Form::AllToAll, ScalarExchange::Gathered),
                 ] {
                     choices.push(Options {
                         radix,
                         placement,
-                        order: Some(order),
+                        exchange: Some(exchange),
                         scalars,
                         // Several buckets of a type.
                         bucket_bytes: 40_000,

@@ -200,7 +200,15 @@ fn planned_accesses(planner: &Planner, shape: Shape) -> u64 {
             .zip(combines)
             .map(|(accesses, combine)| times(accesses, combine))
             .sum();
-        cost.accesses() - gaps
+        // An element of each tensor's part in what is received is marked before it comes.
+        let exchanges = plan.mean.iter().map(|mean| &mean.exchange);
+        let exchanges = exchanges
+            .chain(plan.rounds.iter().map(|round| &round.combine.exchange))
+            .chain(&plan.returns)
+            .chain(&plan.gather);
+        let parts = exchanges.flat_map(|exchange| &exchange.receives);
+        let marks = parts.map(|receive| layout.segments(receive.range).len() as u64);
+        cost.accesses() - gaps + 4 * marks.sum::<u64>()
     };
     (0..shape.size())
         .map(|rank| of(&planner.plan(rank).unwrap()))

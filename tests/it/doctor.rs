@@ -81,7 +81,7 @@ fn a_machine_in_order() {
         "ok",
         "right: version 1.0, 2 servers, 16 ranks",
     );
-    expect(&report, "memory", "ok", "402 MB for communicators");
+    expect(&report, "memory", "ok", "802 MB for communicators");
     expect(&report, "self_test", "ok", "two ranks reduced 3 tensors");
     let error = report["checks"]["self_test"]["data"]["largest_error"]
         .as_f64()

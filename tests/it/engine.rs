@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use adasum::ErrorKind;
 use adasum::ascend::{Buffer, Device, RootInfo, Span, Stream, backend};
-use adasum::plan::{Layout, Planner, Shape};
+use adasum::plan::{Exchange, Layout, Planner, Shape};
 use adasum::reduce::{DType, GradientReducer, Options, TensorSpec, Wire, World};
 
 use crate::support::{
@@ -58,11 +58,14 @@ fn a_step_waits_for_nothing_allocates_nothing_and_costs_what_the_plan_says() {
     run_alone("engine::counted_steps");
 }
 
-/// Launches and operations of all ranks in one step, from the plans alone. A single bucket has all its work on one stream,
-/// which needs no checks of others.
+/// Launches and operations of all ranks in one step, from the plans alone. Before each exchange what kernels did is checked
+/// and what is awaited is marked;
+/// a single bucket has all its work on one stream, which needs no check at its end.
 fn planned(shape: Shape, groups: &[&[usize]], copies: bool) -> (u64, u64) {
     let (mut launches, mut calls) = (0, 0);
-    let check = u64::from(groups.len() > 1);
+    let check = 1;
+    let mark = |exchange: &Exchange| u64::from(!exchange.receives.is_empty());
+    let last_check = u64::from(groups.len() > 1);
     for group in groups {
         let counts: Vec<u64> = group.iter().map(|&count| count as u64).collect();
         let layout = Layout::new(DType::F32, &counts).unwrap();
@@ -70,15 +73,18 @@ fn planned(shape: Shape, groups: &[&[usize]], copies: bool) -> (u64, u64) {
         for rank in 0..shape.size() {
             let plan = planner.plan(rank).unwrap();
             let busy = |range| u64::from(!layout.segments(range).is_empty());
-            launches += if copies { 2 * (1 + check) } else { 0 };
+            launches += if copies { 2 + check + last_check } else { 0 };
             if let Some(mean) = &plan.mean {
                 calls += 2; // exchange and the way back
-                launches += busy(mean.slice) + check; // sum and check
+                launches += mark(&mean.exchange) + busy(mean.slice) + check; // mark, sum and check
+                launches += plan.gather.as_ref().map_or(0, mark);
             }
             for round in &plan.rounds {
                 calls += 3; // exchange, scalars, the way back
+                launches += mark(&round.combine.exchange);
                 launches += 4 * busy(round.combine.slice) + check; // gram, fold, coefficients, sum; check
             }
+            launches += plan.returns.iter().map(mark).sum::<u64>();
         }
     }
     (launches, calls)

@@ -5,7 +5,7 @@ use std::time::Duration;
 use adasum::ErrorKind;
 use adasum::ascend::Stream;
 use adasum::reduce::{
-    DeltaForm, DeltaWeightReducer, GradientReducer, InServer, Options, Order, Placement,
+    DeltaForm, DeltaWeightReducer, Form, GradientReducer, InServer, Options, Placement,
     ScalarExchange, World,
 };
 
@@ -26,7 +26,7 @@ fn good_messages_pass_their_checksums() {
         plain(),
         Options {
             scalars: ScalarExchange::Owned,
-            order: Some(Order::Pairwise),
+            exchange: Some(Form::Pairwise),
             ..plain()
         },
         Options {

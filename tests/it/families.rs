@@ -142,7 +142,7 @@ pub(crate) fn against_oracle(servers: u32, locals: u32, tensors: &[Tensor], choi
     for (number, options) in choices.iter().enumerate() {
         let at = format!(
             "{servers} x {locals}, radix {}, {:?}, {:?}, {:?}, wire {:?}",
-            options.radix, options.placement, options.order, options.scalars, options.wire
+            options.radix, options.placement, options.exchange, options.scalars, options.wire
         );
         for (rank, result) in results.iter().enumerate() {
             assert!(

@@ -1,7 +1,8 @@
 //! What becomes of a job of 16 ranks when one operation of one rank goes wrong.
 //!
 //! Ranks are processes under `adasum-run launch`, faults those of the mock. Whatever happens: every surviving rank
-//! returns an error in time, none hangs, none has a wrong result, and the launcher names the culprit.
+//! returns an error in time, none hangs, none has a wrong result, and the launcher names the culprit. Where a kernel fails, streams
+//! go on, and others may end well, but what the failure touched is a NaN for all of them.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -22,9 +23,14 @@ const STEPS: u32 = 2;
 const STALL: Duration = Duration::from_secs(5);
 const HCCL_SECONDS: &str = "3";
 /// What a survivor may take longer than its limit.
-const SLACK: Duration = Duration::from_secs(10);
+const SLACK: Duration = Duration::from_secs(20);
+/// What stands for a tensor with a NaN.
+const SPOILT: &str = "spoilt";
 /// Names another build of the program, so that a long run does not depend on builds meanwhile.
 const PROGRAM: &str = "ADASUM_TEST_PROGRAM";
+/// How many steps the ranks of a job take, and the job itself, so that its processes are found.
+const STEPS_VARIABLE: &str = "ADASUM_TEST_STEPS";
+const JOB_VARIABLE: &str = "ADASUM_TEST_JOB";
 /// Set for the ranks of a job that is to compare checksums.
 const CHECKSUM: &str = "ADASUM_TEST_CHECKSUM";
 /// Set for the ranks of a job that reduces among the even and among the odd ranks, each a world of two ranks a server.
@@ -62,7 +68,8 @@ fn steps(start: &mut Instant) -> adasum::Result<()> {
     };
     let mut reducer = GradientReducer::new(&part, &specs(&COUNTS), &options)?;
     let stream = Stream::new(world.device())?;
-    for step in 0..STEPS {
+    let steps = std::env::var(STEPS_VARIABLE).map_or(STEPS, |steps| steps.parse().unwrap());
+    for step in 0..steps {
         let inputs: Vec<Vec<f32>> = (0..COUNTS.len() as u64)
             .map(|tensor| {
                 let key = |index| [u64::from(world.rank()), u64::from(step), tensor, index];
@@ -75,17 +82,36 @@ fn steps(start: &mut Instant) -> adasum::Result<()> {
         *start = Instant::now();
         reducer.reduce(&spans, &stream)?;
         reducer.synchronize(&stream, 2 * STALL)?;
-        let hash = download(&spans)
-            .iter()
-            .flatten()
-            .fold(0xCBF2_9CE4_8422_2325_u64, |hash, x| {
-                (hash ^ u64::from(x.to_bits())).wrapping_mul(0x0000_0100_0000_01B3)
-            });
-        println!("\nresult {step} {hash:016x}");
+        let results = download(&spans);
+        let results: Vec<String> = results.iter().map(|tensor| told(tensor)).collect();
+        println!("\nresult {step} {}", results.join(" "));
     }
     drop(reducer);
     drop(part);
     world.finish(STALL)
+}
+
+/// The hash of a tensor, or that it has a NaN.
+fn told(tensor: &[f32]) -> String {
+    if tensor.iter().any(|x| x.is_nan()) {
+        return SPOILT.to_owned();
+    }
+    let hash = tensor.iter().fold(0xCBF2_9CE4_8422_2325_u64, |hash, x| {
+        (hash ^ u64::from(x.to_bits())).wrapping_mul(0x0000_0100_0000_01B3)
+    });
+    format!("{hash:016x}")
+}
+
+/// Whether each tensor of these results is right or says that it is not.
+fn is_true(results: &[String], good: &[String]) -> bool {
+    results.len() <= good.len()
+        && results.iter().zip(good).all(|(result, good)| {
+            let (words, good) = (result.split(' '), good.split(' '));
+            words.clone().count() == good.clone().count()
+                && words
+                    .zip(good)
+                    .all(|(word, good)| word == good || word == SPOILT)
+        })
 }
 
 /// What a job left behind.
@@ -101,19 +127,32 @@ struct Outcome {
 
 /// Runs it, with more variables for its ranks.
 fn job(folder: &Folder, fault: Option<&str>, variables: &[(&str, &str)]) -> Outcome {
+    let program = std::env::current_exe().unwrap();
+    let rank = ["faults::one_rank", "--exact", "--ignored", "--nocapture"];
+    let command: Vec<&std::ffi::OsStr> = std::iter::once(program.as_os_str())
+        .chain(rank.map(std::ffi::OsStr::new))
+        .collect();
+    job_of(folder, &command, fault, variables)
+}
+
+/// Runs ranks that are `program` with its arguments.
+fn job_of(
+    folder: &Folder,
+    program: &[&std::ffi::OsStr],
+    fault: Option<&str>,
+    variables: &[(&str, &str)],
+) -> Outcome {
     let table = folder.path().join("table.json");
     let mut command = match std::env::var_os(PROGRAM) {
         Some(program) => std::process::Command::new(program),
         None => adasum_run(&[]),
     };
     command.args(["launch", "--linger", "30", "--timeout", "120"]);
-    command.arg("--rank-table").arg(&table).arg("--");
-    command.arg(std::env::current_exe().unwrap()).args([
-        "faults::one_rank",
-        "--exact",
-        "--ignored",
-        "--nocapture",
-    ]);
+    command
+        .arg("--rank-table")
+        .arg(&table)
+        .arg("--")
+        .args(program);
     command
         .env("ADASUM_BACKEND", "mock")
         .env("HCCL_EXEC_TIMEOUT", HCCL_SECONDS)
@@ -207,12 +246,15 @@ struct Fault {
 /// compare their plans. Rounds of two servers each: 2.
 fn operations() -> Vec<(&'static str, u32)> {
     const ROUNDS: u32 = 2;
-    let exchanges = 1 + ROUNDS + ROUNDS + 1;
-    let kernels = 2 + 1 + 4 * ROUNDS;
+    let in_server = 1 + 1;
+    let across = ROUNDS + ROUNDS;
+    // Each exchange is preceded by one that marks what is awaited.
+    let kernels = 2 + 1 + 4 * ROUNDS + in_server + across;
     let checks = 1 + 1 + ROUNDS + 1;
     let all = kernels + checks;
     let listed = [
-        ("HcclBatchSendRecv", exchanges, exchanges),
+        ("HcclAlltoAllV", in_server, in_server),
+        ("HcclBatchSendRecv", across, across),
         ("HcclAllGather", 1 + ROUNDS, ROUNDS),
         ("kernel", all - 4, all),
     ];
@@ -229,7 +271,7 @@ impl Fault {
         let kind = match (self.kind, self.operation, self.index % 2) {
             ("error", "kernel", _) => "error=507015",
             // On the stream, or of the call.
-            ("error", _, 0) => "error=507048",
+            ("error", _, 0) => "error=507049",
             ("error", _, _) => "error=4",
             (kind, _, _) => kind,
         };
@@ -241,17 +283,21 @@ impl Fault {
         let outcome = job(folder, Some(&self.text()), &[]);
         let wrong = |what: String| Err(format!("{}: {what}\n{}", self.text(), outcome.text));
         for rank in 0..SERVERS * LOCALS {
-            if let Some(results) = outcome.results.get(&rank)
-                && !good.starts_with(results)
-            {
+            let results = outcome.results.get(&rank).map_or(&[][..], Vec::as_slice);
+            if !is_true(results, good) {
                 return wrong(format!("rank {rank} has a wrong result"));
             }
+            // Of the others: a kernel that fails ends no communicator.
+            let kernel = self.kind == "error" && self.operation == "kernel";
             if self.kind == "die" && rank == self.rank {
                 continue;
             }
             let Some(end) = outcome.ends.get(&rank) else {
                 return wrong(format!("rank {rank} did not end"));
             };
+            if kernel && rank != self.rank && end == "ended well" {
+                continue;
+            }
             let Some(time) = end.strip_prefix("ended after ") else {
                 return wrong(format!("rank {rank} knows of no error"));
             };
@@ -360,7 +406,7 @@ fn every_operation_of_every_rank_may_die_stall_or_fail() {
 fn checksums_find_damaged_results() {
     let folder = folder("faults-corrupt");
     // The last exchange of the step after the warm-up: the gather in the server.
-    let fault = "6:HcclBatchSendRecv:11:corrupt";
+    let fault = "6:HcclAlltoAllV:3:corrupt";
     let unseen = job(&folder, Some(fault), &[]);
     let good = &unseen.results[&0];
     assert_ne!(unseen.results[&6], *good, "{}", unseen.text);
@@ -369,11 +415,11 @@ fn checksums_find_damaged_results() {
     for (fault, found) in [
         (fault, "rank 6 does not hold what rank"),
         (
-            "6:HcclBatchSendRecv:6:corrupt",
+            "6:HcclAlltoAllV:2:corrupt",
             "rank 6 does not hold what rank",
         ),
         (
-            "6:HcclBatchSendRecv:7:corrupt",
+            "6:HcclBatchSendRecv:4:corrupt",
             "rank 6 does not hold what rank",
         ),
         ("6:HcclAllGather:3:corrupt", "ranks [6] hold other data"),
@@ -393,7 +439,7 @@ fn checksums_find_damaged_results() {
 fn a_stalled_exchange_names_its_pair_before_hccl_does() {
     let folder = folder("faults-watchdog");
     // The first round's exchange of the step after the warm-up.
-    let fault = "6:HcclBatchSendRecv:7:stall";
+    let fault = "6:HcclBatchSendRecv:4:stall";
     let outcome = job(&folder, Some(fault), &[("HCCL_EXEC_TIMEOUT", "600")]);
     for rank in 0..SERVERS * LOCALS {
         let end = outcome.ends.get(&rank);
@@ -418,8 +464,8 @@ fn a_stalled_exchange_names_its_pair_before_hccl_does() {
 fn a_fault_in_a_part_is_found() {
     let folder = folder("faults-parts");
     for (fault, hccl) in [
-        ("6:HcclBatchSendRecv:7:die", HCCL_SECONDS),
-        ("6:HcclBatchSendRecv:7:stall", "600"),
+        ("6:HcclBatchSendRecv:4:die", HCCL_SECONDS),
+        ("6:HcclBatchSendRecv:4:stall", "600"),
     ] {
         let variables = [(PARTS, "1"), ("HCCL_EXEC_TIMEOUT", hccl)];
         let outcome = job(&folder, Some(fault), &variables);
@@ -435,4 +481,216 @@ fn a_fault_in_a_part_is_found() {
             outcome.text
         );
     }
+}
+
+/// Ranks of a table of version 2.0, that of Ascend 950, meet by root info, where the launcher says.
+#[test]
+fn ranks_of_a_table_of_version_2_make_a_world() {
+    let folder = Folder::new("faults-version-2");
+    let rank = |number: u32| {
+        let (server, local) = (number / LOCALS, number % LOCALS);
+        format!(
+            r#"{{"rank_id":{number},"local_id":{local},"device_id":{local},"level_list":[{{"net_layer":0,
+            "net_instance_id":"pod{server}","rank_addr_list":[{{"addr_type":"IPV4","addr":"10.0.{server}.{local}",
+            "ports":["0/4"]}}]}}]}}"#
+        )
+    };
+    let ranks: Vec<String> = (0..SERVERS * LOCALS).map(rank).collect();
+    let table = format!(
+        r#"{{"version":"2.0","rank_count":{},"rank_list":[{}]}}"#,
+        ranks.len(),
+        ranks.join(",")
+    );
+    std::fs::write(folder.path().join("table.json"), table).unwrap();
+    let outcome = job(&folder, None, &[]);
+    let well = outcome.ends.values().filter(|end| *end == "ended well");
+    assert_eq!(well.count(), ranks.len(), "{}", outcome.text);
+    let same = outcome
+        .results
+        .values()
+        .all(|results| *results == outcome.results[&0]);
+    assert!(
+        same && outcome.results[&0].len() == STEPS as usize,
+        "{}",
+        outcome.text
+    );
+}
+
+/// A rank that hangs before it has done anything, or is stopped there: the others' creation reaches its limit first, and
+/// they are not the cause.
+#[test]
+fn a_rank_that_hangs_while_starting_is_named() {
+    let folder = folder("faults-start");
+    for (hang, words) in [
+        ("exec sleep 100", "rank 2 did not begin to join the world"),
+        ("kill -STOP $$", "rank 2 is stopped"),
+    ] {
+        let script = format!("[ $RANK_ID = 2 ] && {hang}; exec \"$@\"");
+        let program = std::env::current_exe().unwrap();
+        let words_of: [&std::ffi::OsStr; 9] = [
+            "sh".as_ref(),
+            "-c".as_ref(),
+            script.as_ref(),
+            "sh".as_ref(),
+            program.as_ref(),
+            "faults::one_rank".as_ref(),
+            "--exact".as_ref(),
+            "--ignored".as_ref(),
+            "--nocapture".as_ref(),
+        ];
+        let outcome = job_of(&folder, &words_of, None, &[("HCCL_CONNECT_TIMEOUT", "4")]);
+        assert_eq!(outcome.culprits, [2], "{}", outcome.text);
+        assert!(outcome.text.contains(words), "{}", outcome.text);
+    }
+}
+
+/// Signals at random times to one or two ranks: no job hangs, nothing is left, and whoever is named got one.
+#[test]
+#[ignore = "takes ten minutes"]
+fn random_signals_end_jobs_and_the_right_ranks_are_named() {
+    const JOBS: u32 = 100;
+    let folder = folder("faults-signals");
+    let next = AtomicUsize::new(0);
+    let wrong = std::sync::Mutex::new(Vec::new());
+    let (struck, stopped) = (AtomicUsize::new(0), AtomicUsize::new(0));
+    std::thread::scope(|scope| {
+        for _ in 0..3 {
+            scope.spawn(|| {
+                loop {
+                    let number = u32::try_from(next.fetch_add(1, Ordering::Relaxed)).unwrap();
+                    if number >= JOBS {
+                        return;
+                    }
+                    let signals = Signals::random(number.into());
+                    let found = signals.run(&folder, number);
+                    println!("faults: {number}: {signals:?}: {found:?}");
+                    struck.fetch_add(usize::from(found == Ok(true)), Ordering::Relaxed);
+                    let stop = signals.signal == libc::SIGSTOP && found == Ok(true);
+                    stopped.fetch_add(usize::from(stop), Ordering::Relaxed);
+                    wrong.lock().unwrap().extend(found.err());
+                }
+            });
+        }
+    });
+    let wrong = wrong.into_inner().unwrap();
+    println!(
+        "faults: {} of {JOBS} jobs were struck, {} stopped",
+        struck.load(Ordering::Relaxed),
+        stopped.load(Ordering::Relaxed)
+    );
+    assert!(
+        wrong.is_empty(),
+        "{} wrong:\n{}",
+        wrong.len(),
+        wrong.join("\n")
+    );
+    assert!(struck.load(Ordering::Relaxed) > 80);
+}
+
+/// What is sent, to whom and when.
+#[derive(Debug)]
+struct Signals {
+    signal: i32,
+    ranks: Vec<u32>,
+    after: Duration,
+    hccl_seconds: &'static str,
+}
+
+impl Signals {
+    fn random(seed: u64) -> Signals {
+        let value = |key: u64, below: u64| {
+            let unit = f64::from(noise(&[seed, key, 77, 3])).abs();
+            ((unit * 1e6) as u64) % below
+        };
+        let first = value(0, 16) as u32;
+        let second = (first + 1 + value(1, 15) as u32) % 16;
+        Signals {
+            signal: [libc::SIGKILL, libc::SIGSTOP, libc::SIGSEGV][value(2, 3) as usize],
+            ranks: if value(3, 3) == 0 {
+                vec![first, second]
+            } else {
+                vec![first]
+            },
+            after: Duration::from_millis(value(4, 4000)),
+            hccl_seconds: if value(5, 2) == 0 {
+                HCCL_SECONDS
+            } else {
+                "600"
+            },
+        }
+    }
+
+    /// Whether the signals came in time to end the job; or what is wrong.
+    fn run(&self, folder: &Folder, number: u32) -> Result<bool, String> {
+        let name = format!("{}-{number}", std::process::id());
+        let variables = [
+            (JOB_VARIABLE, name.as_str()),
+            (STEPS_VARIABLE, "150"),
+            ("HCCL_EXEC_TIMEOUT", self.hccl_seconds),
+            ("HCCL_CONNECT_TIMEOUT", "8"),
+        ];
+        let outcome = std::thread::scope(|scope| {
+            scope.spawn(|| {
+                std::thread::sleep(self.after);
+                for (pid, rank) in processes_of(&name) {
+                    if rank.is_some_and(|rank| self.ranks.contains(&rank)) {
+                        // The first of a fault's kind is taken by the standard library, which finds no fault.
+                        let times = if self.signal == libc::SIGSEGV { 2 } else { 1 };
+                        for _ in 0..times {
+                            // SAFETY: kill takes two integers.
+                            unsafe { libc::kill(pid, self.signal) };
+                            std::thread::sleep(Duration::from_millis(10));
+                        }
+                    }
+                }
+            });
+            job(folder, None, &variables)
+        });
+        let wrong = |what: String| Err(format!("{number} {self:?}: {what}\n{}", outcome.text));
+        let left = processes_of(&name);
+        if !left.is_empty() {
+            return wrong(format!("{left:?} are left"));
+        }
+        if outcome.text.contains("timeout after") {
+            return wrong("the job hung".to_owned());
+        }
+        if outcome
+            .ends
+            .values()
+            .filter(|end| *end == "ended well")
+            .count()
+            == 16
+        {
+            return Ok(false);
+        }
+        if outcome.culprits.is_empty()
+            || outcome
+                .culprits
+                .iter()
+                .any(|rank| !self.ranks.contains(rank))
+        {
+            return wrong(format!("the culprits are {:?}", outcome.culprits));
+        }
+        Ok(true)
+    }
+}
+
+/// The live processes of a job, with their ranks.
+fn processes_of(job: &str) -> Vec<(i32, Option<u32>)> {
+    let entry = format!("{JOB_VARIABLE}={job}");
+    let own = std::process::id();
+    let of = |pid: i32| {
+        let environment = std::fs::read(format!("/proc/{pid}/environ")).ok()?;
+        let entries = || {
+            environment
+                .split(|&byte| byte == 0)
+                .map(String::from_utf8_lossy)
+        };
+        let found = pid.cast_unsigned() != own && entries().any(|found| found == entry);
+        let rank = entries().find_map(|entry| entry.strip_prefix("RANK_ID=")?.parse().ok());
+        found.then_some((pid, rank))
+    };
+    let numbers = std::fs::read_dir("/proc").unwrap().flatten();
+    let numbers = numbers.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    numbers.filter_map(of).collect()
 }

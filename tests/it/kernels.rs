@@ -4,6 +4,7 @@ mod elements;
 mod machine;
 mod mutants;
 mod radix;
+mod receipts;
 mod reference;
 mod rule;
 pub(crate) mod strict;

@@ -46,6 +46,8 @@ mod plan;
 mod plan_command;
 mod processes;
 mod properties;
+#[cfg(feature = "cli")]
+mod qualify;
 mod rank_table;
 mod rank_table_forms;
 #[cfg(feature = "cli")]

@@ -5,7 +5,7 @@
 use std::time::Instant;
 
 use crate::families::{against_oracle, radix, tensors};
-use adasum::reduce::{Options, Order, Placement, ScalarExchange, Wire};
+use adasum::reduce::{Form, Options, Placement, ScalarExchange, Wire};
 
 /// Servers and ranks a server.
 fn worlds() -> Vec<(u32, u32)> {
@@ -28,16 +28,17 @@ fn choices(servers: u32, locals: u32) -> Vec<Options> {
     choices.push(match servers % 3 {
         0 => Options {
             placement: Placement::Columns,
-            order: Some(Order::Pairwise),
+            exchange: Some(Form::Pairwise),
             ..other
         },
         1 => Options {
             scalars: ScalarExchange::Owned,
-            order: Some(Order::Pairwise),
+            exchange: Some(Form::AllToAll),
             ..other
         },
         _ => Options {
             wire: Wire::F32,
+            exchange: Some(Form::Batch),
             ..other
         },
     });

@@ -1,7 +1,7 @@
 //! Plans of all ranks together: they hold for every shape and radix, and a broken plan is refused.
 
 use adasum::plan::{
-    Choices, DType, Group, Layout, Order, Placement, Plan, Planner, Range, Shape, Turn, check,
+    Choices, DType, Form, Forms, Group, Layout, Placement, Plan, Planner, Range, Shape, Turn, check,
 };
 use proptest::prelude::*;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -43,7 +43,7 @@ fn hold(shapes: &[(u32, u32, u32)]) {
 fn pairwise_and_owned(placement: Placement, radix: u32) -> Choices {
     Choices {
         placement,
-        order: Order::Pairwise,
+        forms: Forms::of(Form::Pairwise),
         owned_above: 0,
         ..Choices::new(radix)
     }
@@ -124,14 +124,14 @@ proptest! {
         radix in 2u32..9,
         counts in prop::collection::vec(0u64..30_000, 0..30),
         columns: bool,
-        pairwise: bool,
+        form in prop::sample::select(Form::ALL.to_vec()),
         owned_above in prop::sample::select(vec![0, 1000, 20_000, u64::MAX]),
     ) {
         let layout = Layout::new(DType::F32, &counts).unwrap();
         let choices = Choices {
             radix,
             placement: if columns { Placement::Columns } else { Placement::Hierarchical },
-            order: if pairwise { Order::Pairwise } else { Order::Batch },
+            forms: Forms::of(form),
             owned_above,
         };
         let planner = Planner::with(Shape::new(servers, locals).unwrap(), layout, choices).unwrap();
@@ -177,7 +177,7 @@ fn radix_two_is_recursive_halving() {
 #[test]
 fn a_broken_plan_is_refused() {
     type Alteration = fn(&mut [Plan]);
-    let alterations: [(&str, &str, Alteration); 16] = [
+    let alterations: [(&str, &str, Alteration); 17] = [
         ("a range that is sent", "round 0", |plans| {
             let send = &mut plans[4].rounds[0].combine.exchange.sends[0];
             send.range = Range::new(send.range.start() + 1, send.range.end());
@@ -234,6 +234,11 @@ fn a_broken_plan_is_refused() {
         ("a swapped return", "return 0", |plans| {
             plans[3].returns.swap(0, 1)
         }),
+        ("an all-to-all between servers", "round 0", |plans| {
+            for plan in plans {
+                plan.forms.across = Form::AllToAll;
+            }
+        }),
         ("the gather", "gather in the server", |plans| {
             if let Some(gather) = &mut plans[3].gather {
                 gather.receives.pop();
@@ -268,8 +273,8 @@ fn a_broken_choice_is_refused() {
                 share.sends.pop();
             }
         }),
-        ("an order", "another rank, shape", |plans| {
-            plans[1].order = Order::Batch;
+        ("a form of exchange", "another rank, shape", |plans| {
+            plans[1].forms.across = Form::Batch;
         }),
         ("a record kept", "round 0", |plans| {
             owned(&mut plans[0], 0).kept += 1

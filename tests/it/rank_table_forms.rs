@@ -46,6 +46,34 @@ fn groups() -> Value {
     })
 }
 
+/// Two servers of two ranks, as the vendor's page for Ascend 950 shows them (hccl,
+/// docs/zh/user_guide/cluster_info_config/rank_table_config_a5.md).
+fn ranks() -> Value {
+    let rank = |number: u32| {
+        let (server, local) = (number / 2, number % 2);
+        let address = |kind: &str, addr: String, port: &str| json!({"addr_type": kind, "addr": addr, "ports": [port], "plane_id": "plane0"});
+        json!({
+            "rank_id": number,
+            "local_id": local,
+            "device_id": local,
+            "device_port": 16666 + number,
+            "host_port": 60001 + number,
+            "level_list": [
+                {"net_layer": 0, "net_instance_id": format!("pod{server}"), "net_type": "TOPO_FILE_DESC", "net_attr": "",
+                 "rank_addr_list": [address("EID", format!("000000000000000000100000dfdf00{number:02}"), "1/0")]},
+                {"net_layer": 1, "net_instance_id": "az0", "net_type": "CLOS", "net_attr": "",
+                 "rank_addr_list": [address("IPV4", format!("172.16.{server}.{}", 10 + local), "0/4")]},
+            ],
+        })
+    };
+    json!({
+        "status": "completed",
+        "version": "2.0",
+        "rank_count": 4,
+        "rank_list": [rank(0), rank(1), rank(2), rank(3)],
+    })
+}
+
 fn check(table: &Value, product: Product) -> Result<RankTable, Vec<String>> {
     let report = RankTable::check("t.json", table.to_string().as_bytes(), product);
     let lines = report
@@ -116,7 +144,25 @@ fn every_rule_of_superpods_holds() {
             (
                 "/server_list/1/device/0/super_device_id",
                 "\"\"",
-                &["server_list[1].device[0].super_device_id: is empty"],
+                &["server_list[1].device[0].super_device_id: \"\" is not a number in range"],
+            ),
+            // A decimal number (hcomm topoinfo_ranktableConcise.cc:848); 4294967295 stands for none (hccl_net_dev_defs.h:19).
+            (
+                "/server_list/1/device/0/super_device_id",
+                "\"0x1\"",
+                &["server_list[1].device[0].super_device_id: \"0x1\" is not a number in range"],
+            ),
+            (
+                "/server_list/1/device/0/super_device_id",
+                "\"4294967295\"",
+                &["server_list[1].device[0].super_device_id: stands for no device"],
+            ),
+            (
+                "/server_list/1/device/0/super_device_id",
+                "\"00\"",
+                &[
+                    "server_list[1].device[0].super_device_id: \"0\" is already that of server_list[0].device[0]",
+                ],
             ),
             (
                 "/server_list/1/device/0/super_device_id",
@@ -145,6 +191,15 @@ fn every_rule_of_superpods_holds() {
                 "\"0\"",
                 &["server_list[1].device[0].host_port: a port is 1 to 65535"],
             ),
+            (
+                "/server_list/1/device/0/super_device_id",
+                "\"0\"",
+                &[
+                    "server_list[1].device[0].super_device_id: \"0\" is already that of server_list[0].device[0]",
+                ],
+            ),
+            // In another superpod it is another device.
+            ("/server_list/2/device/0/super_device_id", "\"0\"", &[]),
             ("/super_pod_list", "[]", &["super_pod_list: is empty"]),
             (
                 "/super_pod_list/0",
@@ -192,6 +247,98 @@ fn every_rule_of_superpods_holds() {
                 ],
             ),
         ],
+    );
+}
+
+#[test]
+fn ranks_of_version_2_are_read() {
+    let table = check(&ranks(), Product::Any).unwrap();
+    assert_eq!(
+        (table.version(), table.size(), table.locals().unwrap()),
+        (Version::V2_0, 4, 2)
+    );
+    let servers: Vec<_> = table
+        .servers()
+        .iter()
+        .map(|server| server.id.as_str())
+        .collect();
+    assert_eq!(servers, ["pod0", "pod1"]);
+    let (server, device) = table.find(3).unwrap();
+    assert_eq!((server.index, device.device_id), (1, 1));
+    assert_eq!(
+        device.device_ips,
+        ["172.16.1.11".parse::<std::net::IpAddr>().unwrap()]
+    );
+    // The order of the list does not matter, and a status need not be there.
+    let mut turned = ranks();
+    turned["rank_list"].as_array_mut().unwrap().reverse();
+    turned.as_object_mut().unwrap().remove("status");
+    assert_eq!(
+        check(&turned, Product::Any).unwrap().servers(),
+        table.servers()
+    );
+}
+
+#[test]
+fn every_rule_of_version_2_holds() {
+    let layer = "rank_list[1].level_list[1]";
+    let entry = "rank_list[1].level_list[1].rank_addr_list[0]";
+    let faults: [(&str, &str, String); 25] = [
+        ("/rank_count", "null", "rank_count: missing".into()),
+        ("/rank_count", "3", "rank_count: 3, but rank_list has 4".into()),
+        ("/rank_count", "\"4\"", "rank_count: expected a number, found a string".into()),
+        ("/rank_count", "0", "rank_count: 0 is not a number from 1 to 65536".into()),
+        ("/rank_list", "[]", "rank_list: is empty".into()),
+        ("/status", "\"initializing\"", "status: \"initializing\", but must be \"completed\"".into()),
+        ("/rank_list/1/rank_id", "null", "rank_list[1].rank_id: missing".into()),
+        ("/rank_list/1/rank_id", "0", "rank_list[1].rank_id: rank 0 is already that of rank_list[0]".into()),
+        ("/rank_list/3/rank_id", "9", "rank_list[3].rank_id: rank 3 is missing: 4 ranks need 0 to 3, this is 9".into()),
+        ("/rank_list/1/local_id", "65", "rank_list[1].local_id: 65 is not a number from 0 to 64".into()),
+        ("/rank_list/1/local_id", "64", "rank_list[1].replaced_local_id: missing".into()),
+        ("/rank_list/1/device_id", "0", "rank_list[1].device_id: device 0 is already that of rank_list[0]".into()),
+        ("/rank_list/1/device_id", "65", "rank_list[1].device_id: 65 is not a number from 0 to 64".into()),
+        ("/rank_list/1/device_port", "0", "rank_list[1].device_port: 0 is not a number from 1 to 65535".into()),
+        ("/rank_list/1/level_list", "null", "rank_list[1].level_list: missing".into()),
+        ("/rank_list/1/level_list/0", "null", "rank_list[1].level_list: has no layer 0, which tells the ranks of a server".into()),
+        ("/rank_list/1/level_list/1/net_layer", "0", format!("{layer}.net_layer: layer 0 does not come after the one before it")),
+        ("/rank_list/1/level_list/1/net_layer", "8", format!("{layer}.net_layer: 8 is not a number from 0 to 7")),
+        ("/rank_list/1/level_list/1/net_type", "\"RING\"",
+         format!("{layer}.net_type: \"RING\" is none of 1DMESH, 2DMESH, A3_SERVER, A2_AX_SERVER, TOPO_FILE_DESC, CLOS")),
+        ("/rank_list/1/level_list/1/net_instance_id", "\"\"", format!("{layer}.net_instance_id: \"\" has 0 bytes, not 1 to 1024")),
+        ("/rank_list/1/level_list/1/rank_addr_list/0/addr_type", "\"IPv4\"", format!("{entry}.addr_type: \"IPv4\" is none of EID, IPV4, IPV6")),
+        ("/rank_list/1/level_list/1/rank_addr_list/0/addr", "\"::1\"", format!("{entry}.addr: \"::1\" is not an address of type IPV4")),
+        ("/rank_list/1/level_list/0/rank_addr_list/0/addr", "\"12\"",
+         "rank_list[1].level_list[0].rank_addr_list[0].addr: \"12\" is not 32 hexadecimal digits".into()),
+        ("/rank_list/1/level_list/1/rank_addr_list/0/ports", "[]", format!("{entry}.ports: is empty")),
+        ("/rank_list/2/level_list/0/net_instance_id", "\"pod2\"", String::new()),
+    ];
+    for (place, value, fault) in &faults {
+        let expected: &[&str] = if fault.is_empty() { &[] } else { &[fault] };
+        cases(&ranks(), Product::Any, &[(place, value, expected)]);
+    }
+    // Ranks 1 and 2 change places: neither server is a block.
+    let mut apart = ranks();
+    apart["rank_list"][1]["rank_id"] = json!(2);
+    apart["rank_list"][2]["rank_id"] = json!(1);
+    let faults = check(&apart, Product::Any).unwrap_err();
+    assert_eq!(
+        faults,
+        [
+            "rank_list[1]: the ranks of server \"pod0\" are not one block: rank 2 is apart from the others"
+        ]
+    );
+    // A second spare device.
+    let mut spare = ranks();
+    for rank in [0, 2] {
+        spare["rank_list"][rank]["local_id"] = json!(64);
+        spare["rank_list"][rank]["replaced_local_id"] = json!(7);
+    }
+    let faults = check(&spare, Product::Any).unwrap_err();
+    assert_eq!(
+        faults,
+        [
+            "rank_list[2].replaced_local_id: a spare device stands in for another at rank_list[0].replaced_local_id already"
+        ]
     );
 }
 

@@ -29,9 +29,9 @@ fn ratios_are_those_of_the_documentation() {
     let ratio =
         |devices, scheme: &str, name: &str| row(&all, devices, scheme)[name].as_f64().unwrap();
     let auto = |devices, name: &str| ratio(devices, "AdaSum, auto", name);
-    assert!(auto(64, "ratio") <= 1.05, "{}", auto(64, "ratio"));
+    assert!(auto(64, "ratio") <= 1.08, "{}", auto(64, "ratio"));
     assert!(auto(64, "pipelined_ratio") <= 1.0);
-    assert!(auto(8192, "ratio") <= 1.25, "{}", auto(8192, "ratio"));
+    assert!(auto(8192, "ratio") <= 1.26, "{}", auto(8192, "ratio"));
     assert!(
         auto(8192, "pipelined_ratio") <= 1.10,
         "{}",

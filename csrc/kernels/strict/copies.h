@@ -6,27 +6,6 @@
 
 namespace AscendC {
 
-struct DataCopyExtParams {
-  uint16_t blockCount = 1;
-  uint32_t blockLen = 0;
-#if __NPU_ARCH__ == 3510
-  int64_t srcStride = 0;
-  int64_t dstStride = 0;
-#else
-  uint32_t srcStride = 0;
-  uint32_t dstStride = 0;
-#endif
-  uint32_t rsv = 0;
-};
-
-template <typename T>
-struct DataCopyPadExtParams {
-  bool isPad = false;
-  uint8_t leftPadding = 0;
-  uint8_t rightPadding = 0;
-  T paddingValue = T();
-};
-
 namespace twin {
 
 constexpr uint32_t MAX_COPY_BLOCKS = 4095;
@@ -69,6 +48,14 @@ void check_local(const char *what, const LocalTensor<T> &tensor, uint32_t extent
                       "%s: the tensor belongs to a queue of the other direction", what);
 }
 
+// A copy that adds is what a block does last: one block of 32 bytes.
+template <typename T>
+void check_added(const char *what, const DataCopyExtParams &params, Site at) {
+  ADASUM_STRICT_CHECK((std::is_same<T, float>::value && params.blockCount == 1 && params.blockLen == BLOCK_BYTES),
+                      RECEIPTS, at, "%s of %u blocks of %u bytes while copies out add: only a receipt may be written",
+                      what, params.blockCount, params.blockLen);
+}
+
 template <typename T>
 CopyPlan plan_copy(const char *what, const LocalTensor<T> &local, const GlobalTensor<T> &device,
                    const DataCopyExtParams &params, uint32_t left, uint32_t right, bool in, Site at) {
@@ -82,6 +69,10 @@ CopyPlan plan_copy(const char *what, const LocalTensor<T> &local, const GlobalTe
   if (params.blockCount == 0 || params.blockLen == 0) {
     return plan;
   }
+  bool adds = !in && is_adding(at);
+  if (adds) {
+    check_added<T>(what, params, at);
+  }
   uint64_t extent = (params.blockCount - 1) * (taken + local_gap) + (in ? taken : data);
   ADASUM_STRICT_CHECK(extent <= UB_BYTES, BOUNDS, at, "%s: larger than the unified buffer", what);
   check_local(what, local, static_cast<uint32_t>(extent), in ? TPosition::VECOUT : TPosition::VECIN, at);
@@ -92,7 +83,7 @@ CopyPlan plan_copy(const char *what, const LocalTensor<T> &local, const GlobalTe
     uint32_t to = begin + static_cast<uint32_t>(i * (taken + local_gap));
     device.place_(offset / sizeof(T), params.blockLen / sizeof(T), at);
     plan.blocks.push_back(CopiedBlock{address + offset, to + left});
-    plan.device.push_back(DeviceAccess{address + offset, params.blockLen, !in});
+    plan.device.push_back(DeviceAccess{address + offset, params.blockLen, !in, adds});
     plan.local.push_back(Access{to, in ? taken : data, in});
   }
   return plan;
@@ -114,12 +105,27 @@ void copy_in(const CopyPlan &plan, T padding, bool padded, Site at) {
         }));
 }
 
+inline void add_floats(uint64_t device, uint32_t local, uint32_t bytes) {
+  for (uint32_t i = 0; i < bytes; i += sizeof(float)) {
+    float sum;
+    float addend;
+    std::memcpy(&sum, reinterpret_cast<const void *>(device + i), sizeof(sum));
+    std::memcpy(&addend, bytes_at(local + i), sizeof(addend));
+    sum += addend;
+    std::memcpy(reinterpret_cast<void *>(device + i), &sum, sizeof(sum));
+  }
+}
+
 inline void copy_out(const CopyPlan &plan, Site at) {
   issue(COPY_OUT, at, plan.local, plan.device, job([plan, at] {
           for (const CopiedBlock &block : plan.blocks) {
             ADASUM_STRICT_CHECK(initialised(block.local, plan.bytes), UNINITIALISED, at,
                                 "a copy out of what nothing has written");
-            std::memcpy(reinterpret_cast<void *>(block.device), bytes_at(block.local), plan.bytes);
+            if (plan.device.front().adds) {
+              add_floats(block.device, block.local, plan.bytes);
+            } else {
+              std::memcpy(reinterpret_cast<void *>(block.device), bytes_at(block.local), plan.bytes);
+            }
           }
         }));
 }
@@ -138,6 +144,14 @@ DataCopyExtParams whole_copy(uint32_t count, Site at) {
 }
 
 }  // namespace twin
+
+template <typename T>
+inline void SetAtomicAdd(twin::Site at = twin::Site::here()) {
+  static_assert(twin::adds_at_once<T>, "duty 9 (types): SetAtomicAdd does not take this type on this chip");
+  twin::start_adding(at);
+}
+
+inline void SetAtomicNone(twin::Site at = twin::Site::here()) { twin::stop_adding(at); }
 
 template <typename T>
 inline void DataCopy(const LocalTensor<T> &dst, const GlobalTensor<T> &src, const uint32_t count,

@@ -22,7 +22,7 @@ thread_local int64_t block_count = 1;
 
 namespace {
 
-constexpr uint32_t EVENTS = 12;
+constexpr uint32_t EVENTS = static_cast<uint32_t>(HardEvent::MAX);
 // Chips before Atlas A2 have four.
 #if defined(__NPU_ARCH__) && __NPU_ARCH__ == 1001
 constexpr int32_t EVENT_IDS = 4;
@@ -35,8 +35,8 @@ constexpr uint64_t PAGE_BYTES = 512;
 constexpr uint32_t MAX_SPINS = 100000;
 constexpr int EXIT_CODE = 70;
 
-const char *const DUTIES[] = {"",         "capacity", "alignment", "bounds", "queues", "pipes",
-                              "barriers", "uninitialised", "limits", "types", "blocks", "flags"};
+const char *const DUTIES[] = {"",       "capacity", "alignment", "bounds", "queues", "pipes",         "barriers",
+                              "uninitialised", "limits", "types", "blocks", "flags", "address space", "receipts"};
 const char *const PIPE_NAMES[] = {"scalar unit", "vector unit", "copy in (MTE2)", "copy out (MTE3)"};
 
 // For each pipe, the number of its last instruction that is known to be done.
@@ -54,9 +54,10 @@ struct Ends {
 };
 
 Ends ends(HardEvent event) {
-  static constexpr Ends TABLE[EVENTS] = {{COPY_IN, VECTOR}, {VECTOR, COPY_IN},   {VECTOR, COPY_OUT}, {COPY_OUT, VECTOR},
-                                         {COPY_OUT, COPY_IN}, {COPY_IN, COPY_OUT}, {VECTOR, SCALAR},   {SCALAR, VECTOR},
-                                         {COPY_IN, SCALAR}, {SCALAR, COPY_IN},   {COPY_OUT, SCALAR}, {SCALAR, COPY_OUT}};
+  // In the order of the enumeration.
+  static constexpr Ends TABLE[EVENTS] = {{COPY_IN, VECTOR}, {VECTOR, COPY_IN}, {COPY_OUT, VECTOR}, {VECTOR, COPY_OUT},
+                                         {SCALAR, VECTOR},  {VECTOR, SCALAR},  {SCALAR, COPY_IN},  {COPY_IN, SCALAR},
+                                         {SCALAR, COPY_OUT}, {COPY_OUT, SCALAR}};
   return TABLE[static_cast<uint8_t>(event)];
 }
 
@@ -171,6 +172,9 @@ class Core {
   void issue(Pipe pipe, Site at, const std::vector<Access> &local, const std::vector<DeviceAccess> &device,
              Work *work) {
     hear_scalar(pipe);
+    for (const DeviceAccess &access : device) {
+      check_receipt(at, access);
+    }
     uint32_t number = ++issued_[pipe];
     for (const DeviceAccess &access : device) {
       check_memory(at, access);
@@ -279,7 +283,15 @@ class Core {
     flag.taken = false;
   }
 
+  void start_adding(Site at) {
+    ADASUM_STRICT_CHECK(!adding_, RECEIPTS, at, "SetAtomicAdd twice");
+    adding_ = true;
+  }
+  void stop_adding() { adding_ = false; }
+  bool is_adding() const { return adding_; }
+
   void finish(Site at) {
+    ADASUM_STRICT_CHECK(!adding_, RECEIPTS, at, "a kernel ends while its copies out still add");
     drain(at);
     for (const Rewrite &rewrite : rewrites_) {
       bool same = std::memcmp(reinterpret_cast<const void *>(rewrite.begin), rewrite.before.data(),
@@ -383,6 +395,19 @@ class Core {
     }
   }
 
+  // A block signs when all that it wrote is there, and writes nothing afterwards.
+  void check_receipt(Site at, const DeviceAccess &access) {
+    if (!access.write) {
+      return;
+    }
+    ADASUM_STRICT_CHECK(!signed_, RECEIPTS, at, "a copy out behind the receipt of the block");
+    if (access.adds) {
+      ADASUM_STRICT_CHECK(known_[COPY_OUT][COPY_OUT] == issued_[COPY_OUT], RECEIPTS, at,
+                          "a receipt is written before the copies out that it is for are done");
+      signed_ = true;
+    }
+  }
+
   void check_memory(Site at, const DeviceAccess &access) const {
     uint64_t left = 0;
     if (finder != nullptr && access.bytes > 0) {
@@ -453,7 +478,7 @@ class Core {
       for (DeviceRecord &record : records) {
         const DeviceAccess &other = record.access;
         bool apart = access.begin >= other.begin + other.bytes || other.begin >= access.begin + access.bytes;
-        if (!apart && (access.write || other.write)) {
+        if (!apart && (access.write || other.write) && !(access.adds && other.adds)) {
           if (record.block != block_index) {
             check_blocks(at, record, access);
           } else if (record.number > known_[pipe][record.pipe]) {
@@ -461,7 +486,7 @@ class Core {
           }
         }
         if (record.block == block_index && record.pipe == pipe && other.begin == access.begin &&
-            other.bytes == access.bytes && other.write == access.write) {
+            other.bytes == access.bytes && other.write == access.write && other.adds == access.adds) {
           record.number = number;
           seen = true;
         }
@@ -474,8 +499,8 @@ class Core {
 
   // Blocks may write the same place only if they write the same bytes to it: `finish` compares them with those there.
   void check_blocks(Site at, const DeviceRecord &record, const DeviceAccess &access) {
-    bool same = access.write && record.access.write && record.access.begin == access.begin &&
-                record.access.bytes == access.bytes;
+    bool same = access.write && record.access.write && access.adds == record.access.adds &&
+                record.access.begin == access.begin && record.access.bytes == access.bytes;
     ADASUM_STRICT_CHECK(same, BLOCKS, at, "blocks %lld and %lld use the same device memory, and one of them writes it",
                         static_cast<long long>(record.block), static_cast<long long>(block_index));
     const auto *bytes = reinterpret_cast<const uint8_t *>(access.begin);
@@ -510,6 +535,8 @@ class Core {
   uint32_t spins_ = 0;
   uint32_t used_ = 0;
   uint32_t buffers_ = 0;
+  bool adding_ = false;
+  bool signed_ = false;
 };
 
 thread_local std::unique_ptr<Core> core;
@@ -553,7 +580,15 @@ void close(Site at) {
   core.reset();
 }
 
+void check_closed(Site at) {
+  ADASUM_STRICT_CHECK(core == nullptr, QUEUES, at, "a Trap with an open TPipe: its copies may never be done");
+}
+
 uint32_t reserve(uint32_t bytes, Site at) { return running(at).reserve(bytes, at); }
+
+void start_adding(Site at) { running(at).start_adding(at); }
+void stop_adding(Site at) { running(at).stop_adding(); }
+bool is_adding(Site at) { return running(at).is_adding(); }
 
 void issue(Pipe pipe, Site at, const std::vector<Access> &local, const std::vector<DeviceAccess> &device, Work *work) {
   for (const DeviceAccess &access : device) {

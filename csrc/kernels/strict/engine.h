@@ -11,13 +11,9 @@
 #include <cstdint>
 #include <vector>
 
+#include "../twin/names.h"
+
 namespace AscendC {
-
-enum class HardEvent : uint8_t {
-  MTE2_V, V_MTE2, V_MTE3, MTE3_V, MTE3_MTE2, MTE2_MTE3, V_S, S_V, MTE2_S, S_MTE2, MTE3_S, S_MTE3
-};
-using TEventID = int8_t;
-
 namespace twin {
 
 // What the twin refuses, by the kind of mistake. A report names the number and the word.
@@ -33,6 +29,8 @@ enum class Duty : uint8_t {
   TYPES = 9,          // types and roundings that a chip does not have (at compile time where possible)
   BLOCKS = 10,        // blocks that depend on each other
   FLAGS = 11,         // flags that do not pair, event ids, waits without end
+  // 12, address spaces, is the business of a compiler that knows them.
+  RECEIPTS = 13,  // copies out that add: what a block does last, and nothing but that
 };
 
 // Where the kernel asked for something.
@@ -71,6 +69,7 @@ struct DeviceAccess {
   uint64_t begin;
   uint64_t bytes;
   bool write;
+  bool adds = false;  // to what is there, each number at once: other blocks may do the same
 };
 
 // What an instruction does when its pipe comes to it.
@@ -101,7 +100,13 @@ Work *job(const Body &body) {
 // One kernel on one block, from the first to the last moment of its TPipe.
 void open(Site at);
 void close(Site at);
+void check_closed(Site at);
 uint32_t reserve(uint32_t bytes, Site at);
+
+// From one to the other, the copy out adds to what is there.
+void start_adding(Site at);
+void stop_adding(Site at);
+bool is_adding(Site at);
 
 // Queues an instruction of a pipe other than the scalar unit; takes the work over.
 void issue(Pipe pipe, Site at, const std::vector<Access> &local, const std::vector<DeviceAccess> &device, Work *work);

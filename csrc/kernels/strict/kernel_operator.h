@@ -7,22 +7,12 @@
 #include <cstdint>
 #include <stdexcept>
 
-#define __aicore__
-// A check by a compiler with address spaces gives its own.
-#ifndef __gm__
-#define __gm__
-#endif
-#define __global__ __attribute__((visibility("default")))
-#define GM_ADDR __gm__ uint8_t *
-
+#include "../twin/names.h"
 #include "copies.h"
 #include "engine.h"
 #include "queues.h"
 #include "tensors.h"
 #include "vectors.h"
-
-enum KernelMetaType { KERNEL_TYPE_AIV_ONLY };
-#define KERNEL_TASK_TYPE_DEFAULT(type) static_cast<void>(type)
 
 namespace AscendC {
 
@@ -30,7 +20,13 @@ inline int64_t GetBlockIdx() { return twin::block_index; }
 inline int64_t GetBlockNum() { return twin::block_count; }
 
 // Ends the kernel and with it the work of its stream. Nothing of the kernel may be open any more.
-[[noreturn]] inline void Trap() { throw std::runtime_error("the kernel stopped itself"); }
+[[noreturn]] inline void Trap(twin::Site at = twin::Site::here()) {
+  if (twin::IS_1001) {
+    twin::violated(twin::Duty::TYPES, at, "this chip has no Trap: the kernel would go on");
+  }
+  twin::check_closed(at);
+  throw std::runtime_error("the kernel stopped itself");
+}
 
 }  // namespace AscendC
 

@@ -4,8 +4,6 @@
 
 #include "tensors.h"
 
-enum pipe_t { PIPE_V, PIPE_MTE2, PIPE_MTE3, PIPE_ALL };
-
 namespace AscendC {
 
 template <HardEvent event>
@@ -20,6 +18,7 @@ inline void WaitFlag(int32_t id, twin::Site at = twin::Site::here()) {
 
 template <pipe_t pipe>
 inline void PipeBarrier(twin::Site at = twin::Site::here()) {
+  static_assert(pipe != PIPE_S, "duty 9 (types): the scalar unit has no barrier of its own");
   if (pipe == PIPE_ALL) {
     twin::barrier_of_all(at);
   } else {
@@ -93,6 +92,7 @@ class TQue {
 
  private:
   friend class TPipe;
+  static constexpr TPosition POSITION = position;
   static constexpr int32_t MAX_COUNT = 8;
   static constexpr bool IN = position == TPosition::VECIN;
   static constexpr HardEvent FILLED = IN ? HardEvent::MTE2_V : HardEvent::V_MTE3;
@@ -129,7 +129,7 @@ class TQue {
   int32_t waiting_ = 0;
 };
 
-template <TPosition position, auto mask = 0>
+template <TPosition position = TPosition::LCM>
 class TBuf {
  public:
   TBuf() = default;
@@ -141,11 +141,6 @@ class TBuf {
     ADASUM_STRICT_CHECK(buffer_.bytes > 0, QUEUES, at, "Get from a TBuf without InitBuffer");
     return LocalTensor<T>(&buffer_, buffer_.bytes);
   }
-  template <typename T>
-  LocalTensor<T> Get(uint32_t len, twin::Site at = twin::Site::here()) {
-    ADASUM_STRICT_CHECK(len * sizeof(T) <= buffer_.bytes, BOUNDS, at, "Get of %u elements leaves its TBuf", len);
-    return LocalTensor<T>(&buffer_, static_cast<uint32_t>(len * sizeof(T)));
-  }
 
  private:
   friend class TPipe;
@@ -156,30 +151,30 @@ class TPipe {
  public:
   explicit TPipe(twin::Site at = twin::Site::here()) : made_(at) {
     twin::open(at);
-    current_ = this;
+    open_ = this;
   }
   TPipe(const TPipe &) = delete;
   TPipe &operator=(const TPipe &) = delete;
   ~TPipe() {
     twin::close(made_);
-    current_ = nullptr;
+    open_ = nullptr;
   }
 
-  template <TPosition position, int32_t depth, auto mask>
-  bool InitBuffer(TQue<position, depth, mask> &queue, uint8_t num, uint32_t len, twin::Site at = twin::Site::here()) {
+  template <class T>
+  bool InitBuffer(T &queue, uint8_t num, uint32_t len, twin::Site at = twin::Site::here()) {
     ADASUM_STRICT_CHECK(num > 0 && num <= queue.MAX_COUNT, QUEUES, at, "InitBuffer: the twin takes 1 to 8 buffers");
     ADASUM_STRICT_CHECK(queue.count_ == 0, QUEUES, at, "InitBuffer of a queue that has buffers");
     queue.made_ = at;
     for (queue.count_ = 0; queue.count_ < num; ++queue.count_) {
       twin::Buffer &buffer = queue.buffers_[queue.count_];
-      give(buffer, position, len, at);
+      give(buffer, T::POSITION, len, at);
       buffer.state = twin::State::FREE;
     }
     return true;
   }
 
-  template <TPosition position, auto mask>
-  bool InitBuffer(TBuf<position, mask> &buffer, uint32_t len, twin::Site at = twin::Site::here()) {
+  template <TPosition position>
+  bool InitBuffer(TBuf<position> &buffer, uint32_t len, twin::Site at = twin::Site::here()) {
     give(buffer.buffer_, position, len, at);
     return true;
   }
@@ -188,18 +183,11 @@ class TPipe {
   TEventID FetchEventID(HardEvent event, twin::Site at = twin::Site::here()) {
     return static_cast<TEventID>(twin::fetch_event(event, at));
   }
-  template <HardEvent event>
-  TEventID AllocEventID(twin::Site at = twin::Site::here()) {
-    return static_cast<TEventID>(twin::take_event(event, at));
-  }
-  template <HardEvent event>
-  void ReleaseEventID(TEventID id, twin::Site at = twin::Site::here()) {
-    twin::give_event_back(event, id, at);
-  }
+
+  // Not of the vendor's interface, for the twin.
+  static TPipe *current_() { return open_; }
 
  private:
-  friend TPipe *GetTPipePtr();
-
   static void give(twin::Buffer &buffer, TPosition position, uint32_t len, twin::Site at) {
     buffer.begin = twin::reserve(len, at);
     buffer.bytes = (len + twin::BLOCK_BYTES - 1) / twin::BLOCK_BYTES * twin::BLOCK_BYTES;
@@ -207,11 +195,12 @@ class TPipe {
   }
 
   twin::Site made_;
-  static inline thread_local TPipe *current_ = nullptr;
+  static inline thread_local TPipe *open_ = nullptr;
 };
 
-inline TPipe *GetTPipePtr() { return TPipe::current_; }
-
 }  // namespace AscendC
+
+// In no namespace, as the vendor has it.
+inline AscendC::TPipe *GetTPipePtr() { return AscendC::TPipe::current_(); }
 
 #endif

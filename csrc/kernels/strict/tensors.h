@@ -6,9 +6,6 @@
 #include "types.h"
 
 namespace AscendC {
-
-enum class TPosition : uint8_t { GM, VECIN, VECOUT, VECCALC };
-
 namespace twin {
 
 enum class State : uint8_t { FREE, ALLOCATED, QUEUED, TAKEN };
@@ -61,12 +58,12 @@ class LocalTensor {
     return value;
   }
 
-  void SetValue(const uint32_t index, const T value, twin::Site at = twin::Site::here()) const {
+  template <typename S>
+  void SetValue(const uint32_t index, const S value, twin::Site at = twin::Site::here()) const {
+    static_assert(std::is_same<S, T>::value, "duty 9 (types): SetValue of another type than the tensor's");
     twin::Operand place = operand_(index, 1, at);
     twin::scalar_store(at, place.begin, place.bytes, &value);
   }
-
-  uint32_t GetSize() const { return bytes_ / sizeof(T); }
 
   template <typename U>
   LocalTensor<U> ReinterpretCast() const {
@@ -118,11 +115,6 @@ class LocalTensor {
   bool invalid_ = false;
 };
 
-enum class CacheMode : uint8_t {
-  CACHE_MODE_DISABLE = 0, CACHE_MODE_NORMAL = 1, CACHE_MODE_LAST = 2, CACHE_MODE_PERSISTENT = 4
-};
-enum class CacheRwMode : uint8_t { READ = 1, WRITE = 2, RW = 3 };
-
 template <typename T>
 class GlobalTensor {
  public:
@@ -149,13 +141,6 @@ class GlobalTensor {
     T value;
     std::memcpy(&value, reinterpret_cast<const void *>(address), sizeof(T));
     return value;
-  }
-
-  uint64_t GetSize() const { return size_; }
-
-  template <CacheRwMode mode = CacheRwMode::RW>
-  void SetL2CacheHint(CacheMode) {
-    static_assert(!twin::IS_1001 || sizeof(T) == 0, "duty 9 (types): this chip has no hints for its cache");
   }
 
   // Not of the vendor's interface: the address of `count` checked elements.

@@ -6,20 +6,6 @@
 
 namespace AscendC {
 
-enum class RoundMode : uint8_t {
-  CAST_NONE = 0, CAST_RINT = 1, CAST_FLOOR = 2, CAST_CEIL = 3, CAST_ROUND = 4, CAST_TRUNC = 5, CAST_ODD = 6
-};
-
-// Strides in 32-byte blocks: between the blocks of a repeat, and between repeats.
-struct BinaryRepeatParams {
-  uint8_t dstBlkStride = 1;
-  uint8_t src0BlkStride = 1;
-  uint8_t src1BlkStride = 1;
-  uint8_t dstRepStride = 8;
-  uint8_t src0RepStride = 8;
-  uint8_t src1RepStride = 8;
-};
-
 namespace twin {
 
 constexpr int32_t MAX_REPEATS = 255;
@@ -260,17 +246,9 @@ struct Product {
   template <typename T>
   void operator()(T &to, T a, T b) const { assign(to, number(a) * number(b)); }
 };
-struct Quotient {
-  template <typename T>
-  void operator()(T &to, T a, T b) const { assign(to, number(a) / number(b)); }
-};
 struct Larger {
   template <typename T>
   void operator()(T &to, T a, T b) const { to = number(a) < number(b) ? b : a; }
-};
-struct Smaller {
-  template <typename T>
-  void operator()(T &to, T a, T b) const { to = number(b) < number(a) ? b : a; }
 };
 // Two roundings: the product, then the sum.
 struct Accumulation {
@@ -292,7 +270,7 @@ struct Accumulation {
     static_assert(twin::table<T>, "duty 9 (types): " #Name " does not take this type on this chip");                  \
     twin::binary(#Name, dst, src0, src1, count, false, twin::Operation(), at);                                        \
   }                                                                                                                   \
-  template <typename T>                                                                                               \
+  template <typename T, bool isSetMask = true>                                                                        \
   inline void Name(const LocalTensor<T> &dst, const LocalTensor<T> &src0, const LocalTensor<T> &src1, uint64_t mask,  \
                    const uint8_t repeatTime, const BinaryRepeatParams &repeatParams,                                  \
                    twin::Site at = twin::Site::here()) {                                                              \
@@ -303,9 +281,7 @@ struct Accumulation {
 ADASUM_STRICT_BINARY(Add, Sum, adds)
 ADASUM_STRICT_BINARY(Sub, Difference, adds)
 ADASUM_STRICT_BINARY(Mul, Product, adds)
-ADASUM_STRICT_BINARY(Div, Quotient, divides)
 ADASUM_STRICT_BINARY(Max, Larger, adds)
-ADASUM_STRICT_BINARY(Min, Smaller, adds)
 #undef ADASUM_STRICT_BINARY
 
 template <typename T, typename U>
@@ -315,48 +291,20 @@ inline void MulAddDst(const LocalTensor<T> &dst, const LocalTensor<U> &src0, con
   twin::binary("MulAddDst", dst, src0, src1, count, true, twin::Accumulation(), at);
 }
 
-template <typename T, typename U>
+template <typename T, typename U, bool isSetMask = true>
 inline void MulAddDst(const LocalTensor<T> &dst, const LocalTensor<U> &src0, const LocalTensor<U> &src1,
-                      const uint64_t mask, const uint8_t repeatTime, const BinaryRepeatParams &repeatParams,
+                      uint64_t mask, const uint8_t repeatTime, const BinaryRepeatParams &repeatParams,
                       twin::Site at = twin::Site::here()) {
   static_assert(twin::multiplies_and_adds<T, U>, "duty 9 (types): MulAddDst does not take these types here");
   twin::strided_binary("MulAddDst", dst, src0, src1, mask, repeatTime, repeatParams, true, twin::Accumulation(), at);
 }
 
-template <typename T>
+template <typename T, bool isSetMask = true>
 inline void Muls(const LocalTensor<T> &dst, const LocalTensor<T> &src, const T &scalar, const int32_t &count,
                  twin::Site at = twin::Site::here()) {
   static_assert(twin::scales<T>, "duty 9 (types): Muls does not take this type on this chip");
   const T factor = scalar;
   twin::unary("Muls", dst, src, count, false, [factor](T &to, T a) { twin::Product()(to, a, factor); }, at);
-}
-
-template <typename T>
-inline void Adds(const LocalTensor<T> &dst, const LocalTensor<T> &src, const T &scalar, const int32_t &count,
-                 twin::Site at = twin::Site::here()) {
-  static_assert(twin::scales<T>, "duty 9 (types): Adds does not take this type on this chip");
-  const T addend = scalar;
-  twin::unary("Adds", dst, src, count, false, [addend](T &to, T a) { twin::Sum()(to, a, addend); }, at);
-}
-
-template <typename T>
-inline void Abs(const LocalTensor<T> &dst, const LocalTensor<T> &src, const int32_t &count,
-                twin::Site at = twin::Site::here()) {
-  static_assert(twin::divides<T>, "duty 9 (types): Abs does not take this type on this chip");
-  // The sign bit is cleared.
-  auto clear = [](T &to, T a) {
-    std::memcpy(&to, &a, sizeof(T));
-    reinterpret_cast<uint8_t *>(&to)[sizeof(T) - 1] &= 0x7f;
-  };
-  twin::unary("Abs", dst, src, count, false, clear, at);
-}
-
-template <typename T, typename U>
-inline void Axpy(const LocalTensor<T> &dst, const LocalTensor<U> &src, const U &scalar, const int32_t &count,
-                 twin::Site at = twin::Site::here()) {
-  static_assert(twin::accumulates<T, U>, "duty 9 (types): Axpy does not take these types");
-  const U factor = scalar;
-  twin::unary("Axpy", dst, src, count, true, [factor](T &to, U a) { twin::Accumulation()(to, factor, a); }, at);
 }
 
 template <typename T>
@@ -378,18 +326,16 @@ template <typename T, typename U>
 inline void Cast(const LocalTensor<T> &dst, const LocalTensor<U> &src, const RoundMode &mode, const uint32_t count,
                  twin::Site at = twin::Site::here()) {
   static_assert(twin::casts<T, U>, "duty 9 (types): Cast between these types is not on this chip");
-  if (sizeof(T) > sizeof(U)) {
-    ADASUM_STRICT_CHECK(mode == RoundMode::CAST_NONE, TYPES, at, "Cast to a wider type takes CAST_NONE");
-  } else {
-    bool none = mode == RoundMode::CAST_NONE && std::is_same<T, half>::value;
-    ADASUM_STRICT_CHECK(none || mode == RoundMode::CAST_RINT, TYPES, at,
-                        "Cast to a narrower type: the twin rounds with CAST_RINT, and CAST_NONE exists for half only");
-  }
+  ADASUM_STRICT_CHECK((twin::rounds<T, U>(mode)), TYPES, at,
+                      "Cast with rounding mode %d between types of %d and %d bytes: this chip issues no instruction",
+                      static_cast<int>(mode), static_cast<int>(sizeof(U)), static_cast<int>(sizeof(T)));
+  ADASUM_STRICT_CHECK(mode == RoundMode::CAST_NONE || mode == RoundMode::CAST_RINT, LIMITS, at,
+                      "Cast with rounding mode %d: the twin rounds to nearest only", static_cast<int>(mode));
   twin::unary("Cast", dst, src, count, false, [](T &to, U a) { twin::assign(to, twin::number(a)); }, at);
 }
 
 // One sum for each repeat: neighbours first, as a binary tree.
-template <typename T>
+template <typename T, bool isSetMask = true>
 inline void WholeReduceSum(const LocalTensor<T> &dst, const LocalTensor<T> &src, const int32_t mask,
                            const int32_t repeatTime, const int32_t dstRepStride, const int32_t srcBlkStride,
                            const int32_t srcRepStride, twin::Site at = twin::Site::here()) {

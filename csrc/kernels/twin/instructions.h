@@ -3,38 +3,11 @@
 #define ADASUM_TWIN_INSTRUCTIONS_H
 
 #include "lanes.h"
+#include "names.h"
 #include "types.h"
 #include "unified_buffer.h"
 
 namespace AscendC {
-
-enum class RoundMode : uint8_t { CAST_NONE, CAST_RINT, CAST_FLOOR, CAST_CEIL, CAST_ROUND, CAST_TRUNC, CAST_ODD };
-
-struct DataCopyExtParams {
-  uint16_t blockCount = 1;
-  uint32_t blockLen = 0;
-  uint32_t srcStride = 0;
-  uint32_t dstStride = 0;
-  uint32_t rsv = 0;
-};
-
-template <typename T>
-struct DataCopyPadExtParams {
-  bool isPad = false;
-  uint8_t leftPadding = 0;
-  uint8_t rightPadding = 0;
-  T paddingValue{};
-};
-
-// Blocks of 32 bytes from one block of a repeat to the next, and from one repeat to the next.
-struct BinaryRepeatParams {
-  uint8_t dstBlkStride = 1;
-  uint8_t src0BlkStride = 1;
-  uint8_t src1BlkStride = 1;
-  uint8_t dstRepStride = 8;
-  uint8_t src0RepStride = 8;
-  uint8_t src1RepStride = 8;
-};
 
 namespace twin {
 
@@ -64,6 +37,15 @@ inline const T *input(const LocalTensor<T> &tensor, int32_t count) {
   return tensor.read(0, static_cast<uint32_t>(count));
 }
 
+// Adds to a number that other threads may add to.
+inline void add_at_once(float *to, float value) {
+  uint32_t *word = reinterpret_cast<uint32_t *>(to);
+  uint32_t before = __atomic_load_n(word, __ATOMIC_RELAXED);
+  while (!__atomic_compare_exchange_n(word, &before, to_bits(from_bits(before) + value), true, __ATOMIC_ACQ_REL,
+                                      __ATOMIC_RELAXED)) {
+  }
+}
+
 // f(dst, src0, src1, mask) for each repeat. Within one the twin takes contiguous lanes only.
 template <typename T, typename F>
 inline void each_repeat(const LocalTensor<T> &dst, const LocalTensor<T> &src0, const LocalTensor<T> &src1,
@@ -91,9 +73,35 @@ inline void DataCopyPad(const LocalTensor<T> &dst, const GlobalTensor<T> &src, c
 
 template <typename T>
 inline void DataCopyPad(const GlobalTensor<T> &dst, const LocalTensor<T> &src, const DataCopyExtParams &params) {
+  ADASUM_TWIN_CHECK(!twin::atomic_add, "DataCopyPad: the twin adds by DataCopy only");
   src.check_aligned(twin::BLOCK_BYTES);
   uint32_t count = twin::copy_count<T>(params);
   std::memcpy(dst.access(0, count), src.read(0, count), count * sizeof(T));
+}
+
+// From here on copies out add to what is there, each number at once, until SetAtomicNone.
+template <typename T>
+inline void SetAtomicAdd() {
+  static_assert(std::is_same<T, float>::value, "SetAtomicAdd: the twin adds float");
+  ADASUM_TWIN_CHECK(!twin::atomic_add, "SetAtomicAdd twice");
+  twin::atomic_add = true;
+}
+
+inline void SetAtomicNone() { twin::atomic_add = false; }
+
+template <typename T>
+inline void DataCopy(const GlobalTensor<T> &dst, const LocalTensor<T> &src, const uint32_t count) {
+  ADASUM_TWIN_CHECK(count * sizeof(T) % twin::BLOCK_BYTES == 0, "DataCopy: no multiple of 32 bytes");
+  src.check_aligned(twin::BLOCK_BYTES);
+  T *to = dst.access(0, count);
+  const T *from = src.read(0, count);
+  if (twin::atomic_add) {
+    for (uint32_t i = 0; i < count; ++i) {
+      twin::add_at_once(to + i, from[i]);
+    }
+  } else {
+    std::memcpy(to, from, count * sizeof(T));
+  }
 }
 
 template <typename T>
@@ -130,7 +138,7 @@ inline void Mul(const LocalTensor<T> &dst, const LocalTensor<T> &src0, const Loc
   }
 }
 
-template <typename T>
+template <typename T, bool isSetMask = true>
 inline void Mul(const LocalTensor<T> &dst, const LocalTensor<T> &src0, const LocalTensor<T> &src1, uint64_t mask,
                 const uint8_t repeatTime, const BinaryRepeatParams &repeatParams) {
   twin::each_repeat(dst, src0, src1, mask, repeatTime, repeatParams,
@@ -139,7 +147,7 @@ inline void Mul(const LocalTensor<T> &dst, const LocalTensor<T> &src0, const Loc
                     });
 }
 
-template <typename T>
+template <typename T, bool isSetMask = true>
 inline void Muls(const LocalTensor<T> &dst, const LocalTensor<T> &src, const T &scalar, const int32_t &count) {
   T *to = twin::output(dst, count);
   const T *a = twin::input(src, count);
@@ -196,9 +204,9 @@ inline void MulAddDst(const LocalTensor<T> &dst, const LocalTensor<U> &src0, con
   }
 }
 
-template <typename T, typename U>
+template <typename T, typename U, bool isSetMask = true>
 inline void MulAddDst(const LocalTensor<T> &dst, const LocalTensor<U> &src0, const LocalTensor<U> &src1,
-                      const uint64_t mask, const uint8_t repeatTime, const BinaryRepeatParams &repeatParams) {
+                      uint64_t mask, const uint8_t repeatTime, const BinaryRepeatParams &repeatParams) {
   static_assert(std::is_same<T, U>::value, "MulAddDst: the twin strides over operands of one type");
   twin::each_repeat(dst, src0, src1, mask, repeatTime, repeatParams,
                     [](const LocalTensor<T> &to, const LocalTensor<T> &a, const LocalTensor<T> &b, int32_t count) {
@@ -207,7 +215,7 @@ inline void MulAddDst(const LocalTensor<T> &dst, const LocalTensor<U> &src0, con
 }
 
 // One sum for each repeat of up to 64 lanes: neighbours first, as a binary tree.
-template <typename T>
+template <typename T, bool isSetMask = true>
 inline void WholeReduceSum(const LocalTensor<T> &dst, const LocalTensor<T> &src, const int32_t mask,
                            const int32_t repeatTime, const int32_t dstRepStride, const int32_t srcBlkStride,
                            const int32_t srcRepStride) {

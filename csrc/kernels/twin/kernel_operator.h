@@ -9,17 +9,10 @@
 #include <stdexcept>
 #include <type_traits>
 
-#define __aicore__
-#define __gm__
-#define __global__ __attribute__((visibility("default")))
-#define GM_ADDR __gm__ uint8_t *
-
 #include "instructions.h"
+#include "names.h"
 #include "queues.h"
 #include "unified_buffer.h"
-
-enum KernelMetaType { KERNEL_TYPE_AIV_ONLY };
-#define KERNEL_TASK_TYPE_DEFAULT(type) static_cast<void>(type)
 
 namespace AscendC {
 
@@ -36,6 +29,21 @@ extern "C" __attribute__((visibility("default"), used)) inline void ascend_mock_
                                                                                           uint64_t count) {
   AscendC::twin::block_index = static_cast<int64_t>(index);
   AscendC::twin::block_count = static_cast<int64_t>(count);
+  if (index == 0) {
+    AscendC::twin::forget_device_memory();
+  }
+}
+
+extern "C" __attribute__((visibility("default"), used)) inline void ascend_mock_set_finder(AscendC::twin::Finder find) {
+  AscendC::twin::finder = find;
+}
+
+// What the calling thread's last kernel did outside device memory, told once; null if nothing.
+extern "C" __attribute__((visibility("default"), used)) inline const char *ascend_mock_take_fault() {
+  AscendC::twin::DeviceMemory &memory = AscendC::twin::device_memory;
+  const bool faulted = memory.faulted;
+  memory.faulted = false;
+  return faulted ? memory.fault : nullptr;
 }
 
 #endif

@@ -3,19 +3,13 @@
 #ifndef ADASUM_TWIN_QUEUES_H
 #define ADASUM_TWIN_QUEUES_H
 
+#include "names.h"
 #include "unified_buffer.h"
 
-enum pipe_t { PIPE_V, PIPE_MTE2, PIPE_MTE3, PIPE_ALL };
-
 namespace AscendC {
-
-enum class TPosition : uint8_t { VECIN, VECOUT, VECCALC };
-enum class HardEvent : uint8_t { MTE2_V, V_MTE2, V_MTE3, MTE3_V, V_S, S_V, MTE2_S, S_MTE2, MTE3_S, S_MTE3 };
-using TEventID = int8_t;
-
 namespace twin {
 
-constexpr int32_t EVENTS = 16;
+constexpr int32_t EVENTS = static_cast<int32_t>(HardEvent::MAX);
 constexpr int32_t EVENT_IDS = 8;
 inline thread_local bool flags[EVENTS][EVENT_IDS];
 
@@ -43,7 +37,7 @@ inline void WaitFlag(int32_t id) {
 template <pipe_t pipe>
 inline void PipeBarrier() {}
 
-template <TPosition position, int32_t depth>
+template <TPosition position, int32_t depth, auto mask = 0>
 class TQue {
  public:
   TQue() = default;
@@ -107,7 +101,7 @@ class TQue {
   int32_t waiting_ = 0;
 };
 
-template <TPosition position>
+template <TPosition position = TPosition::LCM>
 class TBuf {
  public:
   template <typename T>
@@ -131,10 +125,11 @@ class TPipe {
         ADASUM_TWIN_CHECK(!flag, "a kernel ends with a flag that nothing waits for");
       }
     }
+    ADASUM_TWIN_CHECK(!twin::atomic_add, "a kernel ends while its copies out still add");
   }
 
-  template <TPosition position, int32_t depth>
-  bool InitBuffer(TQue<position, depth> &queue, uint8_t num, uint32_t len) {
+  template <class T>
+  bool InitBuffer(T &queue, uint8_t num, uint32_t len) {
     ADASUM_TWIN_CHECK(num > 0 && num <= queue.MAX_COUNT, "InitBuffer: the twin takes 1 to 4 buffers a queue");
     queue.count_ = num;
     for (uint8_t i = 0; i < num; ++i) {
@@ -182,8 +177,9 @@ inline TPipe::TPipe() {
   std::memset(twin::flags, 0, sizeof(twin::flags));
 }
 
-inline TPipe *GetTPipePtr() { return twin::pipe; }
-
 }  // namespace AscendC
+
+// In no namespace, as the vendor has it.
+inline AscendC::TPipe *GetTPipePtr() { return AscendC::twin::pipe; }
 
 #endif

@@ -9,6 +9,9 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <type_traits>
+
+#include "names.h"
 
 #define ADASUM_TWIN_CHECK(condition, rule)                     \
   do {                                                         \
@@ -23,6 +26,72 @@ namespace twin {
 [[noreturn, gnu::cold, gnu::noinline]] inline void violated(const char *file, int line, const char *rule) {
   std::fprintf(stderr, "adasum kernel twin: %s:%d: %s\n", file, line, rule);
   std::abort();
+}
+
+// How many bytes from an address on are in one allocation of device memory; 0 if it lies in none. Unset: all is taken
+// for device memory.
+using Finder = int (*)(uint64_t address, uint64_t *left);
+inline Finder finder = nullptr;
+
+// What a thread has seen of device memory in its launch, and the first access of its kernel that left it.
+struct DeviceMemory {
+  static constexpr uint32_t RANGES = 4;
+  static constexpr uint64_t REFUGE_BYTES = 4ULL << 20;  // more than a copy moves
+  uint64_t begin[RANGES] = {};
+  uint64_t end[RANGES] = {};
+  uint32_t next = 0;
+  char *refuge = nullptr;  // where accesses go that have no place; stays for the thread
+  bool faulted = false;
+  char fault[160] = {};
+};
+inline thread_local DeviceMemory device_memory;
+
+// Where the access goes in truth: an accelerator raises an exception, so nothing of the host may be touched.
+[[gnu::cold, gnu::noinline]] inline void *look_up(void *address, uint64_t bytes) {
+  DeviceMemory &seen = device_memory;
+  const uint64_t begin = reinterpret_cast<uint64_t>(address);
+  uint64_t left = 0;
+  const bool found = finder(begin, &left) != 0;
+  if (found && bytes <= left) {
+    seen.begin[seen.next] = begin;
+    seen.end[seen.next] = begin + left;
+    seen.next = (seen.next + 1) % DeviceMemory::RANGES;
+    return address;
+  }
+  if (!seen.faulted) {
+    seen.faulted = true;
+    std::snprintf(seen.fault, sizeof(seen.fault),
+                  "an access to %llu bytes at %p, of which %llu are in an allocation of device memory",
+                  static_cast<unsigned long long>(bytes), address, static_cast<unsigned long long>(found ? left : 0));
+  }
+  if (seen.refuge == nullptr) {
+    seen.refuge = static_cast<char *>(std::calloc(1, DeviceMemory::REFUGE_BYTES));
+  }
+  if (seen.refuge == nullptr || bytes > DeviceMemory::REFUGE_BYTES) {
+    violated(__FILE__, __LINE__, seen.fault);
+  }
+  return seen.refuge;
+}
+
+inline void *in_device_memory(void *address, uint64_t bytes) {
+  if (finder == nullptr || bytes == 0) {
+    return address;
+  }
+  const DeviceMemory &seen = device_memory;
+  const uint64_t begin = reinterpret_cast<uint64_t>(address);
+  for (uint32_t i = 0; i < DeviceMemory::RANGES; ++i) {
+    if (begin >= seen.begin[i] && begin < seen.end[i] && bytes <= seen.end[i] - begin) {
+      return address;
+    }
+  }
+  return look_up(address, bytes);
+}
+
+// A new launch may find other allocations.
+inline void forget_device_memory() {
+  for (uint64_t &end : device_memory.end) {
+    end = 0;
+  }
 }
 
 // 192 KiB of an Atlas A2 core, less what the vendor's runtime keeps.
@@ -104,6 +173,8 @@ struct alignas(64) UnifiedBuffer {
 inline thread_local UnifiedBuffer unified_buffer;
 inline thread_local int64_t block_index = 0;
 inline thread_local int64_t block_count = 1;
+// Whether copies out add to what is there.
+inline thread_local bool atomic_add = false;
 
 }  // namespace twin
 
@@ -115,21 +186,28 @@ class LocalTensor {
   LocalTensor() = default;
   LocalTensor(twin::Buffer *buffer, uint32_t begin, uint32_t bytes) : buffer_(buffer), begin_(begin), bytes_(bytes) {}
 
-  LocalTensor operator[](uint32_t offset) const {
+  LocalTensor operator[](const uint32_t offset) const {
     uint64_t skipped = static_cast<uint64_t>(offset) * sizeof(T);
     ADASUM_TWIN_CHECK(skipped <= bytes_, "a sub-tensor starts behind the end of its tensor");
     return LocalTensor(buffer_, begin_ + static_cast<uint32_t>(skipped), bytes_ - static_cast<uint32_t>(skipped));
   }
 
-  T GetValue(uint32_t index) const {
+  T GetValue(const uint32_t index) const {
     T value;
     std::memcpy(&value, read(index, 1), sizeof(T));
     return value;
   }
 
-  void SetValue(uint32_t index, T value) const { std::memcpy(write(index, 1), &value, sizeof(T)); }
+  template <typename S>
+  void SetValue(const uint32_t index, const S value) const {
+    static_assert(std::is_same<S, T>::value, "SetValue of another type than the tensor's");
+    std::memcpy(write(index, 1), &value, sizeof(T));
+  }
 
-  uint32_t GetSize() const { return bytes_ / sizeof(T); }
+  template <typename U>
+  LocalTensor<U> ReinterpretCast() const {
+    return LocalTensor<U>(buffer_, begin_, bytes_);
+  }
 
   // Not of the vendor's interface: for the functions of the twin.
   const T *read(uint32_t index, uint32_t count) const {
@@ -164,13 +242,13 @@ class GlobalTensor {
  public:
   using PrimType = T;
 
-  void SetGlobalBuffer(T *buffer, uint64_t size) {
+  void SetGlobalBuffer(__gm__ T *buffer, uint64_t size) {
     data_ = buffer;
     size_ = size;
   }
-  void SetGlobalBuffer(T *buffer) { SetGlobalBuffer(buffer, UINT64_MAX); }
+  void SetGlobalBuffer(__gm__ T *buffer) { SetGlobalBuffer(buffer, UINT64_MAX); }
 
-  GlobalTensor operator[](uint64_t offset) const {
+  GlobalTensor operator[](const uint64_t offset) const {
     ADASUM_TWIN_CHECK(offset <= size_, "a sub-tensor starts behind the end of its global tensor");
     GlobalTensor part;
     part.data_ = data_ + offset;
@@ -178,7 +256,7 @@ class GlobalTensor {
     return part;
   }
 
-  T GetValue(uint64_t index) const {
+  T GetValue(const uint64_t index) const {
     T value;
     std::memcpy(&value, access(index, 1), sizeof(T));
     return value;
@@ -187,7 +265,7 @@ class GlobalTensor {
   // Not of the vendor's interface: for the functions of the twin.
   T *access(uint64_t index, uint64_t count) const {
     ADASUM_TWIN_CHECK(index + count <= size_, "an access leaves its global tensor");
-    return data_ + index;
+    return static_cast<T *>(twin::in_device_memory(data_ + index, count * sizeof(T)));
   }
 
  private:

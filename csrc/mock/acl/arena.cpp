@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/random.h>
+#include <sys/resource.h>
 
 #include "device.h"
 #include "mapping.h"
@@ -114,6 +115,14 @@ Arena::Arena(int device)
       reserved_(reservations_begin(), reservations_begin() + RESERVABLE_TIMES * device_memory_bytes(),
                 RESERVATION_ALIGNMENT) {
     view_.bytes = reservations_begin() + RESERVABLE_TIMES * device_memory_bytes();
+    rlimit largest{};
+    if (getrlimit(RLIMIT_FSIZE, &largest) == 0 && largest.rlim_cur != RLIM_INFINITY && largest.rlim_cur < view_.bytes) {
+        fail(ACL_ERROR_RT_MEMORY_ALLOCATION,
+             "device %d: files of this process may have %llu MB (RLIMIT_FSIZE, ulimit -f), the sparse file of device memory "
+             "needs %llu MB; ASCEND_MOCK_HBM_MB makes it smaller",
+             device, static_cast<unsigned long long>(largest.rlim_cur >> 20),
+             static_cast<unsigned long long>(view_.bytes >> 20));
+    }
     Descriptor file(memfd_create("ascend-mock-memory", MFD_CLOEXEC));
     if (!file || ftruncate(file.get(), static_cast<off_t>(view_.bytes)) != 0) {
         fail(ACL_ERROR_RT_MEMORY_ALLOCATION, "device %d: no memory file (%s)", device, std::strerror(errno));

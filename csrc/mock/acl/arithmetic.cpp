@@ -114,7 +114,6 @@ aclError aclrtReduceAsync(void *dst, const void *src, uint64_t count, aclrtReduc
                      [=](const Cancelled &) {
                          reduce_as(type, dst, src, count, kind);
                          return Outcome{};
-                     },
-                     false});
+                     }});
     });
 }

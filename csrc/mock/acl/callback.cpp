@@ -172,8 +172,7 @@ aclError aclrtLaunchCallback(aclrtCallback fn, void *userData, aclrtCallbackBloc
         const bool block = blockType == ACL_CALLBACK_BLOCK;
         auto callback = std::make_shared<Callback>(Callback{fn, userData, found.get()});
         found->push({"a callback",
-                     [callback, block](const Cancelled &cancelled) { return hand_over(callback, block, cancelled); },
-                     false});
+                     [callback, block](const Cancelled &cancelled) { return hand_over(callback, block, cancelled); }});
     });
 }
 
@@ -185,7 +184,6 @@ aclError aclrtLaunchHostFunc(aclrtStream stream, aclrtHostFunc fn, void *args) {
                                          host_learns();
                                          fn(args);
                                          return Outcome{};
-                                     },
-                                     false});
+                                     }});
     });
 }

@@ -1,14 +1,11 @@
-// Devices and contexts: the current one belongs to the thread, set and reset are counted per device.
+// Devices: the processor that is played, its figures, and which devices reach each other's memory.
 
 #include "device.h"
 
-#include <array>
-#include <atomic>
 #include <mutex>
 #include <set>
-#include <vector>
 
-#include <pthread.h>
+#include "deviate.h"
 
 namespace mock {
 namespace {
@@ -17,38 +14,15 @@ constexpr int64_t KIB = 1024;
 constexpr int64_t MIB = 1024 * KIB;
 constexpr uint32_t MAX_DEVICES = 1024;
 
-// Contexts are a few bytes and stay for ever, so that a thread may keep the address of a destroyed one.
-struct Context {
-    int device = -1;
-    std::atomic<bool> alive{false};
-};
-
-struct Devices {
-    Devices() {
-        for (size_t i = 0; i < primary.size(); i++) {
-            primary[i].device = static_cast<int>(i);
-        }
-    }
+// Pairs of devices (device, peer) with access enabled.
+struct Peers {
     std::mutex mutex;
-    std::array<Context, MAX_DEVICES> primary;
-    std::array<int, MAX_DEVICES> users{}; // set minus reset
-    std::vector<Context *> created;
-    std::set<std::pair<int, int>> peers; // (device, peer) with access enabled
+    std::set<std::pair<int, int>> enabled;
 };
 
-Devices &devices() {
-    static Devices &object = *new Devices;
+Peers &peers() {
+    static Peers &object = *new Peers;
     return object;
-}
-
-thread_local Context *current = nullptr;
-std::atomic<bool> used{false};
-std::atomic<bool> forked{false};
-
-void use_first_device() {
-    if (!used.exchange(true)) {
-        pthread_atfork(nullptr, nullptr, [] { forked = true; });
-    }
 }
 
 struct Model {
@@ -107,22 +81,7 @@ long long setting(const char *name, long long standard, long long low, long long
     return value;
 }
 
-Context *live_context(const void *handle) {
-    auto *context = static_cast<Context *>(const_cast<void *>(handle));
-    if (context == nullptr) {
-        fail(ACL_ERROR_INVALID_PARAM, "context is NULL");
-    }
-    Devices &all = devices();
-    std::lock_guard<std::mutex> lock(all.mutex);
-    bool known = context >= all.primary.data() && context < all.primary.data() + all.primary.size();
-    for (const Context *created : all.created) {
-        known = known || created == context;
-    }
-    if (!known || !context->alive) {
-        fail(ACL_ERROR_RT_CONTEXT_NULL, "the handle is not a live context");
-    }
-    return context;
-}
+int64_t told(int64_t cores) { return deviates(Deviation::CoresZero) ? 0 : cores; }
 
 } // namespace
 
@@ -143,11 +102,9 @@ uint64_t device_memory_bytes() {
     return bytes;
 }
 
-void check_not_forked() {
-    if (forked) {
-        fail(ACL_ERROR_RT_INTERNAL_ERROR, "this process was forked after its parent had used a device: start it with "
-                                          "exec, or fork before the first call of ACL");
-    }
+bool peers_have_access(int first, int second) {
+    std::lock_guard<std::mutex> lock(peers().mutex);
+    return peers().enabled.count({first, second}) != 0 || peers().enabled.count({second, first}) != 0;
 }
 
 void check_device(int64_t device) {
@@ -157,74 +114,14 @@ void check_device(int64_t device) {
     }
 }
 
-int current_device() { return current != nullptr && current->alive ? current->device : -1; }
-
-int require_device() {
-    check_not_forked();
-    const int device = current_device();
-    if (device < 0) {
-        fail(ACL_ERROR_RT_CONTEXT_NULL, "this thread has no device: call aclrtSetDevice or aclrtSetCurrentContext");
-    }
-    return device;
-}
-
 } // namespace mock
 
 using namespace mock;
-
-aclError aclrtSetDevice(int32_t deviceId) {
-    return guarded("aclrtSetDevice", [&] {
-        check_not_forked();
-        check_device(deviceId);
-        use_first_device();
-        Devices &all = devices();
-        std::lock_guard<std::mutex> lock(all.mutex);
-        Context &context = all.primary[static_cast<size_t>(deviceId)];
-        context.alive = true;
-        all.users[static_cast<size_t>(deviceId)]++;
-        current = &context;
-    });
-}
-
-aclError aclrtResetDevice(int32_t deviceId) {
-    return guarded("aclrtResetDevice", [&] {
-        check_device(deviceId);
-        Devices &all = devices();
-        std::lock_guard<std::mutex> lock(all.mutex);
-        int &users = all.users[static_cast<size_t>(deviceId)];
-        if (users > 0 && --users == 0) {
-            all.primary[static_cast<size_t>(deviceId)].alive = false;
-        }
-    });
-}
-
-// Whatever the count says.
-aclError aclrtResetDeviceForce(int32_t deviceId) {
-    return guarded("aclrtResetDeviceForce", [&] {
-        check_device(deviceId);
-        Devices &all = devices();
-        std::lock_guard<std::mutex> lock(all.mutex);
-        all.users[static_cast<size_t>(deviceId)] = 0;
-        all.primary[static_cast<size_t>(deviceId)].alive = false;
-    });
-}
 
 aclError aclrtSetTsDevice(aclrtTsId tsId) {
     return guarded("aclrtSetTsDevice", [&] {
         if (tsId != ACL_TS_ID_AICORE && tsId != ACL_TS_ID_AIVECTOR) {
             fail(ACL_ERROR_INVALID_PARAM, "no scheduler has number %d", static_cast<int>(tsId));
-        }
-    });
-}
-
-// `flags` is reserved and may be NULL.
-aclError aclrtGetPrimaryCtxState(int32_t deviceId, uint32_t *flags, int32_t *active) {
-    return guarded("aclrtGetPrimaryCtxState", [&] {
-        require(active, "active");
-        check_device(deviceId);
-        *active = devices().primary[static_cast<size_t>(deviceId)].alive ? 1 : 0;
-        if (flags != nullptr) {
-            *flags = 0;
         }
     });
 }
@@ -245,8 +142,8 @@ aclError aclrtDeviceEnablePeerAccess(int32_t peerDeviceId, uint32_t flags) {
         if (flags != 0 || peerDeviceId == device) {
             fail(ACL_ERROR_RT_PARAM_INVALID, "flags must be 0 and the peer another device than %d", device);
         }
-        std::lock_guard<std::mutex> lock(devices().mutex);
-        devices().peers.insert({device, peerDeviceId});
+        std::lock_guard<std::mutex> lock(peers().mutex);
+        peers().enabled.insert({device, peerDeviceId});
     });
 }
 
@@ -254,8 +151,8 @@ aclError aclrtDeviceDisablePeerAccess(int32_t peerDeviceId) {
     return guarded("aclrtDeviceDisablePeerAccess", [&] {
         const int device = require_device();
         check_device(peerDeviceId);
-        std::lock_guard<std::mutex> lock(devices().mutex);
-        if (devices().peers.erase({device, peerDeviceId}) == 0) {
+        std::lock_guard<std::mutex> lock(peers().mutex);
+        if (peers().enabled.erase({device, peerDeviceId}) == 0) {
             fail(ACL_ERROR_RT_PARAM_INVALID, "device %d has no access to device %d", device, peerDeviceId);
         }
     });
@@ -266,8 +163,8 @@ aclError aclrtDevicePeerAccessStatus(int32_t deviceId, int32_t peerDeviceId, int
         require(status, "status");
         check_device(deviceId);
         check_device(peerDeviceId);
-        std::lock_guard<std::mutex> lock(devices().mutex);
-        *status = static_cast<int32_t>(devices().peers.count({deviceId, peerDeviceId}));
+        std::lock_guard<std::mutex> lock(peers().mutex);
+        *status = static_cast<int32_t>(peers().enabled.count({deviceId, peerDeviceId}));
     });
 }
 
@@ -276,13 +173,6 @@ aclError aclrtDeviceGetBareTgid(int32_t *pid) {
     return guarded("aclrtDeviceGetBareTgid", [&] {
         require(pid, "pid");
         *pid = static_cast<int32_t>(getpid());
-    });
-}
-
-aclError aclrtGetDevice(int32_t *deviceId) {
-    return guarded("aclrtGetDevice", [&] {
-        require(deviceId, "deviceId");
-        *deviceId = require_device();
     });
 }
 
@@ -298,8 +188,8 @@ aclError aclGetDeviceCapability(uint32_t deviceId, aclDeviceInfo deviceInfo, int
         require(value, "value");
         check_device(deviceId);
         switch (deviceInfo) {
-        case ACL_DEVICE_INFO_AI_CORE_NUM: *value = soc().ai_cores; return;
-        case ACL_DEVICE_INFO_VECTOR_CORE_NUM: *value = soc().vector_cores; return;
+        case ACL_DEVICE_INFO_AI_CORE_NUM: *value = told(soc().ai_cores); return;
+        case ACL_DEVICE_INFO_VECTOR_CORE_NUM: *value = told(soc().vector_cores); return;
         case ACL_DEVICE_INFO_L2_SIZE: *value = soc().l2_bytes; return;
         default: fail(ACL_ERROR_INVALID_PARAM, "no capability has number %d", static_cast<int>(deviceInfo));
         }
@@ -312,8 +202,8 @@ aclError aclrtGetDeviceInfo(uint32_t deviceId, aclrtDevAttr attr, int64_t *value
         check_device(deviceId);
         switch (attr) {
         case ACL_DEV_ATTR_AICORE_CORE_NUM:
-        case ACL_DEV_ATTR_CUBE_CORE_NUM: *value = soc().ai_cores; return;
-        case ACL_DEV_ATTR_VECTOR_CORE_NUM: *value = soc().vector_cores; return;
+        case ACL_DEV_ATTR_CUBE_CORE_NUM: *value = told(soc().ai_cores); return;
+        case ACL_DEV_ATTR_VECTOR_CORE_NUM: *value = told(soc().vector_cores); return;
         case ACL_DEV_ATTR_UBUF_PER_VECTOR_CORE: *value = soc().unified_buffer; return;
         case ACL_DEV_ATTR_TOTAL_GLOBAL_MEM_SIZE: *value = static_cast<int64_t>(device_memory_bytes()); return;
         case ACL_DEV_ATTR_L2_CACHE_SIZE: *value = soc().l2_bytes; return;
@@ -323,37 +213,23 @@ aclError aclrtGetDeviceInfo(uint32_t deviceId, aclrtDevAttr attr, int64_t *value
     });
 }
 
-aclError aclrtCreateContext(aclrtContext *context, int32_t deviceId) {
-    return guarded("aclrtCreateContext", [&] {
-        check_not_forked();
-        require(context, "context");
+aclError aclrtQueryDeviceStatus(int32_t deviceId, aclrtDeviceStatus *deviceStatus) {
+    return guarded("aclrtQueryDeviceStatus", [&] {
+        require(deviceStatus, "deviceStatus");
         check_device(deviceId);
-        use_first_device();
-        auto *created = new Context;
-        created->device = deviceId;
-        created->alive = true;
-        std::lock_guard<std::mutex> lock(devices().mutex);
-        devices().created.push_back(created);
-        current = created;
-        *context = created;
+        *deviceStatus = ACL_RT_DEVICE_STATUS_NORMAL;
     });
 }
 
-aclError aclrtDestroyContext(aclrtContext context) {
-    return guarded("aclrtDestroyContext", [&] { live_context(context)->alive = false; });
-}
-
-aclError aclrtSetCurrentContext(aclrtContext context) {
-    return guarded("aclrtSetCurrentContext", [&] {
-        check_not_forked();
-        current = live_context(context);
-    });
-}
-
-aclError aclrtGetCurrentContext(aclrtContext *context) {
-    return guarded("aclrtGetCurrentContext", [&] {
-        require(context, "context");
+// Either may be NULL.
+aclError aclrtDeviceGetStreamPriorityRange(int32_t *leastPriority, int32_t *greatestPriority) {
+    return guarded("aclrtDeviceGetStreamPriorityRange", [&] {
         require_device();
-        *context = current;
+        if (leastPriority != nullptr) {
+            *leastPriority = 7;
+        }
+        if (greatestPriority != nullptr) {
+            *greatestPriority = 0;
+        }
     });
 }

@@ -28,6 +28,8 @@ int require_device();
 void check_device(int64_t device);
 // Device memory of one device, in bytes (ASCEND_MOCK_HBM_MB).
 uint64_t device_memory_bytes();
+// Whether one of the two may reach the other's memory.
+bool peers_have_access(int first, int second);
 // Fails in a child that was forked after the first device was set: it has neither the threads nor memory of its own.
 void check_not_forked();
 

@@ -2,14 +2,15 @@
 
 #include <atomic>
 #include <condition_variable>
+#include <map>
 #include <memory>
-#include <mutex>
 
 #include <sched.h>
 
 #include "counters.h"
+#include "deviate.h"
 #include "device.h"
-#include "order.h"
+#include "mark.h"
 #include "registry.h"
 #include "stream.h"
 #include "system.h"
@@ -17,66 +18,49 @@
 namespace mock {
 namespace {
 
-// One record of an event. It outlives the event as long as a task of a stream refers to it.
-class Mark {
-public:
-    void complete() {
-        std::lock_guard<std::mutex> lock(mutex_);
-        if (!done_) {
-            when_ = Clock::now();
-            done_ = true;
-            changed_.notify_all();
-        }
-    }
-    bool done() const {
-        std::lock_guard<std::mutex> lock(mutex_);
-        return done_;
-    }
-    Clock::time_point when() const {
-        std::lock_guard<std::mutex> lock(mutex_);
-        return when_;
-    }
-    bool wait(std::chrono::milliseconds limit) {
-        std::unique_lock<std::mutex> lock(mutex_);
-        return changed_.wait_for(lock, limit, [this] { return done_; });
-    }
-    void wait() {
-        std::unique_lock<std::mutex> lock(mutex_);
-        changed_.wait(lock, [this] { return done_; });
-    }
-    Before before; // what whoever waits for it comes after; set before others see the mark
-
-private:
-    mutable std::mutex mutex_;
-    std::condition_variable changed_;
-    bool done_ = false;
-    Clock::time_point when_;
-};
-
+// aclrtCreateEvent, aclrtCreateEventWithFlag, aclrtCreateEventExWithFlag.
 enum class Kind { Plain, Flagged, Extended };
 
 class Event {
 public:
-    Event(Kind kind, uint32_t flags) : kind_(kind), flags_(flags) {}
+    Event(Kind kind, uint32_t flags, const Context &context) : kind_(kind), flags_(flags), context_(context) {}
 
     std::shared_ptr<Mark> latest() const {
         std::lock_guard<std::mutex> lock(mutex_);
         return latest_;
     }
+    // The mark for a new record, which is the latest once it is queued.
+    std::shared_ptr<Mark> new_mark() {
+        std::lock_guard<std::mutex> lock(mutex_);
+        std::shared_ptr<Mark> mark = std::exchange(next_, nullptr);
+        return mark != nullptr ? mark : std::make_shared<Mark>();
+    }
     void set_latest(std::shared_ptr<Mark> mark) {
         std::lock_guard<std::mutex> lock(mutex_);
         latest_ = std::move(mark);
     }
-    bool waitable() const { return kind_ != Kind::Flagged || (flags_ & ACL_EVENT_SYNC) != 0; }
+    // The record to come, for which streams wait if there is none yet: with ACL_EVENT_SYNC of the older kind only.
+    std::shared_ptr<Mark> next() {
+        std::lock_guard<std::mutex> lock(mutex_);
+        if (next_ == nullptr) {
+            next_ = std::make_shared<Mark>();
+        }
+        return next_;
+    }
+    Kind kind() const { return kind_; }
     bool extended() const { return kind_ == Kind::Extended; }
+    bool has(uint32_t flag) const { return kind_ == Kind::Plain || (flags_ & flag) != 0; }
+    const Context &context() const { return context_; }
 
     std::atomic<int> waits{0}; // queued waits that have not ended
 
 private:
     const Kind kind_;
     const uint32_t flags_;
+    const Context &context_;
     mutable std::mutex mutex_;
     std::shared_ptr<Mark> latest_;
+    std::shared_ptr<Mark> next_;
 };
 
 Registry<Event> &events() {
@@ -100,8 +84,7 @@ void create_event(aclrtEvent *handle, Kind kind, uint32_t flags) {
     if (kind != Kind::Plain && (flags == 0 || (flags & ~ALL) != 0)) {
         fail(ACL_ERROR_RT_PARAM_INVALID, "flags 0x%x: at least one of 0x%x is due, and no other", flags, ALL);
     }
-    require_device();
-    *handle = events().add(std::make_shared<Event>(kind, flags));
+    *handle = events().add(std::make_shared<Event>(kind, flags, require_context()));
 }
 
 void refuse_extended(const Event &event) {
@@ -121,7 +104,7 @@ Outcome wait_for_mark(Mark &mark, const Cancelled &cancelled, std::chrono::milli
     if (limit.count() > 0 && limit < slice) {
         slice = limit;
     }
-    while (!mark.wait(slice)) {
+    while (!mark.await_done(slice)) {
         if (cancelled) {
             return {ACL_ERROR_RT_STREAM_ABORT, "a wait for an event was aborted"};
         }
@@ -145,24 +128,156 @@ private:
     std::shared_ptr<Event> event_;
 };
 
+// Events of a device: a record takes one, until it and the waits for it have ended.
+class DeviceEvents {
+public:
+    static constexpr size_t MOST = 65536;
+
+    // Waits while there is none. The vendor's library waits for ever.
+    std::shared_ptr<void> take(const Context &context) {
+        constexpr std::chrono::seconds PATIENCE(5);
+        const auto limit = Clock::now() + PATIENCE;
+        std::unique_lock<std::mutex> lock(mutex_);
+        while (taken_ >= MOST) {
+            context.check();
+            if (Clock::now() >= limit) {
+                fail(ACL_ERROR_RT_NO_EVENT_RESOURCE,
+                     "device %d: %zu records of events have not ended, which is the most, and none did in %lld s",
+                     context.device(), MOST, static_cast<long long>(PATIENCE.count()));
+            }
+            given_.wait_for(lock, std::chrono::milliseconds(50));
+        }
+        taken_++;
+        return std::shared_ptr<void>(this, [](void *events) { static_cast<DeviceEvents *>(events)->give(); });
+    }
+
+private:
+    void give() {
+        std::lock_guard<std::mutex> lock(mutex_);
+        if (taken_-- == MOST) {
+            given_.notify_all();
+        }
+    }
+    std::mutex mutex_;
+    std::condition_variable given_;
+    size_t taken_ = 0;
+};
+
+// None for what is limited otherwise: records without ACL_EVENT_SYNC, older processors.
+std::shared_ptr<void> take_device_event(const Event &event, const Context &context) {
+    static std::mutex &mutex = *new std::mutex;
+    static auto &devices = *new std::map<int, DeviceEvents>;
+    if (!event.has(ACL_EVENT_SYNC) || family() == Family::Ascend910A || family() == Family::Ascend310P) {
+        return nullptr;
+    }
+    std::unique_lock<std::mutex> lock(mutex);
+    DeviceEvents &events = devices[context.device()];
+    lock.unlock();
+    return events.take(context);
+}
+
 void queue_wait(aclrtStream stream, aclrtEvent event, std::chrono::milliseconds limit) {
     const std::shared_ptr<Event> found = find_event(event);
     const std::shared_ptr<Stream> queue = usable_stream(stream);
-    if (!found->waitable()) {
+    if (!found->has(ACL_EVENT_SYNC)) {
         fail(ACL_ERROR_RT_FEATURE_NOT_SUPPORT, "the event was created without ACL_EVENT_SYNC");
     }
-    std::shared_ptr<Mark> mark = found->latest();
-    if (mark == nullptr) {
+    if (deviates(Deviation::WaitIgnored)) {
         return;
     }
-    order_wait(queue->number(), mark->before);
-    if (mark->done()) {
+    std::shared_ptr<Mark> mark = found->latest();
+    if (mark == nullptr && found->kind() == Kind::Plain) {
+        fail(ACL_ERROR_RT_PARAM_INVALID, "the event of aclrtCreateEvent was not recorded yet");
+    }
+    if (mark == nullptr && found->extended()) {
         return;
+    }
+    if (family() == Family::Ascend910A && found->context().device() != queue->device()) {
+        warn_once("a stream of another device waits for an event: this processor does not wait");
+        return;
+    }
+    if (mark != nullptr) {
+        order_wait(queue->number(), mark->before);
+        if (mark->ended()) {
+            return;
+        }
+    } else {
+        mark = found->next();
     }
     auto count = std::make_shared<WaitCount>(found);
-    queue->push({"a wait for an event",
-                 [mark, count, limit](const Cancelled &cancelled) { return wait_for_mark(*mark, cancelled, limit); },
-                 false});
+    auto resource = mark->resource.lock();
+    queue->push({"a wait for an event", [mark, count, limit, resource](const Cancelled &cancelled) {
+                     return wait_for_mark(*mark, cancelled, limit);
+                 }});
+}
+
+void record(aclrtEvent event, aclrtStream stream) {
+    const std::shared_ptr<Event> found = find_event(event);
+    const std::shared_ptr<Stream> queue = usable_stream(stream);
+    queue->context().check();
+    auto resource = take_device_event(*found, queue->context());
+    const std::shared_ptr<Mark> mark = found->new_mark();
+    mark->resource = resource;
+    const uint64_t position = queue->push({"an event record",
+                                           [mark, resource = std::move(resource)](const Cancelled &) {
+                                               mark->complete();
+                                               return Outcome{};
+                                           },
+                                           [mark](aclError why) { mark->lose(why); }});
+    mark->before = order_through(queue->number(), position);
+    mark->context = &queue->context();
+    found->set_latest(mark);
+}
+
+// Whether the host may take the event for complete; throws the failure of a context that stopped.
+bool seen_complete(const Event &event) {
+    event.context().check();
+    const std::shared_ptr<Mark> mark = event.latest();
+    if (mark == nullptr) {
+        return event.extended();
+    }
+    if (deviates(Deviation::EventEarly)) {
+        return true;
+    }
+    if (!mark->ended()) {
+        mark->context->check();
+        return false;
+    }
+    order_seen(mark->before);
+    return true;
+}
+
+// -1 waits for ever.
+void synchronize_event(const Event &event, int32_t timeout_ms) {
+    constexpr std::chrono::milliseconds SLICE(50); // to see whether the context has failed
+    event.context().check();
+    const std::shared_ptr<Mark> mark = event.latest();
+    if (mark == nullptr || mark->ended() || deviates(Deviation::EventEarly)) {
+        if (mark != nullptr) {
+            order_seen(mark->before);
+        }
+        return;
+    }
+    const auto limit = Clock::now() + std::chrono::milliseconds(timeout_ms);
+    for (;;) {
+        auto slice = SLICE;
+        if (timeout_ms >= 0) {
+            const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(limit - Clock::now());
+            slice = std::max(std::min(slice, left), std::chrono::milliseconds(0));
+        }
+        const bool ended = mark->await_end(slice);
+        mark->context->check();
+        if (ended) {
+            break;
+        }
+        if (timeout_ms >= 0 && Clock::now() >= limit) {
+            fail(ACL_ERROR_RT_EVENT_SYNC_TIMEOUT, "the event did not complete in %d ms", timeout_ms);
+        }
+    }
+    order_seen(mark->before);
+    if (mark->loss() != ACL_SUCCESS) {
+        fail(mark->loss(), "the stream of the event's record was aborted");
+    }
 }
 
 } // namespace
@@ -191,27 +306,14 @@ aclError aclrtDestroyEvent(aclrtEvent event) {
 }
 
 aclError aclrtRecordEvent(aclrtEvent event, aclrtStream stream) {
-    return guarded("aclrtRecordEvent", [&] {
-        const std::shared_ptr<Event> found = find_event(event);
-        const std::shared_ptr<Stream> queue = usable_stream(stream);
-        auto mark = std::make_shared<Mark>();
-        const uint64_t position =
-            queue->push({"an event record",
-                         [mark](const Cancelled &) {
-                             mark->complete();
-                             return Outcome{};
-                         },
-                         true});
-        mark->before = order_through(queue->number(), position);
-        found->set_latest(std::move(mark));
-    });
+    return guarded("aclrtRecordEvent", [&] { record(event, stream); });
 }
 
 aclError aclrtResetEvent(aclrtEvent event, aclrtStream stream) {
     return guarded("aclrtResetEvent", [&] {
         const std::shared_ptr<Event> found = find_event(event);
         refuse_extended(*found);
-        usable_stream(stream);
+        usable_stream(stream)->context().check();
         found->set_latest(nullptr);
     });
 }
@@ -230,16 +332,13 @@ aclError aclrtStreamWaitEventWithTimeout(aclrtStream stream, aclrtEvent event, i
     });
 }
 
+// An event that was never recorded is complete here, but not for aclrtQueryEventStatus.
 aclError aclrtQueryEvent(aclrtEvent event, aclrtEventStatus *status) {
     return guarded("aclrtQueryEvent", [&] {
         require(status, "status");
         const std::shared_ptr<Event> found = find_event(event);
         refuse_extended(*found);
-        const std::shared_ptr<Mark> mark = found->latest();
-        const bool done = mark == nullptr || mark->done();
-        if (mark != nullptr && done) {
-            order_seen(mark->before);
-        }
+        const bool done = seen_complete(*found) || found->latest() == nullptr;
         *status = done ? ACL_EVENT_STATUS_COMPLETE : ACL_EVENT_STATUS_NOT_READY;
     });
 }
@@ -247,11 +346,7 @@ aclError aclrtQueryEvent(aclrtEvent event, aclrtEventStatus *status) {
 aclError aclrtQueryEventStatus(aclrtEvent event, aclrtEventRecordedStatus *status) {
     return guarded("aclrtQueryEventStatus", [&] {
         require(status, "status");
-        const std::shared_ptr<Mark> mark = find_event(event)->latest();
-        const bool done = mark == nullptr || mark->done();
-        if (mark != nullptr && done) {
-            order_seen(mark->before);
-        }
+        const bool done = seen_complete(*find_event(event));
         *status = done ? ACL_EVENT_RECORDED_STATUS_COMPLETE : ACL_EVENT_RECORDED_STATUS_NOT_READY;
     });
 }
@@ -261,53 +356,64 @@ aclError aclrtQueryEventWaitStatus(aclrtEvent event, aclrtEventWaitStatus *statu
         require(status, "status");
         const std::shared_ptr<Event> found = find_event(event);
         refuse_extended(*found);
+        if (const Context *context = current_context()) {
+            context->check();
+        }
         *status = found->waits == 0 ? ACL_EVENT_WAIT_STATUS_COMPLETE : ACL_EVENT_WAIT_STATUS_NOT_READY;
     });
 }
 
+// Needs no context of the thread, as the queries.
 aclError aclrtSynchronizeEvent(aclrtEvent event) {
     return guarded("aclrtSynchronizeEvent", [&] {
         count(Counter::HostSynchronizations);
-        const std::shared_ptr<Mark> mark = find_event(event)->latest();
-        if (mark != nullptr) {
-            mark->wait();
-            order_seen(mark->before);
-        }
+        synchronize_event(*find_event(event), -1);
     });
 }
 
 aclError aclrtSynchronizeEventWithTimeout(aclrtEvent event, int32_t timeout) {
     return guarded("aclrtSynchronizeEventWithTimeout", [&] {
-        const std::shared_ptr<Mark> mark = find_event(event)->latest();
-        if (timeout < -1) {
-            fail(ACL_ERROR_RT_PARAM_INVALID, "timeout is %d ms: it must be -1 or more", timeout);
+        check_timeout(timeout);
+        count(Counter::HostSynchronizations);
+        synchronize_event(*find_event(event), timeout);
+    });
+}
+
+// In microseconds of a clock of its own.
+aclError aclrtEventGetTimestamp(aclrtEvent event, uint64_t *timestamp) {
+    return guarded("aclrtEventGetTimestamp", [&] {
+        require(timestamp, "timestamp");
+        const std::shared_ptr<Event> found = find_event(event);
+        if (found->kind() != Kind::Plain && (found->has(ACL_EVENT_EXTERNAL) || found->has(ACL_EVENT_IPC))) {
+            fail(ACL_ERROR_RT_FEATURE_NOT_SUPPORT, "external events have no time");
         }
-        if (timeout != 0) {
-            count(Counter::HostSynchronizations);
-        }
+        const std::shared_ptr<Mark> mark = found->latest();
         if (mark == nullptr) {
-            return;
+            fail(ACL_ERROR_RT_INTERNAL_ERROR, "the event was not recorded");
         }
-        if (timeout == -1) {
-            mark->wait();
-        } else if (!mark->wait(std::chrono::milliseconds(timeout))) {
-            fail(ACL_ERROR_RT_EVENT_SYNC_TIMEOUT, "the event did not complete in %d ms", timeout);
+        if (!mark->done()) {
+            fail(ACL_ERROR_RT_EVENT_TIMESTAMP_INVALID, "the event is not complete");
         }
-        order_seen(mark->before);
+        const auto since = std::chrono::duration_cast<std::chrono::microseconds>(mark->when().time_since_epoch());
+        *timestamp = static_cast<uint64_t>(since.count());
     });
 }
 
 aclError aclrtEventElapsedTime(float *ms, aclrtEvent startEvent, aclrtEvent endEvent) {
     return guarded("aclrtEventElapsedTime", [&] {
         require(ms, "ms");
-        const std::shared_ptr<Mark> start = find_event(startEvent)->latest();
-        const std::shared_ptr<Mark> end = find_event(endEvent)->latest();
-        if (start == nullptr || end == nullptr || !start->done() || !end->done()) {
-            fail(ACL_ERROR_RT_EVENT_TIMESTAMP_INVALID, "both events must be recorded and complete");
+        const std::shared_ptr<Event> events[] = {find_event(startEvent), find_event(endEvent)};
+        Clock::time_point times[2];
+        for (int i = 0; i < 2; i++) {
+            const std::shared_ptr<Mark> mark = events[i]->latest();
+            if (mark == nullptr) {
+                fail(ACL_ERROR_RT_INTERNAL_ERROR, "the %s event was not recorded", i == 0 ? "start" : "end");
+            }
+            if (!mark->done()) {
+                fail(ACL_ERROR_RT_EVENT_TIMESTAMP_INVALID, "the %s event is not complete", i == 0 ? "start" : "end");
+            }
+            times[i] = mark->when();
         }
-        if (end->when() < start->when()) {
-            fail(ACL_ERROR_RT_EVENT_TIMESTAMP_REVERSAL, "the end was recorded before the start");
-        }
-        *ms = std::chrono::duration<float, std::milli>(end->when() - start->when()).count();
+        *ms = std::chrono::duration<float, std::milli>(times[1] - times[0]).count();
     });
 }

@@ -18,7 +18,7 @@ using Kind = Injection::Kind;
 
 constexpr const char *VARIABLE = "HCCL_MOCK_FAULT";
 constexpr const char *FORM = "rank:op:index:kind with op a function of HCCL, kernel or *, and kind die, stall, "
-                             "error=CODE, corrupt or slow=FACTOR";
+                             "error=CODE, corrupt, slow=FACTOR or hold=SECONDS";
 
 struct Rule {
     long long rank = 0;
@@ -52,11 +52,11 @@ bool parse_kind(const std::string &text, Injection *injection) {
         injection->code = static_cast<int>(code);
         return good;
     }
-    if (name == "slow") {
+    if (name == "slow" || name == "hold") {
         char *end = nullptr;
-        injection->kind = Kind::Slow;
+        injection->kind = name == "slow" ? Kind::Slow : Kind::Hold;
         injection->factor = std::strtod(value.c_str(), &end);
-        return !value.empty() && *end == '\0' && injection->factor >= 1 && injection->factor <= 1e6;
+        return !value.empty() && *end == '\0' && injection->factor >= (name == "slow" ? 1 : 0) && injection->factor <= 1e6;
     }
     injection->kind = name == "die" ? Kind::Die : name == "stall" ? Kind::Stall : Kind::Corrupt;
     return equals == std::string::npos && (name == "die" || name == "stall" || name == "corrupt");
@@ -165,14 +165,15 @@ std::vector<std::string> injected_functions() {
     return names;
 }
 
-Outcome strike(const Injection &injection, const std::string &what, const Cancelled &cancelled) {
+Outcome strike(const Injection &injection, const std::string &what, const Cancelled &cancelled,
+               const std::atomic<bool> *closed) {
     switch (injection.kind) {
     case Kind::Die:
         std::fprintf(stderr, "mock: %s kills this process at %s\n", VARIABLE, what.c_str());
         kill(getpid(), SIGKILL);
         break;
     case Kind::Stall:
-        while (!cancelled) {
+        while (!cancelled && (closed == nullptr || !*closed)) {
             std::this_thread::sleep_for(std::chrono::milliseconds(50));
         }
         return {ACL_ERROR_RT_STREAM_ABORT, format("EI9999: %s, which %s stalled, was aborted", what.c_str(), VARIABLE)};
@@ -182,6 +183,12 @@ Outcome strike(const Injection &injection, const std::string &what, const Cancel
     default: break;
     }
     return {};
+}
+
+void hold(const Injection &injection) {
+    if (injection.kind == Injection::Kind::Hold) {
+        std::this_thread::sleep_for(std::chrono::duration<double>(injection.factor));
+    }
 }
 
 void slow_down(const Injection &injection, Clock::time_point start, const Cancelled &cancelled) {

@@ -10,6 +10,7 @@
 #include <dlfcn.h>
 #include <sys/mman.h>
 
+#include "deviate.h"
 #include "device.h"
 #include "registry.h"
 
@@ -37,6 +38,7 @@ public:
             fail(ACL_ERROR_INVALID_FILE, "%s is a shared object, but no kernel binary for the mock: it does not export "
                                          "ascend_mock_set_block", path);
         }
+        take_fault_ = reinterpret_cast<const char *(*)()>(dlsym(library_, "ascend_mock_take_fault"));
         using Finder = int (*)(uint64_t, uint64_t *);
         const auto set_finder = reinterpret_cast<void (*)(Finder)>(dlsym(library_, "ascend_mock_set_finder"));
         if (set_finder != nullptr) {
@@ -55,6 +57,8 @@ public:
         return address;
     }
     void set_block(uint64_t index, uint64_t count) const { set_block_(index, count); }
+    // What a kernel did outside device memory; nullptr if nothing, or if the binary does not look.
+    const char *take_fault() const { return take_fault_ != nullptr ? take_fault_() : nullptr; }
 
     std::mutex mutex;
     std::vector<void *> functions; // handles that were made for it
@@ -63,6 +67,7 @@ private:
     const std::string path_;
     void *const library_;
     void (*set_block_)(uint64_t, uint64_t) = nullptr;
+    const char *(*take_fault_)() = nullptr;
 };
 
 namespace {
@@ -123,6 +128,9 @@ void Function::run(uint64_t blocks, const uint64_t *values, size_t count) const 
         binary_->set_block(block, blocks);
         kernel(a[0], a[1], a[2], a[3], a[4], a[5], a[6], a[7], a[8], a[9], a[10], a[11], a[12], a[13], a[14],
                a[15]);
+        if (const char *fault = binary_->take_fault()) {
+            throw Failure(ACL_ERROR_RT_AICORE_EXCEPTION, format("block %llu: %s", static_cast<unsigned long long>(block), fault));
+        }
     }
 }
 
@@ -144,6 +152,7 @@ aclError aclrtBinaryLoadFromFile(const char *binPath, aclrtBinaryLoadOptions *, 
         require(binPath, "binPath");
         require(binHandle, "binHandle");
         require_device();
+        refuse_if(Deviation::BinaryRefused, ACL_ERROR_RT_INTERNAL_ERROR, "the binary");
         if (binPath[0] != '/') {
             fail(ACL_ERROR_RT_PARAM_INVALID, "binPath [%s] is not absolute", binPath);
         }
@@ -203,6 +212,7 @@ aclError aclrtBinaryGetFunction(const aclrtBinHandle binHandle, const char *kern
         require(kernelName, "kernelName");
         require(funcHandle, "funcHandle");
         require_device();
+        refuse_if(Deviation::FunctionMissing, ACL_ERROR_RT_PARAM_INVALID, "the kernel");
         const std::shared_ptr<Binary> binary = binaries().find(binHandle);
         if (binary == nullptr) {
             fail(ACL_ERROR_RT_INVALID_HANDLE, "the handle is not a loaded binary");

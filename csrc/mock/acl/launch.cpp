@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "counters.h"
+#include "deviate.h"
 #include "device.h"
 #include "kernel.h"
 #include "stream.h"
@@ -99,7 +100,11 @@ struct Launch {
         const auto start = Clock::now();
         Outcome outcome = strike(injection, "kernel " + function->name(), cancelled);
         if (outcome.code == ACL_SUCCESS) {
-            function->run(blocks, values.data(), values.size());
+            try {
+                function->run(blocks, values.data(), values.size());
+            } catch (const std::exception &error) { // it stopped itself, or left device memory
+                return {ACL_ERROR_RT_AICORE_EXCEPTION, "kernel " + function->name() + ": " + error.what()};
+            }
             if (injection.kind == Injection::Kind::Corrupt) {
                 corrupt_result();
             }
@@ -149,7 +154,7 @@ Injection kernel_injection(int device) {
 void queue_launch(Stream &stream, const std::shared_ptr<Launch> &launch) {
     launch->injection = kernel_injection(stream.device());
     stream.push({"kernel " + launch->function->name(),
-                 [launch](const Cancelled &cancelled) { return launch->run(cancelled); }, false});
+                 [launch](const Cancelled &cancelled) { return launch->run(cancelled); }});
     count(Counter::KernelLaunches);
 }
 
@@ -349,6 +354,7 @@ aclError aclrtLaunchKernelWithConfig(aclrtFuncHandle funcHandle, uint32_t numBlo
         const std::shared_ptr<Function> function = find_function(funcHandle);
         const Arguments &list = find_arguments(argsHandle);
         const std::shared_ptr<Stream> queue = usable_stream(stream);
+        refuse_if(Deviation::LaunchRefused, ACL_ERROR_RT_INTERNAL_ERROR, "the launch");
         check_blocks(*function, numBlocks);
         check_config(cfg, numBlocks);
         if (list.function != function) {

@@ -225,8 +225,7 @@ aclError run(const char *function, Executor *executor, aclrtStream stream) {
                                      [work = used->work](const Cancelled &) {
                                          work();
                                          return Outcome{};
-                                     },
-                                     false});
+                                     }});
     });
 }
 

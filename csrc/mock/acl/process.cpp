@@ -3,6 +3,7 @@
 #include <mutex>
 #include <set>
 
+#include "deviate.h"
 #include "device.h"
 #include "failure.h"
 
@@ -94,6 +95,7 @@ const char *adasum_mock_version(void) { return ASCEND_MOCK_VERSION; }
 aclError aclInit(const char *) {
     return guarded("aclInit", [] {
         cann();
+        check_deviations();
         std::lock_guard<std::mutex> lock(process().mutex);
         process().finalized = false;
         if (process().users++ > 0) {
@@ -146,7 +148,7 @@ const char *aclGetRecentErrMsg(void) {
     return messages.returned;
 }
 
-const char *aclrtGetSocName(void) { return soc().name.c_str(); }
+const char *aclrtGetSocName(void) { return deviates(Deviation::SocUnknown) ? "AscendUnknown" : soc().name.c_str(); }
 
 aclError aclrtGetVersion(int32_t *majorVersion, int32_t *minorVersion, int32_t *patchVersion) {
     return guarded("aclrtGetVersion", [&] {

@@ -8,7 +8,6 @@
 #include <sched.h>
 #include <signal.h>
 
-#include "counters.h"
 #include "device.h"
 #include "order.h"
 #include "registry.h"
@@ -19,7 +18,7 @@ namespace {
 struct Streams {
     Registry<Stream> registry;
     std::mutex mutex;
-    std::map<int, std::shared_ptr<Stream>> standard; // the stream that NULL means, per device
+    std::map<const Context *, std::shared_ptr<Stream>> standard; // the stream that NULL means
     std::atomic<int> count{0};
 };
 
@@ -71,74 +70,28 @@ void choose_core() {
     }
 }
 
-std::shared_ptr<Stream> default_stream(int device) {
+std::shared_ptr<Stream> default_stream(Context &context) {
     Streams &all = streams();
     std::lock_guard<std::mutex> lock(all.mutex);
-    std::shared_ptr<Stream> &stream = all.standard[device];
+    std::shared_ptr<Stream> &stream = all.standard[&context];
     if (stream == nullptr) {
-        stream = std::make_shared<Stream>(device, all.count++);
+        stream = std::make_shared<Stream>(context, all.count++);
         all.registry.add(stream);
     }
     return stream;
 }
 
-void create_stream(aclrtStream *handle, uint32_t priority, uint32_t flags) {
-    constexpr uint32_t LOWEST_PRIORITY = 7; // 0 is the highest
-    constexpr uint32_t ALL = ACL_STREAM_FAST_LAUNCH | ACL_STREAM_FAST_SYNC | ACL_STREAM_PERSISTENT | ACL_STREAM_HUGE |
-                             ACL_STREAM_CPU_SCHEDULE | ACL_STREAM_DEVICE_USE_ONLY;
-    require(handle, "stream");
-    if (priority > LOWEST_PRIORITY || (flags & ~ALL) != 0) {
-        fail(ACL_ERROR_RT_PARAM_INVALID, "priority %u and flag 0x%x: from 0 to %u and within 0x%x are possible",
-             priority, flags, LOWEST_PRIORITY, ALL);
-    }
-    const int device = require_device();
-    *handle = streams().registry.add(std::make_shared<Stream>(device, streams().count++, priority, flags));
-}
-
-// The stream for its destruction: closed, and nobody finds it any more.
-std::shared_ptr<Stream> take_stream(aclrtStream handle) {
-    require(static_cast<char *>(handle), "stream");
-    find_stream(handle)->close();
-    std::shared_ptr<Stream> stream = streams().registry.remove(handle);
-    if (stream == nullptr) {
-        fail(ACL_ERROR_RT_INVALID_HANDLE, "another thread destroys the stream");
-    }
-    return stream;
-}
-
-// A limit of 0 ms asks and does not wait.
-void count_blocking(int timeout_ms) {
-    if (timeout_ms != 0) {
-        count(Counter::HostSynchronizations);
-    }
-}
-
-void synchronize_device(int timeout_ms) {
-    const int device = require_device();
-    count_blocking(timeout_ms);
-    const auto limit = Clock::now() + std::chrono::milliseconds(timeout_ms);
-    for (const auto &stream : streams().registry.all()) {
-        if (stream->device() != device) {
-            continue;
-        }
-        int left = timeout_ms;
-        if (timeout_ms > 0) {
-            const auto rest = std::chrono::duration_cast<std::chrono::milliseconds>(limit - Clock::now()).count();
-            left = rest > 0 ? static_cast<int>(rest) : 0;
-        }
-        stream->synchronize(left);
-    }
-}
-
-void check_timeout(int32_t timeout) {
-    if (timeout < -1) {
-        fail(ACL_ERROR_RT_PARAM_INVALID, "timeout is %d ms: it must be -1 or more", timeout);
-    }
+template <class Wanted> std::vector<std::shared_ptr<Stream>> streams_with(Wanted wanted) {
+    std::vector<std::shared_ptr<Stream>> found = streams().registry.all();
+    found.erase(std::remove_if(found.begin(), found.end(), [&](const auto &stream) { return !wanted(*stream); }),
+                found.end());
+    return found;
 }
 
 } // namespace
 
 uint64_t Stream::push(Task task) {
+    context_.check();
     uint64_t position = 0;
     bool asleep = false;
     {
@@ -196,8 +149,7 @@ void Stream::work() {
             return;
         }
         Outcome outcome;
-        const bool stopped = error_.code != ACL_SUCCESS && !goes_on_;
-        const bool skipped = stopped && !queue_.front().always;
+        const bool skipped = mode_ == Mode::Stopped;
         busy_ = true;
         {
             Task task = std::move(queue_.front());
@@ -207,11 +159,13 @@ void Stream::work() {
             lock.unlock();
             if (!skipped) {
                 outcome = run(task);
+            } else if (task.dropped) {
+                task.dropped(error_.code);
             }
         } // what the task holds is released before it counts as ended
         lock.lock();
-        if (outcome.code != ACL_SUCCESS && error_.code == ACL_SUCCESS && !cancelled_) {
-            error_ = std::move(outcome);
+        if (outcome.code != ACL_SUCCESS && !cancelled_) {
+            keep_error(std::move(outcome));
         }
         busy_ = false;
         cancelled_ = false;
@@ -224,17 +178,39 @@ void Stream::work() {
     }
 }
 
-// Waits until so many tasks have ended. -1 waits for ever.
-void Stream::await_end(std::unique_lock<std::mutex> &lock, uint64_t position, int timeout_ms) {
+// By default a stream goes on after a failure, and the next synchronisation tells it. If the context is to stop, the
+// failure is that of the context, for good, and this stream drops what is queued.
+void Stream::keep_error(Outcome outcome) {
+    if (context_.stops()) {
+        context_.fail(outcome);
+        mode_ = Mode::Stopped;
+        error_ = std::move(outcome);
+        return;
+    }
+    constexpr size_t MOST_TEXT = 4096;
+    const bool known = error_.text.find(outcome.text) != std::string::npos;
+    error_.code = outcome.code;
+    if (!known && error_.text.size() < MOST_TEXT) {
+        error_.text += (error_.text.empty() ? "" : "; then ") + outcome.text;
+    }
+}
+
+// Waits until so many tasks have ended, or the context has failed. -1 waits for ever.
+void Stream::await_end(std::unique_lock<std::mutex> &lock, const Position &position, int timeout_ms) {
     const auto limit = Clock::now() + std::chrono::milliseconds(timeout_ms);
-    while (completed_ < position) {
-        awaited_ = std::min(awaited_, position);
-        if (timeout_ms < 0) {
-            done_.wait(lock);
-        } else if (done_.wait_until(lock, limit) == std::cv_status::timeout && completed_ < position) {
+    while (completed_ < position.submitted && aborts_ == position.aborts) {
+        context_.check();
+        awaited_ = std::min(awaited_, position.submitted);
+        auto until = Clock::now() + std::chrono::milliseconds(50); // to see whether another stream has failed the context
+        if (timeout_ms >= 0) {
+            until = std::min(until, limit);
+        }
+        done_.wait_until(lock, until);
+        if (timeout_ms >= 0 && Clock::now() >= limit && completed_ < position.submitted) {
             fail(ACL_ERROR_RT_STREAM_SYNC_TIMEOUT,
-                 "stream %d of device %d did not end in %d ms: %llu tasks left, now in %s", number_, device_, timeout_ms,
-                 static_cast<unsigned long long>(position - completed_), running_.c_str());
+                 "stream %d of device %d did not end in %d ms: %llu tasks left, now in %s", number_, device(), timeout_ms,
+                 static_cast<unsigned long long>(position.submitted - completed_),
+                 busy_ || queue_.empty() ? running_.c_str() : queue_.front().name.c_str());
         }
     }
 }
@@ -253,22 +229,21 @@ void Stream::refuse_own_worker() const {
     }
 }
 
-void Stream::throw_error() const {
-    if (error_.code != ACL_SUCCESS) {
-        throw Failure(error_.code, error_.text);
-    }
-}
-
 void Stream::synchronize(int timeout_ms) {
     refuse_own_worker();
+    context_.check();
     std::unique_lock<std::mutex> lock(mutex_);
     const Position position{submitted_, aborts_};
-    await_end(lock, position.submitted, timeout_ms);
-    order_seen(order_through(number_, position.submitted));
+    await_end(lock, position, timeout_ms);
     if (aborts_ != position.aborts) {
         fail(abort_code_, "stream %d was aborted", number_);
     }
-    throw_error();
+    order_seen(order_through(number_, position.submitted));
+    context_.check();
+    if (error_.code != ACL_SUCCESS) {
+        const Outcome error = std::exchange(error_, {});
+        throw Failure(error.code, error.text);
+    }
 }
 
 uint64_t Stream::completed() {
@@ -277,12 +252,12 @@ uint64_t Stream::completed() {
 }
 
 bool Stream::idle() {
+    context_.check();
     std::lock_guard<std::mutex> lock(mutex_);
     if (completed_ < submitted_) {
         return false;
     }
     order_seen(order_through(number_, submitted_));
-    throw_error();
     return true;
 }
 
@@ -294,24 +269,43 @@ void Stream::abort(aclError code) {
     aborts_++;
     abort_code_ = code;
     error_ = {};
+    mode_ = stop_wanted_ ? Mode::Stop : Mode::Continue;
     cancelled_ = busy_;
     const uint64_t runs = runs_ended_ + (busy_ ? 1 : 0);
     lock.unlock();
     const size_t count = dropped.size();
-    // Events must complete even so, or whoever waits for them never ends.
     for (Task &task : dropped) {
-        if (task.always) {
-            run(task);
+        if (task.dropped) {
+            task.dropped(code);
         }
     }
     dropped.clear();
     lock.lock();
+    done_.notify_all();
     aborting_++;
     done_.wait(lock, [&] { return runs_ended_ >= runs; });
     aborting_--;
     completed_ += count;
     order_seen(order_through(number_, completed_));
     done_.notify_all();
+}
+
+// One change is possible, from continue to stop, and it is the whole context that stops from then on.
+void Stream::set_failure_mode(bool stop) {
+    std::lock_guard<std::mutex> lock(mutex_);
+    if (mode_ == (stop ? Mode::Stop : Mode::Continue)) {
+        return;
+    }
+    if (mode_ == Mode::Stop || (mode_ == Mode::Stopped && stop_wanted_)) {
+        fail(ACL_ERROR_RT_FEATURE_NOT_SUPPORT, "stream %d stops on failure%s, which cannot be changed any more", number_,
+             mode_ == Mode::Stopped ? " and has stopped" : "");
+    }
+    if (&context_ != &require_context()) {
+        fail(ACL_ERROR_RT_STREAM_CONTEXT, "stream %d belongs to another context than this thread's", number_);
+    }
+    mode_ = stop ? Mode::Stop : Mode::Continue;
+    stop_wanted_ = stop_wanted_ || stop;
+    context_.stop_on_failure();
 }
 
 void Stream::close() {
@@ -321,7 +315,17 @@ void Stream::close() {
     wake_.notify_all();
 }
 
+// A task that never ends, such as a wait for a record that was aborted, holds this up for ever: said once.
 void Stream::finish() {
+    constexpr std::chrono::seconds PATIENCE(30);
+    {
+        std::unique_lock<std::mutex> lock(mutex_);
+        awaited_ = std::min(awaited_, submitted_);
+        if (!done_.wait_for(lock, PATIENCE, [&] { return completed_ >= submitted_; })) {
+            warn_once(format("stream %d of device %d is to be destroyed and still waits, after %lld s, for the end of %s", number_,
+                             device(), static_cast<long long>(PATIENCE.count()), running_.c_str()));
+        }
+    }
     if (worker_.joinable()) { // nobody starts one any more
         worker_.join();
     }
@@ -334,7 +338,7 @@ void host_learns() { order_seen(order_through(own_stream->number(), own_stream->
 
 std::shared_ptr<Stream> find_stream(aclrtStream handle) {
     if (handle == nullptr) {
-        return default_stream(require_device());
+        return default_stream(require_context());
     }
     std::shared_ptr<Stream> stream = streams().registry.find(handle);
     if (stream == nullptr) {
@@ -344,24 +348,89 @@ std::shared_ptr<Stream> find_stream(aclrtStream handle) {
 }
 
 std::shared_ptr<Stream> usable_stream(aclrtStream handle) {
-    const int device = require_device();
     std::shared_ptr<Stream> stream = find_stream(handle);
-    if (stream->device() != device) {
-        fail(ACL_ERROR_RT_STREAM_CONTEXT, "the stream belongs to device %d, this thread works on device %d",
-             stream->device(), device);
+    const Context &context = require_context();
+    if (&stream->context() != &context) {
+        fail(ACL_ERROR_RT_STREAM_CONTEXT, "stream %d belongs to another context (of device %d) than this thread's (of device %d)",
+             stream->number(), stream->device(), context.device());
     }
     return stream;
 }
 
-int stream_device(aclrtStream handle) {
+namespace {
+
+size_t most_streams() {
+    switch (family()) {
+    case Family::Ascend910A: return 2048;
+    case Family::Ascend310P: return 1024;
+    default: return 1984;
+    }
+}
+
+// Every context has its default stream from the start, used or not.
+size_t streams_taken(int device) {
+    const auto made = streams_of(device);
+    std::lock_guard<std::mutex> lock(streams().mutex);
+    const auto standard = std::count_if(made.begin(), made.end(), [](const auto &stream) {
+        const auto found = streams().standard.find(&stream->context());
+        return found != streams().standard.end() && found->second == stream;
+    });
+    return made.size() - static_cast<size_t>(standard) + contexts_of(device).size();
+}
+
+} // namespace
+
+aclrtStream make_stream(uint32_t priority, uint32_t flags) {
+    Context &context = require_context();
+    const size_t taken = streams_taken(context.device());
+    if (taken >= most_streams()) {
+        fail(ACL_ERROR_RT_NO_STREAM_RESOURCE, "device %d has %zu streams, default streams included: that is the most",
+             context.device(), taken);
+    }
+    return streams().registry.add(std::make_shared<Stream>(context, streams().count++, priority, flags));
+}
+
+std::shared_ptr<Stream> take_stream(aclrtStream handle) {
+    usable_stream(handle)->close();
+    std::shared_ptr<Stream> stream = streams().registry.remove(handle);
+    if (stream == nullptr) {
+        fail(ACL_ERROR_RT_INVALID_HANDLE, "another thread destroys the stream");
+    }
+    return stream;
+}
+
+std::vector<std::shared_ptr<Stream>> streams_of(int device) {
+    return streams_with([&](const Stream &stream) { return stream.device() == device; });
+}
+
+std::vector<std::shared_ptr<Stream>> streams_of(const Context &context) {
+    return streams_with([&](const Stream &stream) { return &stream.context() == &context; });
+}
+
+void end_streams(const Context &context) {
+    {
+        std::lock_guard<std::mutex> lock(streams().mutex);
+        streams().standard.erase(&context);
+    }
+    for (const auto &stream : streams_of(context)) {
+        stream->close();
+        streams().registry.remove(stream.get());
+        if (context.failed()) {
+            stream->abort();
+        }
+        stream->finish();
+    }
+}
+
+bool stream_is_usable(aclrtStream handle) {
     const std::shared_ptr<Stream> stream = streams().registry.find(handle);
-    return stream == nullptr ? -1 : stream->device();
+    return stream != nullptr && &stream->context() == current_context();
 }
 
 aclError enqueue(aclrtStream handle, std::string name, Work work, Place *place) {
     try {
-        const std::shared_ptr<Stream> stream = find_stream(handle);
-        const uint64_t position = stream->push({std::move(name), std::move(work), false});
+        const std::shared_ptr<Stream> stream = usable_stream(handle);
+        const uint64_t position = stream->push({std::move(name), std::move(work)});
         if (place != nullptr) {
             *place = {stream->number(), position};
         }
@@ -376,115 +445,3 @@ aclError enqueue(aclrtStream handle, std::string name, Work work, Place *place) 
 }
 
 } // namespace mock
-
-using namespace mock;
-
-aclError aclrtCreateStream(aclrtStream *stream) {
-    return guarded("aclrtCreateStream", [&] { create_stream(stream, 0, 0); });
-}
-
-// Priority and flags change the speed of a stream only: they are kept and have no effect here.
-aclError aclrtCreateStreamWithConfig(aclrtStream *stream, uint32_t priority, uint32_t flag) {
-    return guarded("aclrtCreateStreamWithConfig", [&] { create_stream(stream, priority, flag); });
-}
-
-// Waits for what is queued: memory that tasks use may be freed afterwards. An error of the stream was for those who
-// synchronise; destroying a failed stream is no failure.
-aclError aclrtDestroyStream(aclrtStream stream) {
-    return guarded("aclrtDestroyStream", [&] { take_stream(stream)->finish(); });
-}
-
-aclError aclrtDestroyStreamForce(aclrtStream stream) {
-    return guarded("aclrtDestroyStreamForce", [&] {
-        const std::shared_ptr<Stream> taken = take_stream(stream);
-        taken->abort();
-        taken->finish();
-    });
-}
-
-aclError aclrtStreamAbort(aclrtStream stream) {
-    return guarded("aclrtStreamAbort", [&] { usable_stream(stream)->abort(); });
-}
-
-aclError aclrtStreamQuery(aclrtStream stream, aclrtStreamStatus *status) {
-    return guarded("aclrtStreamQuery", [&] {
-        require(status, "status");
-        *status = find_stream(stream)->idle() ? ACL_STREAM_STATUS_COMPLETE : ACL_STREAM_STATUS_NOT_READY;
-    });
-}
-
-aclError aclrtSynchronizeStream(aclrtStream stream) {
-    return guarded("aclrtSynchronizeStream", [&] {
-        count_blocking(-1);
-        usable_stream(stream)->synchronize(-1);
-    });
-}
-
-aclError aclrtSynchronizeStreamWithTimeout(aclrtStream stream, int32_t timeout) {
-    return guarded("aclrtSynchronizeStreamWithTimeout", [&] {
-        check_timeout(timeout);
-        count_blocking(timeout);
-        usable_stream(stream)->synchronize(timeout);
-    });
-}
-
-aclError aclrtSynchronizeDevice(void) {
-    return guarded("aclrtSynchronizeDevice", [] { synchronize_device(-1); });
-}
-
-aclError aclrtSynchronizeDeviceWithTimeout(int32_t timeout) {
-    return guarded("aclrtSynchronizeDeviceWithTimeout", [&] {
-        check_timeout(timeout);
-        synchronize_device(timeout);
-    });
-}
-
-// Aborts all streams of the device; whoever waits for one of them learns why.
-aclError aclrtDeviceTaskAbort(int32_t deviceId, uint32_t) {
-    return guarded("aclrtDeviceTaskAbort", [&] {
-        check_device(deviceId);
-        for (const auto &stream : streams().registry.all()) {
-            if (stream->device() == deviceId) {
-                stream->abort(ACL_ERROR_RT_DEVICE_TASK_ABORT);
-            }
-        }
-    });
-}
-
-aclError aclrtCtxGetCurrentDefaultStream(aclrtStream *stream) {
-    return guarded("aclrtCtxGetCurrentDefaultStream", [&] {
-        require(stream, "stream");
-        *stream = find_stream(nullptr).get();
-    });
-}
-
-aclError aclrtStreamGetId(aclrtStream stream, int32_t *streamId) {
-    return guarded("aclrtStreamGetId", [&] {
-        require(streamId, "streamId");
-        *streamId = find_stream(stream)->number();
-    });
-}
-
-aclError aclrtStreamGetPriority(aclrtStream stream, uint32_t *priority) {
-    return guarded("aclrtStreamGetPriority", [&] {
-        require(priority, "priority");
-        *priority = find_stream(stream)->priority();
-    });
-}
-
-aclError aclrtStreamGetFlags(aclrtStream stream, uint32_t *flags) {
-    return guarded("aclrtStreamGetFlags", [&] {
-        require(flags, "flags");
-        *flags = find_stream(stream)->flags();
-    });
-}
-
-aclError aclrtSetStreamFailureMode(aclrtStream stream, uint64_t mode) {
-    return guarded("aclrtSetStreamFailureMode", [&] {
-        require(static_cast<char *>(stream), "stream");
-        if (mode != ACL_CONTINUE_ON_FAILURE && mode != ACL_STOP_ON_FAILURE) {
-            fail(ACL_ERROR_INVALID_PARAM, "no failure mode has number %llu", static_cast<unsigned long long>(mode));
-        }
-        usable_stream(stream)->set_goes_on(mode == ACL_CONTINUE_ON_FAILURE);
-    });
-}

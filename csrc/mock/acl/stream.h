@@ -3,44 +3,46 @@
 #ifndef ASCEND_MOCK_ACL_STREAM_H
 #define ASCEND_MOCK_ACL_STREAM_H
 
-#include <atomic>
 #include <condition_variable>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <thread>
+#include <vector>
 
-#include "failure.h"
+#include "context.h"
 
 namespace mock {
 
 struct Task {
     std::string name;
     Work work;
-    bool always = false; // runs even after an earlier task of the stream has failed
+    std::function<void(aclError)> dropped = {}; // called instead of the work, with the reason, if it never runs
 };
 
 class Stream : public std::enable_shared_from_this<Stream> {
 public:
-    Stream(int device, int number, uint32_t priority = 0, uint32_t flags = 0)
-        : device_(device), number_(number), priority_(priority), flags_(flags) {}
+    Stream(Context &context, int number, uint32_t priority = 0, uint32_t flags = 0)
+        : context_(context), number_(number), priority_(priority), flags_(flags) {}
 
-    int device() const { return device_; }
+    Context &context() const { return context_; }
+    int device() const { return context_.device(); }
     int number() const { return number_; }
     uint32_t priority() const { return priority_; }
     uint32_t flags() const { return flags_; }
-    // Whether tasks run after another one has failed (aclrtSetStreamFailureMode).
-    void set_goes_on(bool goes_on) { goes_on_ = goes_on; }
-    // Returns the task's position in the queue, from 1.
+    // Returns the task's position in the queue, from 1. Fails if the context has failed.
     uint64_t push(Task task);
-    // Waits until what is queued now has ended. -1 waits for ever, 0 only looks. Throws the stream's error.
+    // Waits until what is queued now has ended. -1 waits for ever. Throws the error of its tasks, once.
     void synchronize(int timeout_ms);
     // Number of tasks that have ended.
     uint64_t completed();
-    // Whether everything queued has ended.
+    // Whether everything queued has ended, well or not.
     bool idle();
     // Drops what is queued, ends what waits, and makes the stream usable again. Who synchronises gets the code.
     void abort(aclError code = ACL_ERROR_RT_STREAM_ABORT);
+    // aclrtSetStreamFailureMode. Fails where the mode cannot be changed any more.
+    void set_failure_mode(bool stop);
     // No more tasks from now on.
     void close();
     // After close: waits for what is queued, and for the end of the worker.
@@ -52,19 +54,19 @@ private:
         uint64_t submitted;
         uint64_t aborts;
     };
+    enum class Mode { Continue, Stop, Stopped };
     void start_worker();
     void work();
     void await_task(std::unique_lock<std::mutex> &lock);
-    void await_end(std::unique_lock<std::mutex> &lock, uint64_t position, int timeout_ms);
+    void await_end(std::unique_lock<std::mutex> &lock, const Position &position, int timeout_ms);
     Outcome run(Task &task);
-    void throw_error() const;
+    void keep_error(Outcome outcome);
     void refuse_own_worker() const;
 
-    const int device_;
+    Context &context_;
     const int number_;
     const uint32_t priority_;
     const uint32_t flags_;
-    std::atomic<bool> goes_on_{false};
     std::mutex mutex_;
     std::condition_variable wake_;
     std::condition_variable done_;
@@ -79,16 +81,27 @@ private:
     aclError abort_code_ = ACL_ERROR_RT_STREAM_ABORT;
     std::thread worker_;
     std::string running_;
-    Outcome error_; // the first failure; stays
+    Mode mode_ = Mode::Continue;
+    bool stop_wanted_ = false; // as it was set; mode_ becomes that again after an abort
+    Outcome error_; // of the tasks since the last synchronisation: code of the last, sentences of all
     Cancelled cancelled_{false};
     bool busy_ = false;
     bool closed_ = false;
 };
 
-// The stream behind a handle; NULL is the default stream of the current device. Fails with 107017.
+// The stream behind a handle; NULL is the default stream of the current context. Fails with 107017.
 std::shared_ptr<Stream> find_stream(aclrtStream handle);
-// The same, for a call that works on the stream: the thread needs a device, and it must be the stream's.
+// The same, for a call that works on the stream: it must belong to the thread's context (107003).
 std::shared_ptr<Stream> usable_stream(aclrtStream handle);
+// A new one in the thread's context.
+aclrtStream make_stream(uint32_t priority, uint32_t flags);
+// The stream for its destruction: closed, and nobody finds it any more.
+std::shared_ptr<Stream> take_stream(aclrtStream handle);
+// Live streams of a device.
+std::vector<std::shared_ptr<Stream>> streams_of(int device);
+std::vector<std::shared_ptr<Stream>> streams_of(const Context &context);
+// Ends all streams of a context that has ended, after their tasks.
+void end_streams(const Context &context);
 
 // For a task that runs work of the host, which may tell the host's threads that all before it has ended.
 void host_learns();

@@ -12,6 +12,8 @@ namespace mock {
 
 // How long a stream may wait for an event (aclrtSetOpWaitTimeout); 0: for ever.
 std::chrono::seconds operation_wait_limit();
+// A limit of time for a call that waits: -1 (none) or more than 0 ms, else 107000.
+void check_timeout(int32_t timeout);
 
 } // namespace mock
 

@@ -2,7 +2,11 @@
 
 #include <set>
 
+#include "hccl/hccl_comm.h"
+
+#include "config.h"
 #include "creation.h"
+#include "group.h"
 
 using namespace mock;
 
@@ -10,6 +14,12 @@ namespace {
 
 // The way for a rank that is not in a sub-communicator to say so: no list, and this id.
 constexpr uint64_t NOT_A_MEMBER = 0xffffffff;
+
+void run_or_defer(const std::function<void()> &run) {
+    if (!defer_job(run)) {
+        run();
+    }
+}
 
 __attribute__((constructor)) void stay_loaded() { keep_library_of(reinterpret_cast<void *>(&stay_loaded)); }
 
@@ -21,49 +31,65 @@ extern "C" ASCEND_MOCK_SHARED const char *adasum_mock_version(void) { return ASC
 HcclResult HcclGetRootInfo(HcclRootInfo *rootInfo) {
     return guarded("HcclGetRootInfo", [&] {
         require(rootInfo, "rootInfo");
+        refuse_if(Deviation::RootInfoRefused, HCCL_E_INTERNAL, "root info");
         make_root_info(rootInfo);
     });
 }
 
+// In a group a communicator is made when the group ends, and so it is with the ends of communicators. What the pointers
+// lead to is read then.
 HcclResult HcclCommInitRootInfo(uint32_t nRanks, const HcclRootInfo *rootInfo, uint32_t rank, HcclComm *comm) {
     return guarded("HcclCommInitRootInfo", [&] {
-        require(rootInfo, "rootInfo");
-        require(comm, "comm");
-        *comm = publish(create_from_root_info(*rootInfo, nRanks, rank, environment_settings()));
+        const auto run = [=] {
+            require(comm, "comm");
+            require(rootInfo, "rootInfo");
+            *comm = publish(create_from_root_info(*rootInfo, nRanks, rank, environment_settings()));
+        };
+        run_or_defer(run);
     });
 }
 
 HcclResult HcclCommInitRootInfoConfig(uint32_t nRanks, const HcclRootInfo *rootInfo, uint32_t rank,
                                       const HcclCommConfig *config, HcclComm *comm) {
     return guarded("HcclCommInitRootInfoConfig", [&] {
-        require(rootInfo, "rootInfo");
-        require(comm, "comm");
-        *comm = publish(create_from_root_info(*rootInfo, nRanks, rank, config_settings(config)));
+        const auto run = [=] {
+            require(comm, "comm");
+            require(rootInfo, "rootInfo");
+            refuse_if(Deviation::WorldRefused, HCCL_E_INTERNAL, "the world");
+            *comm = publish(create_from_root_info(*rootInfo, nRanks, rank, config_settings(config, For::RootInfo)));
+        };
+        run_or_defer(run);
     });
 }
 
 HcclResult HcclCommInitClusterInfo(const char *clusterInfo, uint32_t rank, HcclComm *comm) {
     return guarded("HcclCommInitClusterInfo", [&] {
-        require(clusterInfo, "clusterInfo");
-        require(comm, "comm");
-        *comm = publish(create_from_table(clusterInfo, rank, environment_settings(), false));
+        const auto run = [=] {
+            require(clusterInfo, "clusterInfo");
+            require(comm, "comm");
+            *comm = publish(create_from_table(clusterInfo, rank, Origin::Table, environment_settings(), false));
+        };
+        run_or_defer(run);
     });
 }
 
 HcclResult HcclCommInitClusterInfoConfig(const char *clusterInfo, uint32_t rank, HcclCommConfig *config,
                                          HcclComm *comm) {
     return guarded("HcclCommInitClusterInfoConfig", [&] {
-        require(clusterInfo, "clusterInfo");
-        require(comm, "comm");
-        *comm = publish(create_from_table(clusterInfo, rank, config_settings(config), true));
+        const auto run = [=] {
+            require(clusterInfo, "clusterInfo");
+            require(comm, "comm");
+            *comm = publish(create_from_table(clusterInfo, rank, Origin::Table, config_settings(config, For::Table), true));
+        };
+        run_or_defer(run);
     });
 }
 
 HcclResult HcclCreateSubCommConfig(HcclComm *comm, uint32_t rankNum, uint32_t *rankIds, uint64_t subCommId,
                                    uint32_t subCommRankId, HcclCommConfig *config, HcclComm *subComm) {
     return guarded("HcclCreateSubCommConfig", [&] {
-        require(comm, "comm");
-        const std::shared_ptr<Comm> parent = find_comm(*comm);
+        require_device();
+        require(subComm, "subComm");
         if (rankIds == nullptr || subCommId == NOT_A_MEMBER) {
             if (rankIds == nullptr && subCommId == NOT_A_MEMBER) {
                 return;
@@ -71,21 +97,38 @@ HcclResult HcclCreateSubCommConfig(HcclComm *comm, uint32_t rankNum, uint32_t *r
             fault(HCCL_E_PARA, "EI0003: a rank that is no member passes rankIds NULL and subCommId 0xFFFFFFFF, not one "
                                "of them");
         }
+        if (subCommRankId >= rankNum) {
+            fault(HCCL_E_PARA, "EI0003: subCommRankId %u must be below rankNum %u", subCommRankId, rankNum);
+        }
         require(config, "config");
-        require(subComm, "subComm");
+        require(comm, "comm");
+        const std::shared_ptr<Comm> parent = find_comm(*comm);
         const std::vector<uint32_t> ranks(rankIds, rankIds + rankNum);
-        *subComm = publish(create_sub_comm(*parent, ranks, subCommId, subCommRankId, config_settings(config)));
+        Settings settings = config_settings(config, For::Part);
+        write_back(config);
+        refuse_if(Deviation::SubRefused, HCCL_E_INTERNAL, "the sub-communicator");
+        *subComm = publish(create_sub_comm(*parent, ranks, subCommId, subCommRankId, std::move(settings)));
     });
 }
 
+// Looks for the communicator among those of the thread's device.
 HcclResult HcclCommDestroy(HcclComm comm) {
     return guarded("HcclCommDestroy", [&] {
-        if (comm == nullptr) {
-            warn_once("An empty comm given, skip destroy.");
-            return;
-        }
-        find_comm(comm)->destroy();
-        unpublish(comm);
+        const auto run = [=] {
+            const int device = require_device();
+            if (comm == nullptr) {
+                warn_once("An empty comm given, skip destroy.");
+                return;
+            }
+            const std::shared_ptr<Comm> found = find_comm(comm);
+            if (found->device() != device) {
+                fault(HCCL_E_PARA, "EI0003: %s belongs to device %d, this thread works on device %d",
+                      found->self().c_str(), found->device(), device);
+            }
+            found->destroy();
+            unpublish(comm);
+        };
+        run_or_defer(run);
     });
 }
 
@@ -106,6 +149,27 @@ HcclResult HcclGetCommName(HcclComm comm, char *commName) {
     });
 }
 
+HcclResult HcclCommGetHandleWithName(const char *commName, HcclComm *comm) {
+    return guarded("HcclCommGetHandleWithName", [&] {
+        require(commName, "commName");
+        require(comm, "comm");
+        *comm = find_named(commName);
+    });
+}
+
+// Of the A2 and the 950 only.
+HcclResult HcclCommGetStatus(const char *commId, HcclCommStatus *status) {
+    return guarded("HcclCommGetStatus", [&] {
+        require(commId, "commId");
+        require(status, "status");
+        const std::shared_ptr<Comm> found = find_comm(find_named(commId));
+        if (family() != Family::Ascend910B && family() != Family::Ascend950) {
+            fault(HCCL_E_NOT_SUPPORT, "EI9999: this processor does not tell the state of communicators");
+        }
+        *status = found->suspended ? HCCL_COMM_STATUS_SUSPENDING : HCCL_COMM_STATUS_READY;
+    });
+}
+
 HcclResult HcclGetRankSize(HcclComm comm, uint32_t *rankSize) {
     return guarded("HcclGetRankSize", [&] {
         const std::shared_ptr<Comm> found = find_comm(comm);
@@ -118,7 +182,7 @@ HcclResult HcclGetRankId(HcclComm comm, uint32_t *rank) {
     return guarded("HcclGetRankId", [&] {
         const std::shared_ptr<Comm> found = find_comm(comm);
         require(rank, "rank");
-        *rank = found->rank();
+        *rank = found->rank() + (deviates(Deviation::RankWrong) ? 1 : 0);
     });
 }
 

@@ -12,27 +12,23 @@ namespace {
 struct Collective {
     Op op;
     void *send;
-    void *recv; // NULL for a rank that gets no result
+    void *recv;
     uint64_t count;
     uint32_t dtype;
     uint32_t reduce = NO_VALUE;
     uint32_t root = NO_VALUE;
-    uint64_t sends = 1; // buffers hold this many times `count` elements
-    uint64_t recvs = 1;
 };
 
 void refuse_overlap(const Collective &call, uint64_t bytes) {
     const auto *send = static_cast<const char *>(call.send);
     const auto *recv = static_cast<const char *>(call.recv);
-    if (call.recv != nullptr && send != recv && send < recv + bytes && recv < send + bytes) {
+    if (send != recv && send < recv + bytes && recv < send + bytes) {
         fault(HCCL_E_PARA, "EI0003: sendBuf %p and recvBuf %p overlap, but are not the same", call.send, call.recv);
     }
 }
 
-void collective(const Collective &call, HcclComm handle, aclrtStream stream) {
+void run_collective(const Collective &call, HcclComm handle, aclrtStream stream) {
     const std::shared_ptr<Comm> comm = find_ready(handle);
-    require(static_cast<char *>(call.send), "sendBuf");
-    require(static_cast<char *>(stream), "stream");
     check_count(call.count);
     if (call.reduce == NO_VALUE) {
         check_movable(call.dtype);
@@ -43,56 +39,69 @@ void collective(const Collective &call, HcclComm handle, aclrtStream stream) {
         check_rank(*comm, call.root, "root");
     }
     check_place(*comm, stream);
+    const uint64_t ranks = comm->size();
+    const bool gets = call.op != Op::Reduce || comm->rank() == call.root; // of the ranks of a reduce only the root
     Operation operation;
     operation.signature = {call.op, call.dtype, call.reduce, call.root, call.count * type_bytes(call.dtype)};
     operation.count = call.count;
     operation.send = static_cast<const char *>(call.send);
-    operation.recv = static_cast<char *>(call.recv);
+    operation.recv = gets ? static_cast<char *>(call.recv) : nullptr;
     const uint64_t bytes = operation.signature.bytes;
-    operation.send_offset = check_buffer(*comm, call.send, bytes * call.sends, call.dtype, "sendBuf");
-    if (call.recv != nullptr) {
-        operation.recv_offset = check_buffer(*comm, call.recv, bytes * call.recvs, call.dtype, "recvBuf");
+    operation.send_offset =
+        check_buffer(*comm, call.send, bytes * (call.op == Op::ReduceScatter ? ranks : 1), call.dtype, "sendBuf");
+    if (gets) {
+        operation.recv_offset =
+            check_buffer(*comm, call.recv, bytes * (call.op == Op::AllGather ? ranks : 1), call.dtype, "recvBuf");
     }
-    if (call.op == Op::AllReduce || call.op == Op::Reduce) {
+    if (gets && (call.op == Op::AllReduce || call.op == Op::Reduce)) {
         refuse_overlap(call, bytes);
     }
     comm->submit(std::move(operation), all_but(*comm), stream);
 }
 
-void transfer(Op op, void *buffer, uint64_t count, uint32_t dtype, uint32_t peer, HcclComm handle,
+void collective(const Collective &call, HcclComm comm, aclrtStream stream) {
+    require(static_cast<char *>(comm), "comm");
+    require(static_cast<char *>(call.send), "sendBuf");
+    require(static_cast<char *>(call.recv), "recvBuf");
+    require(static_cast<char *>(stream), "stream");
+    const uint64_t bytes = call.count * type_bytes(call.dtype);
+    if (!defer_collective(comm, stream, bytes, false, [=] { run_collective(call, comm, stream); })) {
+        run_collective(call, comm, stream);
+    }
+}
+
+// In a group most is checked when it ends, but on the 950.
+void transfer(Op op, void *buffer, uint64_t count, HcclDataType dtype, uint32_t peer, HcclComm handle,
               aclrtStream stream) {
-    const std::shared_ptr<Comm> comm = find_ready(handle);
-    require(static_cast<char *>(buffer), op == Op::Send ? "sendBuf" : "recvBuf");
+    const bool send = op == Op::Send;
+    const HcclSendRecvItem item = {send ? HCCL_SEND : HCCL_RECV, buffer, count, dtype, peer};
+    require(static_cast<char *>(handle), "comm");
+    require(static_cast<char *>(buffer), send ? "sendBuf" : "recvBuf");
     require(static_cast<char *>(stream), "stream");
     check_count(count);
+    if (in_group() && family() != Family::Ascend950) {
+        add_to_group(handle, stream, item);
+        return;
+    }
+    const std::shared_ptr<Comm> comm = find_ready(handle);
     check_movable(dtype);
     if (peer == comm->rank()) {
         fault(HCCL_E_NOT_SUPPORT, "EI0003: %s: a rank cannot send to itself or receive from itself",
               comm->self().c_str());
     }
-    check_rank(*comm, peer, op == Op::Send ? "destRank" : "srcRank");
+    check_rank(*comm, peer, send ? "destRank" : "srcRank");
     check_place(*comm, stream);
     Operation operation;
-    operation.transfers.push_back(make_transfer(*comm, op == Op::Send, buffer, count, dtype, peer));
+    operation.transfers.push_back(make_transfer(*comm, send, buffer, count, dtype, peer));
     operation.signature.op = op;
     operation.signature.dtype = dtype;
     operation.signature.bytes = operation.transfers[0].bytes;
     operation.count = count;
     if (in_group()) {
-        add_to_group(comm, stream, operation.transfers[0]);
+        add_to_group(handle, stream, item);
         return;
     }
     comm->submit(std::move(operation), {peer}, stream);
-}
-
-void check_item(const Comm &comm, const HcclSendRecvItem &item, uint32_t index) {
-    if (item.sendRecvType != HCCL_SEND && item.sendRecvType != HCCL_RECV) {
-        fault(HCCL_E_PARA, "EI0003: item %u has sendRecvType %d", index, static_cast<int>(item.sendRecvType));
-    }
-    require(static_cast<char *>(item.buf), "buf of an item");
-    check_count(item.count);
-    check_movable(item.dataType);
-    check_rank(comm, item.remoteRank, "remoteRank");
 }
 
 // From CANN 9.0 on a batch of nothing is nothing, whatever else is passed, and a rank's own pair has one type.
@@ -145,13 +154,10 @@ void batch(const HcclSendRecvItem *items, uint32_t count, HcclComm handle, aclrt
     operation.signature.op = Op::Batch;
     std::set<uint32_t> peers;
     for (uint32_t i = 0; i < count; i++) {
-        const HcclSendRecvItem &item = items[i];
-        check_item(*comm, item, i);
-        operation.transfers.push_back(make_transfer(*comm, item.sendRecvType == HCCL_SEND, item.buf, item.count,
-                                                    item.dataType, item.remoteRank));
+        operation.transfers.push_back(checked_item(*comm, items[i], i));
         operation.signature.bytes += operation.transfers.back().bytes;
-        if (item.remoteRank != comm->rank()) {
-            peers.insert(item.remoteRank);
+        if (items[i].remoteRank != comm->rank()) {
+            peers.insert(items[i].remoteRank);
         }
     }
     check_pairs(*comm, operation.transfers);
@@ -180,14 +186,16 @@ HcclResult HcclRecv(void *recvBuf, uint64_t count, HcclDataType dataType, uint32
 }
 
 HcclResult HcclBatchSendRecv(HcclSendRecvItem *sendRecvInfo, uint32_t itemNum, HcclComm comm, aclrtStream stream) {
-    return guarded("HcclBatchSendRecv", [&] { batch(sendRecvInfo, itemNum, comm, stream); });
+    return guarded("HcclBatchSendRecv", [&] {
+        refuse_in_group("HcclBatchSendRecv");
+        batch(sendRecvInfo, itemNum, comm, stream);
+    });
 }
 
 HcclResult HcclAllReduce(void *sendBuf, void *recvBuf, uint64_t count, HcclDataType dataType, HcclReduceOp op,
                          HcclComm comm, aclrtStream stream) {
     return guarded("HcclAllReduce", [&] {
         if (!nothing_to_do(count, "HcclAllReduce")) {
-            require(static_cast<char *>(recvBuf), "recvBuf");
             collective({Op::AllReduce, sendBuf, recvBuf, count, dataType, op}, comm, stream);
         }
     });
@@ -197,10 +205,7 @@ HcclResult HcclAllGather(void *sendBuf, void *recvBuf, uint64_t sendCount, HcclD
                          aclrtStream stream) {
     return guarded("HcclAllGather", [&] {
         if (!nothing_to_do(sendCount, "HcclAllGather")) {
-            require(static_cast<char *>(recvBuf), "recvBuf");
-            Collective call{Op::AllGather, sendBuf, recvBuf, sendCount, dataType};
-            call.recvs = find_comm(comm)->size();
-            collective(call, comm, stream);
+            collective({Op::AllGather, sendBuf, recvBuf, sendCount, dataType}, comm, stream);
         }
     });
 }
@@ -209,10 +214,7 @@ HcclResult HcclReduceScatter(void *sendBuf, void *recvBuf, uint64_t recvCount, H
                              HcclComm comm, aclrtStream stream) {
     return guarded("HcclReduceScatter", [&] {
         if (!nothing_to_do(recvCount, "HcclReduceScatter")) {
-            require(static_cast<char *>(recvBuf), "recvBuf");
-            Collective call{Op::ReduceScatter, sendBuf, recvBuf, recvCount, dataType, op};
-            call.sends = find_comm(comm)->size();
-            collective(call, comm, stream);
+            collective({Op::ReduceScatter, sendBuf, recvBuf, recvCount, dataType, op}, comm, stream);
         }
     });
 }
@@ -226,16 +228,14 @@ HcclResult HcclBroadcast(void *buf, uint64_t count, HcclDataType dataType, uint3
     });
 }
 
-// The result goes to the root, but every rank passes a buffer for it.
+// The result goes to the root, but every rank passes a buffer for it. In a group the vendor's library loses the count and
+// reduces nothing.
 HcclResult HcclReduce(void *sendBuf, void *recvBuf, uint64_t count, HcclDataType dataType, HcclReduceOp op,
                       uint32_t root, HcclComm comm, aclrtStream stream) {
     return guarded("HcclReduce", [&] {
+        refuse_in_group("HcclReduce");
         if (!nothing_to_do(count, "HcclReduce")) {
-            const bool is_root = find_comm(comm)->rank() == root;
-            if (is_root) {
-                require(static_cast<char *>(recvBuf), "recvBuf");
-            }
-            collective({Op::Reduce, sendBuf, is_root ? recvBuf : nullptr, count, dataType, op, root}, comm, stream);
+            collective({Op::Reduce, sendBuf, recvBuf, count, dataType, op, root}, comm, stream);
         }
     });
 }

@@ -84,7 +84,9 @@ void Comm::check_peer(uint32_t peer, bool late, const std::function<bool()> &sti
     }
     const std::string name = peer_name(peer);
     if (state == State::Failed) {
-        fault(static_cast<HcclResult>(header.fault_code), "%s failed: %s", name.c_str(), header.fault_text);
+        // A disagreement has two sides; any other failure is the peer's alone.
+        const bool disagreed = header.fault_code == static_cast<uint32_t>(HCCL_E_PARA);
+        fault(disagreed ? HCCL_E_PARA : HCCL_E_REMOTE, "%s failed: %s", name.c_str(), header.fault_text);
     }
     if (state == State::Left) {
         fault(HCCL_E_REMOTE, "EI9999: %s destroyed the communicator, but %s still waits for it", name.c_str(),

@@ -45,10 +45,8 @@ void check_place(const Comm &comm, aclrtStream stream) {
         fault(HCCL_E_PARA, "EI0003: %s belongs to device %d, this thread works on device %d", comm.self().c_str(),
               comm.device(), device);
     }
-    const int owner = stream_device(stream);
-    if (owner != device) {
-        fault(HCCL_E_PARA, owner < 0 ? "EI0003: the handle is not a live stream"
-                                     : "EI0003: the stream belongs to another device than the communicator");
+    if (!stream_is_usable(stream)) {
+        fault(HCCL_E_RUNTIME, "EI9999: the handle is not a live stream of this thread's context");
     }
 }
 
@@ -76,6 +74,17 @@ std::vector<uint32_t> all_but(const Comm &comm) {
         }
     }
     return peers;
+}
+
+Transfer checked_item(const Comm &comm, const HcclSendRecvItem &item, uint32_t index) {
+    if (item.sendRecvType != HCCL_SEND && item.sendRecvType != HCCL_RECV) {
+        fault(HCCL_E_PARA, "EI0003: item %u has sendRecvType %d", index, static_cast<int>(item.sendRecvType));
+    }
+    require(static_cast<char *>(item.buf), "buf of an item");
+    check_movable(item.dataType);
+    check_count(item.count);
+    check_rank(comm, item.remoteRank, "remoteRank");
+    return make_transfer(comm, item.sendRecvType == HCCL_SEND, item.buf, item.count, item.dataType, item.remoteRank);
 }
 
 Transfer make_transfer(const Comm &comm, bool send, void *buffer, uint64_t count, uint32_t dtype, uint32_t peer) {

@@ -24,6 +24,8 @@ uint64_t check_buffer(const Comm &comm, const void *buffer, uint64_t bytes, uint
 
 // All ranks but this one.
 std::vector<uint32_t> all_but(const Comm &comm);
+// One item of a batch or group, checked.
+Transfer checked_item(const Comm &comm, const HcclSendRecvItem &item, uint32_t index);
 // One half of a transfer between two ranks, its buffer checked.
 Transfer make_transfer(const Comm &comm, bool send, void *buffer, uint64_t count, uint32_t dtype, uint32_t peer);
 

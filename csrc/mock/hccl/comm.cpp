@@ -1,86 +1,37 @@
 #include "comm.h"
 
-#include <list>
-#include <set>
-
 #include "calls.h"
 #include "counters.h"
+#include "registry.h"
 #include "socket.h"
 
 namespace mock {
 namespace {
 
-// Blocks of destroyed communicators whose peers may still look at them.
-struct Retired {
-    struct Watcher {
-        Slot *slot;
-        bool expected; // the peer was given the block's place
-        std::shared_ptr<PeerArena> process;
-    };
-    int device;
-    uint64_t offset;
-    std::vector<Watcher> watchers;
-
-    bool in_use() const {
-        for (const Watcher &watcher : watchers) {
-            const Attachment attachment = watcher.slot->attachment.load();
-            const bool expected = watcher.expected || attachment == Attachment::Attached;
-            const bool alive = watcher.process == nullptr || watcher.process->alive();
-            if (expected && attachment != Attachment::Detached && alive) {
-                return true;
-            }
-        }
-        return false;
-    }
-};
-
-// A member that is a thread of this process.
-struct LocalMember {
-    char *base;
-    uint64_t arena_bytes;
-    uint64_t block_offset;
-    const Board *board;
-};
-
-struct Comms {
-    std::mutex mutex;
-    std::map<HcclComm, std::shared_ptr<Comm>> handles;
-    std::map<std::pair<std::string, uint32_t>, LocalMember> members;
-    std::set<std::pair<int, std::string>> names; // per device
-    std::list<Retired> retired;
-};
-
-Comms &comms() {
-    static Comms &object = *new Comms;
-    return object;
-}
-
-void free_retired(Comms &all) {
-    for (auto block = all.retired.begin(); block != all.retired.end();) {
-        if (block->in_use()) {
-            ++block;
-        } else {
-            control_free(block->device, block->offset);
-            block = all.retired.erase(block);
-        }
-    }
-}
-
 // Codes from here on are those of the runtime, not of HCCL.
 constexpr int FIRST_RUNTIME_CODE = 100000;
 
-// The code that a synchronisation of the stream returns.
+std::atomic<bool> some_failed{false};
+
+// The code that a synchronisation of the stream returns. Of a peer that has failed or gone the vendor's library learns by
+// waiting in vain; here a rank learns at once, with the code that the runtime has for trouble at the other end.
 aclError stream_code(HcclResult code) {
-    return code == HCCL_E_TIMEOUT ? ACL_ERROR_RT_FFTS_PLUS_TIMEOUT : ACL_ERROR_RT_FFTS_PLUS_EXCEPTION;
+    switch (code) {
+    case HCCL_E_TIMEOUT: return ACL_ERROR_RT_FFTS_PLUS_TIMEOUT;
+    case HCCL_E_REMOTE: return ACL_ERROR_RT_SUSPECT_REMOTE_ERROR;
+    default: return ACL_ERROR_RT_FFTS_PLUS_EXCEPTION;
+    }
 }
 
 } // namespace
 
-// Counts an operation from its submission until it has run or was dropped.
+// Notes an operation from its submission until it has run or was dropped. The last one of a destroyed communicator takes
+// down what it needed.
 class Comm::Pending {
 public:
     Pending(std::shared_ptr<Comm> comm, Operation operation) : comm_(std::move(comm)), operation_(std::move(operation)) {
-        comm_->pending_++;
+        std::lock_guard<std::mutex> lock(comm_->state_);
+        comm_->pending_.emplace(operation_.serial, operation_.signature);
     }
     ~Pending() {
         if (!ran_) {
@@ -88,7 +39,15 @@ public:
             comm_->fail(HCCL_E_INTERNAL, format("EI9999: %s: %s never ran, because its stream %s", comm_->self().c_str(),
                                                 describe(operation_.signature).c_str(), why.c_str()));
         }
-        comm_->pending_--;
+        bool last = false;
+        {
+            std::lock_guard<std::mutex> lock(comm_->state_);
+            comm_->pending_.erase(operation_.serial);
+            last = comm_->destroyed_ && comm_->pending_.empty();
+        }
+        if (last) {
+            comm_->retire();
+        }
     }
     Pending(const Pending &) = delete;
     Pending &operator=(const Pending &) = delete;
@@ -104,20 +63,28 @@ private:
     bool ran_ = false;
 };
 
+// Adds to the host calls that are in the communicator; takes one away while it builds links.
+class Comm::InUse {
+public:
+    InUse(Comm &comm, int calls) : comm_(comm), calls_(calls) { comm_.in_use_ += calls_; }
+    ~InUse() { comm_.in_use_ -= calls_; }
+    InUse(const InUse &) = delete;
+    InUse &operator=(const InUse &) = delete;
+
+private:
+    Comm &comm_;
+    const int calls_;
+};
+
 Comm::Comm(CommPlan plan) : plan_(std::move(plan)), links_(new Link[plan_.members.size()]) {
     std::string error;
     if (!mock::arena_view(device(), &arena_, &error)) {
         fault(HCCL_E_MEMORY, "EI0007: %s", error.c_str());
     }
-    Comms &all = comms();
-    std::lock_guard<std::mutex> lock(all.mutex);
-    free_retired(all);
-    if (all.names.count({device(), plan_.name}) != 0) {
-        fault(HCCL_E_PARA, "EI0003: The comm name[%s] already exists in Group2Comm map", plan_.name.c_str());
-    }
-    if (all.members.count({plan_.id, rank()}) != 0) {
-        fault(HCCL_E_PARA, "EI0003: %s: another thread of this process is that rank already", self().c_str());
-    }
+    Registry::instance().add(plan_, [this] { return take_block(); });
+}
+
+LocalMember Comm::take_block() {
     if (rank() + 1 < size()) {
         listener_ = listen_on(listener_name(rank()));
         if (!listener_) {
@@ -132,8 +99,7 @@ Comm::Comm(CommPlan plan) : plan_(std::move(plan)), links_(new Link[plan_.member
     for (uint32_t peer = 0; peer < size(); peer++) {
         links_[peer].here = &block_->slots[peer];
     }
-    all.names.insert({device(), plan_.name});
-    all.members[{plan_.id, rank()}] = {arena_.base, arena_.bytes, block_offset_, board_};
+    return {arena_.base, arena_.bytes, block_offset_, board_};
 }
 
 Comm::~Comm() { destroy(); }
@@ -168,6 +134,7 @@ std::string Comm::members_digest() const {
 }
 
 void Comm::submit(Operation operation, const std::vector<uint32_t> &peers, aclrtStream stream) {
+    const InUse in_use(*this, 1);
     check_failed();
     operation.injection = Injected::take();
     if (operation.injection.kind == Injection::Kind::Error && operation.injection.code < FIRST_RUNTIME_CODE) {
@@ -178,9 +145,12 @@ void Comm::submit(Operation operation, const std::vector<uint32_t> &peers, aclrt
     }
     if (!peers.empty()) {
         std::lock_guard<std::mutex> lock(host_);
+        check_context();
         take_buffers();
+        const InUse building(*this, -1);
         build_links(*this, operation.signature.op, peers);
     }
+    hold(operation.injection);
     const std::string name = describe(operation.signature) + " of " + self();
     std::lock_guard<std::mutex> submitting(submitting_);
     check_order(operation, stream);
@@ -193,6 +163,18 @@ void Comm::submit(Operation operation, const std::vector<uint32_t> &peers, aclrt
         fault(HCCL_E_RUNTIME, "EI9999: %s: the stream takes no task (%d)", self().c_str(), code);
     }
     count(Counter::CollectiveCalls);
+}
+
+// Its own streams are made at the first operation that goes to another rank, and belong to the context of that call.
+void Comm::check_context() {
+    const void *context = current_context_handle();
+    if (context_ == nullptr) {
+        context_ = context;
+    }
+    if (context != context_) {
+        fault(HCCL_E_RUNTIME, "EI9999: %s has its streams in another context than this thread's: its first operation was called "
+                              "there", self().c_str());
+    }
 }
 
 // The vendor's library keeps two buffers per communicator, allocated at the first operation that goes to another rank.
@@ -225,18 +207,27 @@ void Comm::check_order(const Operation &operation, aclrtStream stream) {
 
 Outcome Comm::execute(const Operation &operation, const Cancelled &cancelled) {
     std::lock_guard<std::mutex> lock(running_);
+    {
+        std::lock_guard<std::mutex> state(state_);
+        if (under_work_) {
+            return failed_outcome();
+        }
+    }
     const Activity activity(board_, plan_.name, operation.signature.op, false, operation.serial);
     try {
-        check_failed();
+        if (size() > 1) { // alone it needs nothing of the communicator
+            check_failed();
+        }
         block_->header.serial = operation.serial;
         block_->header.executing = static_cast<uint32_t>(operation.signature.op);
         const auto start = Clock::now();
         if (operation.injection) {
             const std::string what = describe(operation.signature) + " of " + self();
-            const Outcome struck = strike(operation.injection, what, cancelled);
+            const Outcome struck = strike(operation.injection, what, cancelled, &closing_);
             if (struck.code != ACL_SUCCESS) {
                 fail(HCCL_E_INTERNAL, struck.text);
-                return struck;
+                std::lock_guard<std::mutex> state(state_);
+                return destroyed_ ? failed_outcome() : struck;
             }
         }
         run_operation(*this, operation, cancelled);
@@ -249,15 +240,28 @@ Outcome Comm::execute(const Operation &operation, const Cancelled &cancelled) {
         fail(HCCL_E_INTERNAL, format("EI9999: %s: %s", self().c_str(), error.what()));
     }
     activity.failed();
+    std::lock_guard<std::mutex> state(state_);
     return failed_outcome();
 }
 
-Outcome Comm::failed_outcome() {
+// Needs the lock. What runs on after the end of its communicator uses memory that is no more: the code is that of an
+// access to memory that is not there.
+Outcome Comm::failed_outcome() { return {under_work_ ? ACL_ERROR_RT_SUSPECT_REMOTE_ERROR : stream_code(code_), text_}; }
+
+bool Comm::awaited(uint32_t peer, Post *post) {
+    const Link &link = links_[peer];
     std::lock_guard<std::mutex> lock(state_);
-    return {stream_code(code_), text_};
+    if (!link.connected || !pending_.empty() || static_cast<int32_t>(link.here->posted.load() - link.taken) <= 0) {
+        return false;
+    }
+    *post = link.here->posts[link.taken % POSTS];
+    return true;
 }
 
+bool Comm::any_failed() { return some_failed; }
+
 void Comm::fail(HcclResult code, const std::string &text) {
+    some_failed = true;
     {
         std::lock_guard<std::mutex> lock(state_);
         if (code_ != HCCL_SUCCESS || destroyed_) {
@@ -309,32 +313,26 @@ bool Comm::attach_local(uint32_t peer) {
     if (by_tcp(peer)) {
         return false;
     }
-    Comms &all = comms();
-    std::lock_guard<std::mutex> lock(all.mutex); // the peer cannot give its block back meanwhile
-    const auto found = all.members.find({plan_.id, peer});
-    if (found == all.members.end()) {
-        return false;
-    }
-    attach(peer, found->second.base, found->second.arena_bytes, found->second.block_offset, found->second.board,
-           nullptr);
-    return true;
+    return Registry::instance().with_member(plan_.id, peer, [&](const LocalMember &member) {
+        attach(peer, member.base, member.arena_bytes, member.block_offset, member.board, nullptr);
+    });
 }
 
 void Comm::destroy() {
+    if (in_use_ > 0) {
+        fault(HCCL_E_AGAIN, "EI9999: %s: a call of another thread is in it", self().c_str());
+    }
     closing_ = true;
     alarm_everybody();
     std::lock_guard<std::mutex> host(host_); // a call that builds links has seen the alarm
-    if (pending_ > 0) {
-        closing_ = false;
-        fault(HCCL_E_AGAIN, "EI9999: %s: %d operations have not ended; synchronise their stream first", self().c_str(),
-              pending_.load());
-    }
+    bool idle = false;
     {
         std::lock_guard<std::mutex> lock(state_);
         if (destroyed_) {
             return;
         }
         destroyed_ = true;
+        idle = pending_.empty();
         if (buffers_taken_) {
             give_memory(device(), buffer_bytes());
         }
@@ -343,14 +341,43 @@ void Comm::destroy() {
         }
         code_ = HCCL_E_PARA;
         text_ = "EI0003: the communicator was destroyed";
+        if (!idle && size() > 1) {
+            under_work_ = true;
+            text_ = "EI0012: " + self() + " was destroyed while its operations were queued or running: " + pending_names();
+        }
+    }
+    if (!idle && size() > 1) {
+        count(Counter::DestroyedUnderWork);
+        warn_once(text_ + "; on an NPU they go on without its buffers and links, and fault");
     }
     alarm_everybody();
     hide_from_calls(*this);
-    Comms &all = comms();
-    std::lock_guard<std::mutex> lock(all.mutex);
-    all.members.erase({plan_.id, rank()});
-    all.names.erase({device(), plan_.name});
-    Retired retired{device(), block_offset_, {}};
+    Registry::instance().remove(plan_);
+    if (idle) {
+        retire();
+    }
+}
+
+// "HcclAllReduce (4096 bytes, fp32, sum), ...", needs the lock.
+std::string Comm::pending_names() const {
+    constexpr size_t MOST = 4;
+    std::string text;
+    size_t named = 0;
+    for (const auto &entry : pending_) {
+        if (named == MOST) {
+            return text + format(" and %zu more", pending_.size() - MOST);
+        }
+        text += (named++ == 0 ? "" : ", ") + describe(entry.second);
+    }
+    return text;
+}
+
+// Gives back what operations need, when none is left.
+void Comm::retire() {
+    if (retired_.exchange(true)) {
+        return;
+    }
+    RetiredBlock block{device(), block_offset_, {}};
     for (uint32_t peer = 0; peer < size(); peer++) {
         Link &link = links_[peer];
         const bool connected = link.connected.load(std::memory_order_acquire);
@@ -361,50 +388,16 @@ void Comm::destroy() {
             }
             continue;
         }
-        retired.watchers.push_back({link.here, connected || link.offered, link.process});
+        block.watchers.push_back({link.here, connected || link.offered, link.process});
         if (connected) {
             link.there->attachment = Attachment::Detached;
             link.connected = false;
         }
     }
-    all.retired.push_back(std::move(retired));
     listener_.reset();
     plan_.claim.reset();
     plan_.network.reset();
-    free_retired(all);
-}
-
-HcclComm publish(std::shared_ptr<Comm> comm) {
-    if (comm->plan().network != nullptr) {
-        answer_calls(comm);
-    }
-    Comms &all = comms();
-    std::lock_guard<std::mutex> lock(all.mutex);
-    HcclComm handle = comm.get();
-    all.handles[handle] = std::move(comm);
-    return handle;
-}
-
-std::shared_ptr<Comm> find_comm(HcclComm handle) {
-    require(static_cast<char *>(handle), "comm");
-    Comms &all = comms();
-    std::lock_guard<std::mutex> lock(all.mutex);
-    const auto found = all.handles.find(handle);
-    if (found == all.handles.end()) {
-        fault(HCCL_E_PARA, "EI0003: the handle is not a live communicator");
-    }
-    return found->second;
-}
-
-void unpublish(HcclComm handle) {
-    std::shared_ptr<Comm> last; // its end needs the lock itself
-    Comms &all = comms();
-    std::lock_guard<std::mutex> lock(all.mutex);
-    const auto found = all.handles.find(handle);
-    if (found != all.handles.end()) {
-        last = std::move(found->second);
-        all.handles.erase(found);
-    }
+    Registry::instance().retire(std::move(block));
 }
 
 } // namespace mock

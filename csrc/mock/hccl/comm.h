@@ -27,6 +27,9 @@ struct Member {
     uint32_t server = 0; // its place in the rank table
 };
 
+// Where a communicator comes from; `Older` is a world of the older layer (hcom).
+enum class Origin { Table, RootInfo, Older, Parent };
+
 // What the way of creation (rank table, root info, parent) has to supply.
 struct CommPlan {
     std::string id;   // the same on all members, and different for every other communicator
@@ -34,10 +37,12 @@ struct CommPlan {
     uint32_t rank = 0;
     std::vector<Member> members;
     Settings settings;
-    bool global = true; // may be split
+    Origin origin = Origin::RootInfo;
     Descriptor claim;   // holds (job, rank) for a world made from a rank table
     std::shared_ptr<Network> network; // empty if every peer is reached by shared memory
 };
+
+struct LocalMember;
 
 // The way to one peer: its memory, and the slots by which the two tell each other where they are; or a connection.
 struct Link {
@@ -102,11 +107,15 @@ public:
     void submit(Operation operation, const std::vector<uint32_t> &peers, aclrtStream stream);
     // Notes the first failure; all later calls fail with it, and peers that wait for this rank learn of it.
     void fail(HcclResult code, const std::string &text);
+    // Whether any communicator of this process has failed.
+    static bool any_failed();
     // Throws that failure, if there is one.
     void check_failed();
     HcclResult asynchronous_error();
     // Counts the sub-communicators of one name, so that a second one is not mistaken for the first.
     uint32_t next_generation(const std::string &name);
+    // Ends it at once, whatever is queued: the vendor's library does not know. Refused only while a host call of another
+    // thread is in it and does not wait for links.
     void destroy();
 
     // Attach the peer's block; for the thread that builds links. The second form is for a rank that is a thread of this
@@ -116,6 +125,8 @@ public:
     bool attach_local(uint32_t peer);
     void attach_wire(uint32_t peer, Descriptor socket);
     bool by_tcp(uint32_t peer) const;
+    // What the peer has begun with this rank, which has nothing queued: it waits for this rank's next operation.
+    bool awaited(uint32_t peer, Post *post);
     // Throws if the peer cannot answer any more (it failed, left, or its process ended) and its answer is still missing.
     void check_peer(uint32_t peer, bool late, const std::function<bool()> &still_missing);
     Descriptor &listener() { return listener_; }
@@ -124,11 +135,16 @@ public:
 
 private:
     class Pending;
+    class InUse;
     Outcome execute(const Operation &operation, const Cancelled &cancelled);
     Outcome failed_outcome();
     void alarm_everybody();
     void check_order(const Operation &operation, aclrtStream stream);
+    void check_context();
     void take_buffers();
+    std::string pending_names() const;
+    LocalMember take_block();
+    void retire();
     uint64_t buffer_bytes() const { return (2ULL * plan_.settings.buffer_mb) << 20; }
 
     CommPlan plan_;
@@ -152,15 +168,21 @@ private:
     HcclResult code_ = HCCL_SUCCESS;
     std::string text_;
     std::map<std::string, uint32_t> generations_;
-    std::atomic<int> pending_{0}; // operations queued or running
-    std::atomic<bool> closing_{false};
+    std::map<uint64_t, Signature> pending_; // operations queued or running, by number
     bool destroyed_ = false;
+    bool under_work_ = false; // it was destroyed while operations needed it
+    std::atomic<bool> retired_{false};
+    std::atomic<int> in_use_{0}; // host calls that queue something
+    std::atomic<bool> closing_{false};
+    const void *context_ = nullptr; // of its own streams, from the first operation with another rank on; guarded by host_
 };
 
 // Live communicators by handle.
 HcclComm publish(std::shared_ptr<Comm> comm);
 std::shared_ptr<Comm> find_comm(HcclComm handle);
 void unpublish(HcclComm handle);
+// That of the thread's device with this name.
+HcclComm find_named(const char *name);
 
 // Builds what the operation needs of links to these peers; blocks like the vendor's first call does.
 void build_links(Comm &comm, Op op, const std::vector<uint32_t> &peers);

@@ -6,6 +6,7 @@
 
 #include <sys/types.h>
 
+#include "registry.h"
 #include "socket.h"
 #include "table.h"
 
@@ -58,7 +59,11 @@ RankTable load_for(const char *path, uint32_t rank, bool config_call) {
     }
 }
 
-std::shared_ptr<Comm> create_world(const RankTable &table, uint32_t rank, int device, Settings settings) {
+std::shared_ptr<Comm> create_world(const RankTable &table, uint32_t rank, int device, Origin origin, Settings settings) {
+    check_rejoin();
+    if (origin == Origin::Table) {
+        Registry::instance().check_table_world(device);
+    }
     if (table.ranks[rank].device != device) {
         fault(HCCL_E_UNAVAIL, "EI0014: ranktable config devId[%d],but local devId[%d]", table.ranks[rank].device,
               device);
@@ -70,6 +75,7 @@ std::shared_ptr<Comm> create_world(const RankTable &table, uint32_t rank, int de
     plan.id = digest(format("world %s %s %u", job.c_str(), digest(table.content).c_str(), next_generation(job, rank)));
     plan.name = settings.name.empty() ? WORLD_NAME : settings.name;
     plan.rank = rank;
+    plan.origin = origin;
     for (const TableRank &entry : table.ranks) {
         plan.members.push_back({entry.rank, entry.device, entry.server});
     }
@@ -81,6 +87,12 @@ std::shared_ptr<Comm> create_world(const RankTable &table, uint32_t rank, int de
 
 } // namespace
 
+void check_rejoin() {
+    if (Comm::any_failed()) {
+        refuse_if(Deviation::NoRejoin, HCCL_E_INTERNAL, "a world after one that has failed");
+    }
+}
+
 int require_device() {
     const int device = current_device();
     if (device < 0) {
@@ -89,14 +101,15 @@ int require_device() {
     return device;
 }
 
-std::shared_ptr<Comm> create_from_table(const char *path, uint32_t rank, Settings settings, bool config_call) {
+std::shared_ptr<Comm> create_from_table(const char *path, uint32_t rank, Origin origin, Settings settings,
+                                        bool config_call) {
     const int device = require_device();
-    return create_world(load_for(path, rank, config_call), rank, device, std::move(settings));
+    return create_world(load_for(path, rank, config_call), rank, device, origin, std::move(settings));
 }
 
 std::shared_ptr<Comm> create_from_table_text(const std::string &content, uint32_t rank, Settings settings) {
     const int device = require_device();
-    return create_world(read_table(content, rank), rank, device, std::move(settings));
+    return create_world(read_table(content, rank), rank, device, Origin::Older, std::move(settings));
 }
 
 void create_for_devices(const std::vector<int32_t> &devices, HcclComm *comms) {
@@ -138,15 +151,26 @@ void create_for_devices(const std::vector<int32_t> &devices, HcclComm *comms) {
     }
 }
 
+namespace {
+
+// Only worlds are split; on the 950 only while the world that was made last on the device lives.
+void check_parent(const Comm &parent) {
+    const bool is_950 = family() == Family::Ascend950;
+    if (parent.plan().origin == Origin::Parent) {
+        fault(is_950 ? HCCL_E_INTERNAL : HCCL_E_NOT_SUPPORT,
+              "EI0003: %s is a sub-communicator, which cannot be split again", parent.self().c_str());
+    }
+    if (is_950 && !Registry::instance().last_world_lives(parent.device())) {
+        fault(HCCL_E_PTR, "EI0003: %s cannot be split: the world that was made last on device %d was destroyed",
+              parent.self().c_str(), parent.device());
+    }
+}
+
+} // namespace
+
 std::shared_ptr<Comm> create_sub_comm(Comm &parent, const std::vector<uint32_t> &ranks, uint64_t id, uint32_t rank,
                                       Settings settings) {
-    if (!parent.plan().global) {
-        fault(HCCL_E_NOT_SUPPORT, "EI0003: %s is a sub-communicator, which cannot be split again",
-              parent.self().c_str());
-    }
-    if (ranks.empty() || rank >= ranks.size()) {
-        fault(HCCL_E_PARA, "EI0003: subCommRankId %u must be below rankNum %zu", rank, ranks.size());
-    }
+    check_parent(parent);
     CommPlan plan;
     std::set<uint32_t> seen;
     for (const uint32_t member : ranks) {
@@ -159,6 +183,10 @@ std::shared_ptr<Comm> create_sub_comm(Comm &parent, const std::vector<uint32_t> 
         }
         plan.members.push_back(parent.plan().members[member]);
     }
+    if (family() == Family::Ascend950 && seen.count(parent.rank()) == 0) {
+        fault(HCCL_E_NOT_FOUND, "EI0003: rankIds lacks rank %u of %s, which made the call", parent.rank(),
+              parent.plan().name.c_str());
+    }
     if (ranks[rank] != parent.rank()) {
         warn_once(format("subCommRankId %u belongs to rank %u of %s, but rank %u made the call", rank, ranks[rank],
                          parent.plan().name.c_str(), parent.rank()));
@@ -167,13 +195,16 @@ std::shared_ptr<Comm> create_sub_comm(Comm &parent, const std::vector<uint32_t> 
     if (plan.name.empty()) {
         plan.name = format("%s_sub_%llu", parent.plan().name.c_str(), static_cast<unsigned long long>(id));
     }
+    if (family() == Family::Ascend950 && plan.name == parent.plan().name) {
+        fault(HCCL_E_INTERNAL, "EI0003: the sub-communicator has the name of its world, [%s]", plan.name.c_str());
+    }
     plan.members[rank].device = parent.device(); // whoever made the call
     // Communicators without a common member may have one name. Their smallest ranks tell them apart; the rest of the list
     // is no part of the id, so that members that disagree about it still meet, and learn of it.
     plan.id = digest(format("sub %s %s %u %u", parent.plan().id.c_str(), plan.name.c_str(), *seen.begin(),
                             parent.next_generation(plan.name)));
     plan.rank = rank;
-    plan.global = false;
+    plan.origin = Origin::Parent;
     plan.network = parent.plan().network;
     plan.settings = std::move(settings);
     return std::make_shared<Comm>(std::move(plan));

@@ -37,10 +37,12 @@ const Post &Execution::take(uint32_t peer, const Signature &expected) {
     Link &link = comm_.link(peer);
     const Post &post = link.here->posts[link.taken % POSTS];
     if (post.signature != expected) {
+        Signature own = expected;
+        own.op = operation_.signature.op; // a receive expects a send
         fault(HCCL_E_PARA,
               "EI0005: The parameters of the operation differ between ranks: operation %llu of %s is %s, but operation "
               "%llu of %s is %s",
-              static_cast<unsigned long long>(operation_.serial), comm_.self().c_str(), describe(expected).c_str(),
+              static_cast<unsigned long long>(operation_.serial), comm_.self().c_str(), describe(own).c_str(),
               static_cast<unsigned long long>(post.serial), comm_.peer_name(peer).c_str(),
               describe(post.signature).c_str());
     }

@@ -39,6 +39,13 @@ template <class Pointer> void require(const Pointer *pointer, const char *name) 
     }
 }
 
+// For calls that ASCEND_MOCK_DEVIATE turns against the program.
+inline void refuse_if(Deviation deviation, HcclResult code, const char *what) {
+    if (deviates(deviation)) {
+        fault(code, "EI9999: %s is refused because ASCEND_MOCK_DEVIATE says so", what);
+    }
+}
+
 // The fault that HCCL_MOCK_FAULT asks for at an exported call, around whatever the call does. An operation takes the fault
 // over and has it when it runs on its stream; any other call has it at once.
 class Injected {
@@ -47,8 +54,9 @@ public:
     ~Injected();
     Injected(const Injected &) = delete;
     Injected &operator=(const Injected &) = delete;
-    // For the operation that this thread's call queues.
+    // For the operation that this thread's call queues; and back, for one that it queues later.
     static Injection take();
+    static void give(const Injection &injection);
     void after() const;
 
 private:

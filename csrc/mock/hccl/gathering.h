@@ -19,6 +19,7 @@ struct Introduction {
     uint16_t forced; // 1: it reaches everybody by TCP
     char host[48];
     char machine[40];
+    char server[40]; // where launchers simulate several servers on one machine: SERVER_ID
 };
 
 struct Join {

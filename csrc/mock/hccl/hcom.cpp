@@ -147,7 +147,8 @@ HcclResult HcomInitByFile(const char *rankTablePath, const char *identify) {
             fault(HCCL_E_PARA, "EI0003: identify [%.64s] is not the number of a rank", identify);
         }
         initialise([&] {
-            return create_from_table(rankTablePath, static_cast<uint32_t>(rank), environment_settings(), false);
+            return create_from_table(rankTablePath, static_cast<uint32_t>(rank), Origin::Older, environment_settings(),
+                                     false);
         });
     });
 }

@@ -30,7 +30,7 @@ std::string unknown_function() {
 bool is_operation(const std::string &function) {
     constexpr uint32_t MOST = 60; // kinds of operations have a bit each in a word
     for (uint32_t op = 1; op < MOST; op++) {
-        if (function == op_name(static_cast<Op>(op))) {
+        if (static_cast<Op>(op) != Op::Group && function == op_name(static_cast<Op>(op))) {
             return true;
         }
     }
@@ -67,6 +67,8 @@ Injected::Injected(const char *function) {
 Injected::~Injected() { waiting = {}; }
 
 Injection Injected::take() { return std::exchange(waiting, Injection{}); }
+
+void Injected::give(const Injection &injection) { waiting = injection; }
 
 void Injected::after() const {
     static const Cancelled never{false};

@@ -40,6 +40,9 @@ uint64_t kind_bit(Op op, uint32_t self, uint32_t peer) {
     }
 }
 
+// Only the two ranks of a transfer must agree on it.
+bool is_pairwise(Op op) { return op == Op::Send || op == Op::Recv || op == Op::Batch || op == Op::Group; }
+
 class Builder {
 public:
     Builder(Comm &comm, Op op, const std::vector<uint32_t> &peers)
@@ -84,6 +87,7 @@ private:
         return (comm_.link(peer).here->kinds.load() & kind_bit(op_, comm_.rank(), peer)) != 0;
     }
     void check(bool late);
+    void check_same(uint32_t peer);
     std::string activity(uint32_t peer);
 
     Comm &comm_;
@@ -256,6 +260,7 @@ void Builder::check(bool late) {
     comm_.check_failed();
     for (const uint32_t peer : missing_) {
         comm_.check_peer(peer, late, [&] { return !agreed(peer); });
+        check_same(peer);
     }
     if (Clock::now() < limit_) {
         return;
@@ -267,6 +272,17 @@ void Builder::check(bool late) {
         text += activity(missing_[i]);
     }
     throw Fault(HCCL_E_TIMEOUT, text);
+}
+
+// A peer that waits in another collective than the one whose links are built here will never build them.
+void Builder::check_same(uint32_t peer) {
+    Post post{};
+    if (is_pairwise(op_) || !comm_.awaited(peer, &post) || is_pairwise(post.signature.op) || post.signature.op == op_) {
+        return;
+    }
+    fault(HCCL_E_PARA, "EI0005: The parameters of the operation differ between ranks: the next operation of %s is %s, but %s "
+                       "is in operation %llu, %s", comm_.self().c_str(), op_name(op_), comm_.peer_name(peer).c_str(),
+          static_cast<unsigned long long>(post.serial), describe(post.signature).c_str());
 }
 
 std::string Builder::activity(uint32_t peer) {

@@ -86,6 +86,7 @@ const char *op_name(Op op) {
     case Op::AlltoAllV: return "HcclAlltoAllV";
     case Op::AllGatherV: return "HcclAllGatherV";
     case Op::ReduceScatterV: return "HcclReduceScatterV";
+    case Op::Group: return "HcclGroupEnd";
     }
     return "an unknown operation";
 }
@@ -95,6 +96,7 @@ bool made_of_transfers(Op op) {
     case Op::Send:
     case Op::Recv:
     case Op::Batch:
+    case Op::Group:
     case Op::Scatter:
     case Op::AlltoAll:
     case Op::AlltoAllV:

@@ -26,7 +26,8 @@ enum class Op : uint32_t {
     AlltoAll,
     AlltoAllV,
     AllGatherV,
-    ReduceScatterV
+    ReduceScatterV,
+    Group // of sends and receives
 };
 
 constexpr uint32_t NO_VALUE = 0xffffffff; // a field that the operation does not have

@@ -1,7 +1,9 @@
 // Root info: the root's process listens, all ranks come, the root tells each who the others are.
 
 #include <array>
+#include <map>
 #include <thread>
+#include <tuple>
 
 #include <sys/random.h>
 
@@ -82,6 +84,8 @@ private:
         own.device = current_device();
         own.forced = endpoint_.forced ? 1 : 0;
         copy_text(own.machine, sizeof(own.machine), machine_);
+        const char *server = environment("SERVER_ID");
+        copy_text(own.server, sizeof(own.server), server != nullptr ? server : "");
         if (endpoint_.network != nullptr) {
             copy_text(own.host, sizeof(own.host), endpoint_.host);
             own.port = endpoint_.network->listener->port();
@@ -149,6 +153,7 @@ private:
     }
 
     void connect(const std::vector<Introduction> &ranks, CommPlan *plan) {
+        check_devices(ranks);
         bool any = false;
         std::vector<bool> by_tcp;
         for (uint32_t rank = 0; rank < size_; rank++) {
@@ -173,6 +178,21 @@ private:
             network.ports.push_back(other.port);
         }
         plan->network = endpoint_.network;
+    }
+
+    // Every rank has a device of its own. All of them notice.
+    static void check_devices(const std::vector<Introduction> &ranks) {
+        std::map<std::tuple<std::string, std::string, int32_t>, size_t> seen;
+        for (size_t rank = 0; rank < ranks.size(); rank++) {
+            const Introduction &one = ranks[rank];
+            const std::string machine(one.machine, strnlen(one.machine, sizeof(one.machine)));
+            const std::string server(one.server, strnlen(one.server, sizeof(one.server)));
+            const auto found = seen.emplace(std::make_tuple(machine, server, one.device), rank);
+            if (!found.second) {
+                fault(HCCL_E_PARA, "EI0015: ranks %zu and %zu have the same physical device, %d, of one server",
+                      found.first->second, rank, one.device);
+            }
+        }
     }
 
     bool same_machine(const Introduction &other) const { return ends(other.machine) && machine_ == other.machine; }
@@ -232,6 +252,7 @@ void make_root_info(HcclRootInfo *info) {
 std::shared_ptr<Comm> create_from_root_info(const HcclRootInfo &info, uint32_t size, uint32_t rank,
                                             Settings settings) {
     set_world_rank(require_device(), rank, false);
+    check_rejoin();
     const Content content = content_of(info);
     if (size == 0 || size > MOST_RANKS || rank >= size) {
         fault(HCCL_E_PARA, "EI0003: rank %u and nRanks %u: nRanks must be from 1 to %u, rank below it", rank, size,

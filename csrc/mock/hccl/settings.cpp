@@ -1,23 +1,14 @@
 #include "settings.h"
 
+#include <algorithm>
 #include <atomic>
 #include <cctype>
+#include <cmath>
 
 namespace mock {
 namespace {
 
-constexpr uint32_t NOT_SET = 0xffffffff;
-constexpr uint32_t NEWEST_VERSION = 10;
-
 std::atomic<int> determinism{0}; // by HcclSetConfig
-
-struct Header {
-    size_t size;
-    uint32_t magic;
-    uint32_t version;
-    uint64_t reserved;
-};
-static_assert(sizeof(Header) == HCCL_COMM_CONFIG_INFO_BYTES, "HcclCommConfig.reserved");
 
 long long environment_number(const char *name, long long standard, long long low, long long high) {
     const char *text = environment(name);
@@ -29,41 +20,40 @@ long long environment_number(const char *name, long long standard, long long low
     return value;
 }
 
-// A copy of the client's structure in our own layout: as many bytes as it has, defaults for the rest.
-HcclCommConfig read_config(const HcclCommConfig *client, Header *header) {
-    require(client, "config");
-    std::memcpy(header, client->reserved, sizeof(*header));
-    if (header->magic != HCCL_COMM_CONFIG_MAGIC_WORD) {
-        fault(HCCL_E_PARA,
-              "EI0003: Invalid magic word[0x%x]. Please make sure the config has been initialized by "
-              "HcclCommConfigInit().",
-              header->magic);
-    }
-    if (header->version == 0 || header->size < offsetof(HcclCommConfig, hcclCommName)) {
-        fault(HCCL_E_PARA, "EI0003: config of version %u and %zu bytes: version 1 with 32 bytes is the smallest",
-              header->version, header->size);
-    }
-    if (header->version > NEWEST_VERSION) {
-        warn_once(format("HcclCommConfig has version %u; fields after version %u are not read", header->version,
-                         NEWEST_VERSION));
-    }
-    HcclCommConfig config;
-    HcclCommConfigInit(&config);
-    std::memcpy(static_cast<void *>(&config), client, header->size < sizeof(config) ? header->size : sizeof(config));
-    return config;
+// Of the forms 17 and 0.25; a negative number for anything else.
+double decimal(const std::string &text) {
+    const size_t point = std::min(text.find('.'), text.size());
+    const std::string whole = text.substr(0, point);
+    const std::string part = point < text.size() ? text.substr(point + 1) : "0";
+    const auto digits = [](const std::string &number) {
+        return !number.empty() && number.find_first_not_of("0123456789") == std::string::npos;
+    };
+    constexpr size_t LONGEST = 10;
+    const bool valid = digits(whole) && digits(part) && part.size() <= 2 && whole.size() <= LONGEST;
+    return valid ? std::strtod(text.c_str(), nullptr) : -1;
 }
 
-void apply_name(const HcclCommConfig &config, Settings *settings) {
-    const size_t length = strnlen(config.hcclCommName, COMM_NAME_MAX_LENGTH);
-    if (length == COMM_NAME_MAX_LENGTH) {
-        fault(HCCL_E_PARA, "EI0003: hcclCommName has no end within its %u bytes", COMM_NAME_MAX_LENGTH);
+bool has_long_limits() { return family() != Family::Ascend910A && family() != Family::Ascend310P; }
+
+std::chrono::seconds environment_execution() {
+    const char *text = environment("HCCL_EXEC_TIMEOUT");
+    if (text == nullptr) {
+        return Settings().execution_timeout;
     }
-    settings->name.assign(config.hcclCommName, length);
+    const std::chrono::seconds seconds = execution_limit(decimal(text));
+    if (seconds.count() < 0) {
+        fault(HCCL_E_PARA, "EI0001: environment variable HCCL_EXEC_TIMEOUT [%s] is not a number %s, with at most two decimal "
+                           "places", text, has_long_limits() ? "from 0 to 2147483647" : "above 0 and up to 17340");
+    }
+    return seconds;
 }
 
 } // namespace
 
 int process_determinism() {
+    if (family() == Family::Ascend950) {
+        return 1;
+    }
     const char *deterministic = environment("HCCL_DETERMINISTIC");
     if (deterministic == nullptr) {
         return determinism;
@@ -76,17 +66,40 @@ int process_determinism() {
         fault(HCCL_E_PARA, "EI0001: environment variable HCCL_DETERMINISTIC [%s] is not false, true or strict",
               deterministic);
     }
+    if (text == "strict" && !has_long_limits()) {
+        fault(HCCL_E_NOT_SUPPORT, "EI0001: environment variable HCCL_DETERMINISTIC [strict] is not supported by this processor");
+    }
     return text == "strict" ? 2 : text == "true" ? 1 : 0;
 }
 
+std::chrono::seconds execution_limit(double seconds) {
+    constexpr double LONGEST = 2147483647;
+    constexpr double LONGEST_OLD = 17340;
+    constexpr int64_t STEP = 68;
+    const std::chrono::seconds invalid(-1);
+    if (has_long_limits()) {
+        return seconds < 0 || seconds > LONGEST ? invalid : std::chrono::seconds(static_cast<int64_t>(std::ceil(seconds)));
+    }
+    if (seconds <= 0 || seconds > LONGEST_OLD) {
+        return invalid;
+    }
+    return std::chrono::seconds(std::max<int64_t>(static_cast<int64_t>(seconds) / STEP, 1) * STEP);
+}
+
 void set_process_determinism(int32_t value) {
+    if (family() == Family::Ascend950) {
+        warn_once("HcclSetConfig has no effect: this processor computes deterministically");
+        return;
+    }
     if (environment("HCCL_DETERMINISTIC") != nullptr) {
         warn_once("HCCL_DETERMINISTIC is set in the environment, so HcclSetConfig has no effect");
         return;
     }
-    const bool strict = family() == Family::Ascend910B || family() == Family::Ascend910C;
-    if (value < 0 || value > (strict ? 2 : 1)) {
-        fault(HCCL_E_PARA, "EI0003: HCCL_DETERMINISTIC is %d: it must be 0 or 1%s", value, strict ? " or 2" : "");
+    if (value < 0 || value > 2) {
+        fault(HCCL_E_PARA, "EI0003: HCCL_DETERMINISTIC is %d: it must be 0, 1 or 2", value);
+    }
+    if (value == 2 && family() != Family::Ascend910B) {
+        fault(HCCL_E_NOT_SUPPORT, "EI0003: HCCL_DETERMINISTIC 2 (strict) is set by this call on the A2 only");
     }
     determinism = value;
 }
@@ -94,45 +107,13 @@ void set_process_determinism(int32_t value) {
 Settings environment_settings() {
     Settings settings;
     const long long connect = environment_number("HCCL_CONNECT_TIMEOUT", 120, 1, 7200);
-    const long long execution = environment_number("HCCL_EXEC_TIMEOUT", 1836, 0, 2147483647);
-    if (connect < 120) {
-        warn_once("HCCL_CONNECT_TIMEOUT is below 120 s, the least that the vendor's library takes");
-    }
-    if (execution != 0 && connect >= execution) {
+    settings.connect_timeout = std::chrono::seconds(connect);
+    settings.execution_timeout = environment_execution();
+    if (settings.execution_timeout.count() != 0 && settings.connect_timeout >= settings.execution_timeout) {
         warn_once("HCCL_CONNECT_TIMEOUT should be smaller than HCCL_EXEC_TIMEOUT");
     }
-    settings.connect_timeout = std::chrono::seconds(connect);
-    settings.execution_timeout = std::chrono::seconds(execution);
     settings.buffer_mb = static_cast<uint32_t>(environment_number("HCCL_BUFFSIZE", 200, 1, 1 << 20));
     settings.deterministic = process_determinism();
-    return settings;
-}
-
-Settings config_settings(const HcclCommConfig *client) {
-    Settings settings = environment_settings();
-    Header header;
-    const HcclCommConfig config = read_config(client, &header);
-    if (config.hcclBufferSize == 0) {
-        fault(HCCL_E_PARA, "EI0003: hcclBufferSize is 0: it must be 1 MB or more");
-    }
-    if (config.hcclBufferSize != NOT_SET) {
-        settings.buffer_mb = config.hcclBufferSize;
-    }
-    if (config.hcclDeterministic != NOT_SET) {
-        if (config.hcclDeterministic > 2) {
-            fault(HCCL_E_PARA, "EI0003: hcclDeterministic is %u: it must be 0, 1 or 2", config.hcclDeterministic);
-        }
-        settings.deterministic = static_cast<int>(config.hcclDeterministic);
-    }
-    if (header.version >= 2) {
-        apply_name(config, &settings);
-    }
-    if (header.version >= 4 && config.hcclOpExpansionMode > 6) {
-        warn_once(format("hcclOpExpansionMode %u is unknown and has no effect", config.hcclOpExpansionMode));
-    }
-    if (header.version >= 8 && config.hcclExecTimeOut >= 0) {
-        settings.execution_timeout = std::chrono::seconds(config.hcclExecTimeOut);
-    }
     return settings;
 }
 

@@ -1,4 +1,4 @@
-// What a communicator is told: by its HcclCommConfig, else by the environment, else by default.
+// What a communicator is told by the environment, or by default.
 
 #ifndef ASCEND_MOCK_HCCL_SETTINGS_H
 #define ASCEND_MOCK_HCCL_SETTINGS_H
@@ -24,8 +24,9 @@ void set_process_determinism(int32_t value);
 
 // Settings from the environment alone.
 Settings environment_settings();
-// The same, overruled by a client's structure of any size and version.
-Settings config_settings(const HcclCommConfig *config);
+// What this processor makes of a limit for operations: the 910A and 310P know multiples of 68 s only. Negative if it takes
+// no such limit.
+std::chrono::seconds execution_limit(double seconds);
 
 } // namespace mock
 

@@ -1,4 +1,4 @@
-// Rank tables as HCCL reads them: versions 1.0 and 1.2 and the oldest form.
+// Rank tables as HCCL reads them: versions 1.0 and 1.2, the oldest form, and 2.0 on the Ascend 950.
 
 #ifndef ASCEND_MOCK_HCCL_TABLE_H
 #define ASCEND_MOCK_HCCL_TABLE_H

@@ -35,7 +35,6 @@ public:
             read_servers();
         }
         check_ranks(rank);
-        check_blocks();
         if (family() == Family::Ascend910A) {
             check_910a();
         }
@@ -101,6 +100,19 @@ private:
             }
         }
         check_pod_blocks(pod_of);
+        check_super_devices(pod_of);
+    }
+
+    // A superpod knows its devices by number.
+    void check_super_devices(const std::map<std::string, size_t> &pod_of) const {
+        std::set<std::pair<size_t, uint32_t>> seen;
+        for (size_t i = 0; i < table_->ranks.size(); i++) {
+            const size_t pod = pod_of.at(table_->server_ids[table_->ranks[i].server]);
+            if (!seen.emplace(pod, super_devices_[i]).second) {
+                fault(HCCL_E_PARA, "EI0014: The ranktable is invalid: superDeviceId[%u] of rank_id %u in super_pod_list[%zu] is "
+                                   "already exist", super_devices_[i], table_->ranks[i].rank, pod);
+            }
+        }
     }
 
     void check_pod_blocks(const std::map<std::string, size_t> &pod_of) const {
@@ -246,7 +258,8 @@ private:
         }
     }
 
-    void read_superpod_fields(const Json &device, const FieldPlace &place) const {
+    // Of the rank that is read next.
+    void read_superpod_fields(const Json &device, const FieldPlace &place) {
         const Json *id = device.find("super_device_id");
         if (id == nullptr && in_superpods_) {
             fault(HCCL_E_NOT_FOUND, "EI0004: The ranktable is invalid: %ssuper_device_id is missing", place.c_str());
@@ -254,6 +267,7 @@ private:
         if (id != nullptr && text_of(*id, "super_device_id", place).empty()) {
             fault(HCCL_E_PARA, "EI0004: The ranktable is invalid: super_device_id[] is invalid (%s)", place.c_str());
         }
+        super_devices_.push_back(id != nullptr ? number_member(device, "super_device_id", place, UINT32_MAX - 1, "EI0014") : 0);
         check_port(device, "backup_device_port", place);
         check_port(device, "host_port", place);
         const Json *backup = device.find("backup_device_ip");
@@ -316,19 +330,6 @@ private:
         }
     }
 
-    // The ranks of a server follow each other.
-    void check_blocks() const {
-        std::set<uint32_t> seen;
-        uint32_t last = NO_SERVER;
-        for (const TableRank &rank : table_->ranks) {
-            if (rank.server != last && !seen.insert(rank.server).second) {
-                fault(HCCL_E_PARA, "EI0014: The ranktable is invalid: the ranks of server_list[%u] are not one block: "
-                                   "rank %u is apart from the others", rank.server, rank.rank);
-            }
-            last = rank.server;
-        }
-    }
-
     void check_910a() const {
         std::vector<std::vector<int>> devices(table_->server_ids.size());
         for (const TableRank &rank : table_->ranks) {
@@ -349,12 +350,12 @@ private:
         }
     }
 
-    static constexpr uint32_t NO_SERVER = 0xffffffff;
     const Json &root_;
     RankTable *table_;
     Version version_ = Version::Servers;
     bool several_ = false; // servers, or superpods, that reach each other by address
     bool in_superpods_ = false;
+    std::vector<uint32_t> super_devices_; // in the order of the table's ranks, as long as they are read
     int ip_family_ = 0;
     std::set<std::string> ips_;
 };

@@ -12,6 +12,9 @@ namespace mock {
 // Fills in the table for this rank, or fails with the vendor's code for the first rule that it breaks.
 void check_table(const Json &root, uint32_t rank, RankTable *table);
 
+// The same for the tables of the Ascend 950.
+void check_rank_list(const Json &root, uint32_t rank, RankTable *table);
+
 // A field by its place, for messages: "server_list[1].device[0].rank_id".
 using FieldPlace = std::string;
 

@@ -12,11 +12,12 @@ namespace {
 // From this size on a receive is served as soon as it can be; below, one sleep for all receives costs less.
 constexpr uint64_t LARGE_BYTES = 1 << 20;
 
-// What both sides of one transfer have to say alike. A receive expects what the sender of `op` posts.
+// What both sides of one transfer have to say alike. A receive expects what the sender of `op` posts. HcclAlltoAllV moves
+// bytes: a rank may name other types for what it sends and what it receives.
 Signature signature_of(const Execution &run, Op op, const Transfer &transfer) {
     Signature signature = run.operation().signature;
     signature.op = op;
-    signature.dtype = transfer.dtype;
+    signature.dtype = op == Op::AlltoAllV ? static_cast<uint32_t>(HCCL_DATA_TYPE_UINT8) : transfer.dtype;
     signature.bytes = transfer.bytes;
     return signature;
 }

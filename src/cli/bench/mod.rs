@@ -5,7 +5,7 @@
 
 mod compare;
 mod job;
-mod kernels;
+pub(in crate::cli) mod kernels;
 mod line;
 mod model;
 mod operands;
@@ -22,7 +22,9 @@ use self::compare::Peers;
 pub(in crate::cli) use self::request::ElementType;
 use self::request::{Reduced, Request};
 use super::engine::End;
+use super::workload;
 use crate::error::{Error, Result};
+use crate::plan::Form;
 
 /// ResNet-50's 25,557,032 parameters in fp32.
 const RESNET_50: u64 = 102_228_128;
@@ -64,6 +66,9 @@ pub(crate) struct Args {
     /// The most subtrees that a round of AdaSum merges
     #[arg(long, value_name = "R", default_value_t = 2, value_parser = clap::value_parser!(u32).range(2..=8))]
     radix: u32,
+    /// How exchanges are given to HCCL: auto, alltoall, batch, group or pairwise
+    #[arg(long, value_name = "HOW", default_value = "auto", value_parser = workload::exchange)]
+    exchange: std::option::Option<Form>,
     /// Bytes of tensors that share a fused buffer [default: the library's; over the mock 4 MiB]
     #[arg(long, value_name = "B", value_parser = clap::value_parser!(u64).range(1..))]
     bucket_bytes: Option<u64>,
@@ -143,6 +148,7 @@ fn request(args: &Args) -> Result<Request> {
         tensors: args.tensors,
         reps: args.reps,
         radix: args.radix,
+        exchange: args.exchange,
         bucket_bytes: args.bucket_bytes,
         pipeline_depth: args.pipeline_depth,
     }))

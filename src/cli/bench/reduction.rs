@@ -10,7 +10,7 @@ use super::timing::Times;
 use super::{model, operands, sizes};
 use crate::ascend::{Buffer, Span, Stream, backend};
 use crate::error::Result;
-use crate::plan::Plan;
+use crate::plan::{Form, Plan};
 use crate::reduce::{GradientReducer, Options, Phases, Reduction, TensorSpec, Wire, World};
 use crate::topo::Cluster;
 
@@ -38,6 +38,7 @@ struct Line {
     max_s: f64,
     devices_per_server: u32,
     radix: u32,
+    exchange: &'static str,
     /// Bytes of tensors that share a fused buffer, and how many of those are under way.
     bucket_bytes: u64,
     pipeline_depth: usize,
@@ -113,6 +114,7 @@ impl<'a> Bench<'a> {
                 false => Reduction::Adasum,
             },
             radix: what.radix,
+            exchange: what.exchange,
             padded: true,
             bucket_bytes: what.bucket_bytes.unwrap_or(bucket_bytes),
             pipeline_depth: what
@@ -154,6 +156,7 @@ impl<'a> Bench<'a> {
             max_s: times.max(),
             devices_per_server: what.locals,
             radix: what.radix,
+            exchange: what.exchange.map_or("auto", Form::name),
             bucket_bytes: self.bucket_bytes,
             pipeline_depth: self.pipeline_depth,
             device_bytes: self.reducer.device_memory().bytes(),

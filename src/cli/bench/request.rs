@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::ascend::DataType;
+use crate::plan::Form;
 use crate::reduce::DType;
 
 /// `--dtype`.
@@ -76,6 +77,8 @@ pub(crate) struct Reduced {
     pub(super) tensors: u32,
     pub(super) reps: u32,
     pub(super) radix: u32,
+    /// `None` for what suits the chip.
+    pub(super) exchange: Option<Form>,
     /// `None` for the library's own.
     pub(super) bucket_bytes: Option<u64>,
     pub(super) pipeline_depth: Option<u32>,

@@ -98,7 +98,7 @@ fn examine(args: &Args) -> Vec<Check> {
     let (table, verdict) = table::check(args.rank_table.as_deref(), soc);
     checks.push(verdict);
     let free = opened.as_ref().and_then(|device| device.free);
-    checks.push(memory::check(table.as_ref(), free));
+    checks.push(memory::check(table.as_ref(), free, soc));
     checks.push(match &opened {
         Some(device) => self_test::check(device.count, Duration::from_secs(args.timeout)),
         None => Check::skipped("self-test", "no device is open"),

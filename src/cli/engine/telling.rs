@@ -6,6 +6,7 @@ use std::process::ExitStatus;
 use super::super::failure;
 use super::super::verdict::{self, Witness};
 use super::{Job, Running};
+use crate::sys::process;
 
 impl Running {
     fn witness(&self) -> Witness<'_> {
@@ -14,6 +15,11 @@ impl Running {
             rank: self.rank,
             end: failed.map(failure::describe),
             killed: failed.is_some_and(|status| status.signal().is_some()),
+            done: self.status.is_some_and(|status| status.success()),
+            stopped: self.status.is_none() && process::is_stopped(self.child.id()),
+            presence: self.presence,
+            waiting: self.waiting.as_ref(),
+            waited: self.waited.as_ref(),
             failure: self.failure.as_ref(),
         }
     }

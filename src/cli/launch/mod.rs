@@ -34,7 +34,7 @@ const SCHEMA: &str = "adasum.launch/1";
 #[derive(Debug, clap::Args)]
 #[command(after_help = LONG_HELP)]
 pub(crate) struct Args {
-    /// The rank table (JSON; version 1.0, 1.2 or none) [default: RANK_TABLE_FILE, else MINDSPORE_HCCL_CONFIG_PATH]
+    /// The rank table (JSON; version 1.0, 1.2, 2.0 or none) [default: RANK_TABLE_FILE, else MINDSPORE_HCCL_CONFIG_PATH]
     #[arg(long, value_name = "FILE")]
     rank_table: Option<PathBuf>,
     /// Start only this server's ranks: its 0-based index in server_list, its server_id, or auto for the server whose

@@ -9,9 +9,9 @@ mod view;
 use std::path::PathBuf;
 
 use self::view::View;
-use super::workload::{self, OrderArg, PlacementArg, TensorArgs};
+use super::workload::{self, PlacementArg, TensorArgs};
 use crate::error::{Error, Result};
-use crate::plan::{Machine, Request, Shape};
+use crate::plan::{Form, Machine, Request, Shape};
 use crate::topo::RankTable;
 
 #[derive(Debug, clap::Args)]
@@ -37,9 +37,9 @@ pub(crate) struct Args {
     /// Where vectors lie while servers are merged
     #[arg(long, value_name = "HOW", default_value = "hierarchical")]
     placement: PlacementArg,
-    /// How messages of a step are issued
-    #[arg(long, value_name = "HOW", default_value = "batch")]
-    order: OrderArg,
+    /// How messages of a step are given to HCCL: alltoall, batch, group, pairwise, or auto for what suits --machine
+    #[arg(long, value_name = "HOW", default_value = "auto", value_parser = workload::exchange)]
+    exchange: std::option::Option<Form>,
     /// Machine of the cost model: 910A, 910B, A3 or mock
     #[arg(long, value_name = "NAME", default_value = "910B")]
     machine: String,
@@ -68,7 +68,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     let request = Request {
         radix: args.radix,
         placement: args.placement.into(),
-        order: Some(args.order.into()),
+        exchange: args.exchange,
         owned_above: None,
     };
     let shape = shape(args)?;

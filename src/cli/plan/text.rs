@@ -76,7 +76,7 @@ fn head(head: &Head) -> String {
         head.ranks,
         head.placement,
         head.radix,
-        head.order,
+        head.exchange,
         head.tensors,
         head.elements,
         head.dtype,

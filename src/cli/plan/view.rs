@@ -6,8 +6,8 @@ use crate::cli::workload::{Bucket, TensorArgs};
 use crate::error::{Error, ErrorKind, Result};
 use crate::plan::mindspore::{TagHash, group_name, tag};
 use crate::plan::{
-    Combine, Cost, Exchange, Group, Machine, Order, Placement, Plan, Planner, Request, Round,
-    Shape, Step, StepCost, Transfer, choose,
+    Combine, Cost, Exchange, Group, Machine, Placement, Plan, Planner, Request, Round, Shape, Step,
+    StepCost, Transfer, choose,
 };
 
 /// Name and version of the form of `--json`.
@@ -36,7 +36,7 @@ pub(super) struct Head {
     pub(super) tensors: usize,
     pub(super) radix: u32,
     pub(super) placement: &'static str,
-    pub(super) order: &'static str,
+    pub(super) exchange: String,
     pub(super) machine: String,
     /// Servers in pairs, as AdaSum combines them.
     pub(super) tree: String,
@@ -152,10 +152,7 @@ impl View {
                 Placement::Hierarchical => "hierarchical",
                 Placement::Columns => "columns",
             },
-            order: match choices.order {
-                Order::Batch => "batch",
-                Order::Pairwise => "pairwise",
-            },
+            exchange: choices.forms.to_string(),
             machine: machine.name.clone(),
             tree: tree(shape)?,
             rounds: rounds(shape, choices.radix)?,

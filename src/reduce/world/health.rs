@@ -3,10 +3,14 @@
 use std::sync::{Arc, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
+use super::super::report::Trouble;
 use super::super::watch::Watch;
 use super::{Inner, World, lock};
 use crate::ascend::{Comm, Stream};
 use crate::error::{Context, Error, ErrorKind, Result};
+use crate::kernel::Culprit;
+
+const NEVER_CAME: &str = "what other ranks were to send never came";
 
 impl World {
     /// Waits until what was enqueued through this world is done, at most `timeout`.
@@ -34,6 +38,7 @@ impl World {
                 Ok(()) => {}
             }
         }
+        self.inner.settled();
         Ok(())
     }
 
@@ -49,32 +54,41 @@ impl World {
                 .wait_for(stream, start, timeout)
                 .context(|| format!("rank {}: waiting for its work to end", inner.rank))
         });
-        let Err(error) = result else {
-            return Ok(());
+        let (error, trouble) = match result {
+            Err(error) => inner.cause(error),
+            Ok(()) => match inner.missing()? {
+                None => return Ok(()),
+                Some(missing) => missing,
+            },
         };
-        let error = inner.cause(&error).unwrap_or(error);
-        inner
-            .work
-            .watch
-            .poison(&error, error.kind() == ErrorKind::Timeout);
+        inner.work.watch.poison(&error, trouble);
         inner.release();
-        if !matches!(stream.query(), Ok(true) | Err(_)) {
-            // What it holds waits for ranks that never come; a stream that has failed keeps saying so.
-            if let Err(error) = stream.abort() {
-                log::warn!("rank {}: {error}", inner.rank);
-            }
-            inner.end_comms();
-        }
         // What the watchdog found says more than that work was dropped.
         Err(inner.work.watch.failure().unwrap_or(error))
     }
 
-    /// Gives the world up: every later call fails, work that is queued is dropped where the library can do that, and the
-    /// communicators end as far as no work uses them. Other ranks wait for this one until their timeouts. Local; waits
-    /// for no other rank. Of a part of a world it gives up all.
+    /// Gives the world up: every later call fails; streams that hold work of it are aborted, those of the caller with
+    /// all that is on them, and the communicators end, as far as the library can do that. Other ranks wait for this one
+    /// until their timeouts. Local; waits for no other rank. Of a part of a world it gives up all.
     pub fn abort(&self) {
         let message = format!("rank {}: the world was aborted", self.rank());
         self.fail(&Error::new(ErrorKind::Poisoned, message));
+    }
+
+    /// Lets the first task that fails stop all streams of this world's context, the caller's and every library's, for
+    /// good: see [`Stream::stop_on_failure`]. Without it they go on, results that a failure touched are NaN, and
+    /// the failure shows at the next wait for the caller's stream. A process that asked for this cannot join
+    /// a new world on the device after a failure of a task.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Unsupported`] if the library has no choice.
+    pub fn stop_on_failure(&self) -> Result<()> {
+        match self.inner.work.kernel_stream.stop_on_failure()? {
+            true => Ok(()),
+            false => Err(Error::unsupported(
+                "this library has no aclrtSetStreamFailureMode",
+            )),
+        }
     }
 
     /// What made this world fail first, if something did.
@@ -94,7 +108,7 @@ impl World {
 
     /// Makes every later call fail with `error` and frees what the world holds.
     pub(in crate::reduce) fn fail(&self, error: &Error) {
-        self.inner.work.watch.poison(error, false);
+        self.inner.work.watch.poison(error, Trouble::Failed);
         self.inner.release();
     }
 }
@@ -118,61 +132,101 @@ impl Inner {
         }
     }
 
-    /// A failure of the world's own streams: where the caller's stream was stopped for it, this says why.
-    fn cause(&self, error: &Error) -> Option<Error> {
-        // A failed stream drops what it holds, which takes a moment; a stall has lasted long enough.
-        let patience = match error.kind() {
-            ErrorKind::Timeout => Duration::ZERO,
-            _ => Duration::from_millis(500),
-        };
+    /// What is behind an error that a wait has found: a guard fails the caller's stream for failures elsewhere.
+    fn cause(&self, error: Error) -> (Error, Trouble) {
+        // A stall has lasted long enough; other streams may still be on their way to their failure.
+        const PATIENCE: Duration = Duration::from_millis(500);
+        if error.kind() == ErrorKind::Timeout {
+            return (error, Trouble::Stalled);
+        }
         let streams = [
             ("kernels", &self.work.kernel_stream),
             ("exchange of scalars", &self.work.scalar_stream),
         ];
-        streams.into_iter().find_map(|(name, stream)| {
-            let failed = stream.synchronize_timeout(patience).err()?;
+        let own = streams.into_iter().find_map(|(name, stream)| {
+            let failed = stream.synchronize_timeout(PATIENCE).err()?;
             let failed = failed.context(format!("rank {}: {name}", self.rank));
             (failed.kind() != ErrorKind::Timeout).then_some(failed)
-        })
+        });
+        if let Some(own) = own {
+            return (own, Trouble::Failed);
+        }
+        match self.work.reason.read() {
+            Ok(Some(Culprit::Others)) => (error.context(NEVER_CAME), Trouble::MissedOthers),
+            _ => (error, Trouble::Failed),
+        }
     }
 
-    /// Gives up what a failed world holds: work on its own streams, and communicators that no queued work uses. Also
-    /// frees threads that wait in a call of HCCL.
+    /// What a guard found missing that let its stream go on.
+    fn missing(&self) -> Result<Option<(Error, Trouble)>> {
+        if !self.work.reason.is_needed() {
+            return Ok(None);
+        }
+        let (what, trouble) = match self.work.reason.read()? {
+            None => return Ok(None),
+            Some(Culprit::Own) => ("work of its kernels never ran", Trouble::Failed),
+            Some(Culprit::Others) => (NEVER_CAME, Trouble::MissedOthers),
+        };
+        let message = format!("rank {}: {what}", self.rank);
+        Ok(Some((Error::new(ErrorKind::Acl, message), trouble)))
+    }
+
+    /// Gives up what a failed world holds: its work, wherever it is queued, and its communicators. Also frees threads
+    /// that wait in a call of HCCL.
+    ///
+    /// A stream of the caller's that waits for an event of an aborted one would wait for ever, so it is aborted too.
     pub(super) fn release(&self) {
         if let Some(origin) = &self.origin {
             return origin.root.inner.release();
         }
-        for stream in [&self.work.kernel_stream, &self.work.scalar_stream] {
-            if let Err(error) = stream.abort() {
+        let work = &self.work;
+        // Then the caller's streams hold nothing of this world, whatever else they hold.
+        if let Ok(order) = work.order.try_lock()
+            && !order.broken
+            && matches!(order.last.is_complete(), Ok(true))
+        {
+            self.settled();
+        }
+        let own = [&work.kernel_stream, &work.scalar_stream];
+        let aborted = own.map(|stream| stream.abort().map(drop));
+        for aborted in aborted.into_iter().chain([work.queued.abort()]) {
+            if let Err(error) = aborted {
                 log::warn!("rank {}: {error}", self.rank);
             }
         }
-        self.end_comms();
+        for comm in self.all_comms() {
+            if let Err(error) = comm.abort() {
+                log::info!("rank {}: not yet: {error}", self.rank);
+            }
+        }
     }
 
-    fn end_comms(&self) {
+    /// All that was enqueued has ended.
+    fn settled(&self) {
         if let Some(origin) = &self.origin {
-            return origin.root.inner.end_comms();
+            return origin.root.inner.settled();
         }
+        self.work.queued.end();
+        for comm in self.all_comms() {
+            comm.settled();
+        }
+    }
+
+    /// The communicators of this world and of its parts, sub-communicators first.
+    fn all_comms(&self) -> Vec<Arc<Comm>> {
         let parts: Vec<Arc<Inner>> = lock(&self.parts)
             .live
             .iter()
             .filter_map(Weak::upgrade)
             .collect();
-        for part in parts {
-            part.end_own_comms();
-        }
-        self.end_own_comms();
+        let parts = parts.iter().flat_map(|part| part.own_comms());
+        parts.chain(self.own_comms()).collect()
     }
 
-    fn end_own_comms(&self) {
-        let groups: Vec<Arc<Comm>> = lock(&self.groups).values().cloned().collect();
-        let groups = groups.iter().map(|comm| comm.abort());
-        for ended in groups.chain([self.comm.abort()]) {
-            if let Err(error) = ended {
-                log::info!("rank {}: not yet: {error}", self.rank);
-            }
-        }
+    fn own_comms(&self) -> Vec<Arc<Comm>> {
+        let groups = lock(&self.groups);
+        let groups = groups.values().cloned();
+        groups.chain([Arc::clone(&self.comm)]).collect()
     }
 
     pub(super) fn stop_watchdog(&self) {

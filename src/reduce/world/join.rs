@@ -2,11 +2,13 @@
 
 use super::super::Settings;
 use super::super::hosts::{self, HOST_BYTES};
+use super::super::report;
 use super::World;
 use crate::ascend::{Buffer, Comm, DataType, Device, ROOT_INFO_BYTES, RootInfo, Stream};
 use crate::error::{Context, Error, ErrorKind, Result};
+use crate::kernel::Chip;
 use crate::plan::Shape;
-use crate::topo::{Launch, Process, Seat, host_key};
+use crate::topo::{Launch, Meeting, Process, RankTable, Seat, Version, host_key};
 
 /// Bytes of what a rank tells: its number in its server and the ranks there, as it was started, and its host.
 const TOLD: usize = 8 + HOST_BYTES;
@@ -19,6 +21,28 @@ struct Told {
     local_rank: Option<u32>,
     locals: Option<u32>,
     host: [u8; HOST_BYTES],
+}
+
+/// Whether the world of a rank table has to be made by root info: HCCL for Ascend 950 reads only tables of version 2.0, with
+/// a file that describes the server beside it (hcomm, rank_table_info.cc:26), and that for other chips reads none of these.
+pub(super) fn needs_root_info(table: &RankTable, device: &Device) -> Result<bool> {
+    const ASCEND_950: u32 = 3510;
+    Ok(table.version() == Version::V2_0 || Chip::named(&device.soc_name()?)?.arch() == ASCEND_950)
+}
+
+/// Joins the world of `shape` as `rank` with this device, where the environment says that ranks meet.
+pub(super) fn by_root_info(device: i32, shape: Shape, rank: u32) -> Result<World> {
+    let meeting = Meeting::from_env()
+        .context(|| "with this rank table or chip the ranks meet by root info")?;
+    let process = Process {
+        rank,
+        size: shape.size(),
+        device,
+        local_rank: Some(shape.local(rank)),
+        locals: Some(shape.locals),
+        meeting,
+    };
+    World::at_meeting(&process, &Settings::default())
 }
 
 impl World {
@@ -47,6 +71,12 @@ impl World {
     /// # Errors
     /// As there.
     pub fn from_process(process: &Process, settings: &Settings) -> Result<World> {
+        report::joining(process.rank, process.size, || {
+            World::at_meeting(process, settings)
+        })
+    }
+
+    fn at_meeting(process: &Process, settings: &Settings) -> Result<World> {
         let Process { rank, size, .. } = *process;
         let device = Device::open(process.device)?;
         let told = Told {
@@ -69,19 +99,28 @@ impl World {
             .split_first_chunk()
             .ok_or_else(|| Error::new(ErrorKind::Io, "rank 0: a short answer"))?;
         let root = RootInfo::from_bytes(root)?;
-        World::from_root_info(device, &root, size, rank, u32::from_le_bytes(*locals))
+        let shape = super::servers_of(size, u32::from_le_bytes(*locals))?;
+        World::at_root(device, &root, shape, rank)
     }
 
     /// Joins a new world of the ranks of `comm`, which carries what is needed for that and nothing afterwards.
     ///
-    /// Collective among the ranks of `comm`, on which nothing else may be under way. Servers are those of
-    /// `settings`, else of the ranks' hosts. Each of its two operations is waited for at most the creation timeout.
+    /// Collective among the ranks of `comm`. First waits for all work on the device, as operations of a communicator need
+    /// an order; nothing may be enqueued on `comm` meanwhile. Servers are those of `settings`, else of the ranks' hosts.
+    /// That work and each of the two operations is waited for at most the creation timeout.
     ///
     /// # Errors
     /// As [`World::from_root_info_by_host`]; if rank 0 cannot make root info, on all ranks.
     pub fn from_comm(comm: &Comm, settings: &Settings) -> Result<World> {
+        report::joining(comm.rank(), comm.size(), || World::over(comm, settings))
+    }
+
+    fn over(comm: &Comm, settings: &Settings) -> Result<World> {
         let (rank, size, limit) = (comm.rank(), comm.size(), settings.options.create_timeout);
         let device = comm.device();
+        device
+            .synchronize(limit)
+            .context(|| format!("rank {rank}: waiting for earlier work on the device"))?;
         let stream = Stream::new(device)?;
         let told = Told {
             local_rank: None,
@@ -133,7 +172,7 @@ impl World {
             ));
         }
         let root = RootInfo::from_bytes(&sealed[1..])?;
-        World::from_root_info(device.clone(), &root, size, rank, shape.locals)
+        World::at_root(device.clone(), &root, shape, rank)
     }
 }
 

@@ -16,14 +16,17 @@ use std::time::Duration;
 use self::order::Order;
 use super::agreement;
 use super::hosts::{self, HOST_BYTES};
+use super::report;
 use super::watch::Watch;
 use crate::ascend::{
-    Buffer, Comm, CommConfig, DataType, Device, Event, ReduceOp, RootInfo, Span, Stream,
+    Buffer, Comm, CommConfig, DataType, Device, Event, Queued, ReduceOp, RootInfo, Span, Stream,
 };
 use crate::error::{Context, Error, ErrorKind, Result};
-use crate::kernel::Kernels;
+use crate::kernel::{Kernels, Reason};
 use crate::plan::{Description, Group, Shape};
 use crate::topo::Cluster;
+#[cfg(doc)]
+use crate::topo::Meeting;
 
 /// Limit on operations that come with no other.
 const PATIENCE: Duration = Duration::from_secs(300);
@@ -46,11 +49,20 @@ struct Inner {
     /// Of a world that is nobody's part.
     watchdog: Mutex<Option<JoinHandle<()>>>,
     // Sub-communicators go before the communicator that they were made from.
-    groups: Mutex<HashMap<Group, Arc<Comm>>>,
-    comm: Comm,
+    groups: Mutex<HashMap<(Group, Purpose), Arc<Comm>>>,
+    comm: Arc<Comm>,
     parts: Mutex<Parts>,
     origin: Option<Origin>,
     work: Arc<Work>,
+}
+
+/// What a communicator of some of a world's ranks is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Purpose {
+    /// Records and weights of tensors, on the stream of scalars.
+    Scalars,
+    /// Parts of vectors, on the stream of payload.
+    Vectors,
 }
 
 /// The parts that were made of a world.
@@ -73,10 +85,14 @@ struct Origin {
 /// What a world and its parts do their work with.
 struct Work {
     kernels: Kernels,
+    /// Where guards write why they fail.
+    reason: Reason,
     /// For kernels and for scalar collectives.
     kernel_stream: Stream,
     scalar_stream: Stream,
     order: Mutex<Order>,
+    /// What was enqueued, on whichever streams.
+    queued: Queued,
     watch: Arc<Watch>,
 }
 
@@ -85,6 +101,9 @@ impl World {
     ///
     /// Collective: every rank of the table must call it. Opens the device that the table gives this rank. Servers and
     /// the ranks of each are those of the table.
+    ///
+    /// HCCL makes the world from the table itself, but on Ascend 950 and for tables of version 2.0: there ranks meet by root
+    /// info, where [`Meeting::from_env`] says.
     ///
     /// # Errors
     /// If servers have different numbers of devices (the message shows how many each has), or the world cannot be made.
@@ -98,13 +117,18 @@ impl World {
     /// # Errors
     /// If the ranks are not a whole number of such servers.
     pub fn from_cluster_with(cluster: &Cluster, locals: u32) -> Result<Self> {
-        let shape = servers_of(cluster.size(), locals)?;
-        let rank = cluster.rank();
-        let device = Device::open(cluster.device_id(rank)?)?;
-        let comm =
-            Comm::from_rank_table(&device, cluster.table_path(), rank, &CommConfig::default())
-                .context(|| format!("rank {rank} of {}", shape.size()))?;
-        World::new(device, comm, shape)
+        let (rank, size) = (cluster.rank(), cluster.size());
+        report::joining(rank, size, || {
+            let shape = servers_of(size, locals)?;
+            let device = Device::open(cluster.device_id(rank)?)?;
+            if join::needs_root_info(cluster.table(), &device)? {
+                return join::by_root_info(device.id(), shape, rank);
+            }
+            let (table, config) = (cluster.table_path(), CommConfig::default());
+            let comm = Comm::from_rank_table(&device, table, rank, &config)
+                .context(|| format!("rank {rank} of {size}"))?;
+            World::new(device, comm, shape)
+        })
     }
 
     /// Joins the world that one rank made `root` for, as `rank` of `size` with `locals` ranks a server.
@@ -117,7 +141,13 @@ impl World {
         rank: u32,
         locals: u32,
     ) -> Result<Self> {
-        let shape = servers_of(size, locals)?;
+        report::joining(rank, size, || {
+            World::at_root(device, root, servers_of(size, locals)?, rank)
+        })
+    }
+
+    fn at_root(device: Device, root: &RootInfo, shape: Shape, rank: u32) -> Result<Self> {
+        let size = shape.size();
         let comm = Comm::from_root_info(&device, root, size, rank, &CommConfig::default())
             .context(|| format!("rank {rank} of {size}"))?;
         World::new(device, comm, shape)
@@ -137,37 +167,37 @@ impl World {
         host: &str,
         timeout: Duration,
     ) -> Result<Self> {
-        let comm = Comm::from_root_info(&device, root, size, rank, &CommConfig::default())
-            .context(|| format!("rank {rank} of {size}"))?;
-        let own = Buffer::from_slice(&device, &hosts::encode(host))?.span();
-        let all = Buffer::new(&device, HOST_BYTES * size as usize)?.span();
-        let stream = Stream::new(&device)?;
-        comm.all_gather(&own, &all, DataType::U8, &stream)?;
-        stream
-            .synchronize_timeout(timeout)
-            .context(|| format!("rank {rank}: waiting for the hosts of all ranks"))?;
-        let mut bytes = vec![0_u8; all.len()];
-        all.read(&mut bytes)?;
-        let (hosts, _) = bytes.as_chunks::<HOST_BYTES>();
-        World::new(device, comm, hosts::shape(hosts)?)
+        report::joining(rank, size, || {
+            let comm = Comm::from_root_info(&device, root, size, rank, &CommConfig::default())
+                .context(|| format!("rank {rank} of {size}"))?;
+            let own = Buffer::from_slice(&device, &hosts::encode(host))?.span();
+            let all = Buffer::new(&device, HOST_BYTES * size as usize)?.span();
+            let stream = Stream::new(&device)?;
+            comm.all_gather(&own, &all, DataType::U8, &stream)?;
+            stream
+                .synchronize_timeout(timeout)
+                .context(|| format!("rank {rank}: waiting for the hosts of all ranks"))?;
+            let mut bytes = vec![0_u8; all.len()];
+            all.read(&mut bytes)?;
+            let (hosts, _) = bytes.as_chunks::<HOST_BYTES>();
+            World::new(device, comm, hosts::shape(hosts)?)
+        })
     }
 
     fn new(device: Device, comm: Comm, shape: Shape) -> Result<Self> {
-        let internal = || {
-            let stream = Stream::new(&device)?;
-            stream.stop_on_failure()?;
-            Ok(stream)
-        };
         let order = Order {
             last: Event::new(&device)?,
             start: Event::new(&device)?,
+            broken: false,
         };
         let watch = Watch::new(&device, comm.rank())?;
         let work = Work {
             kernels: Kernels::load(&device)?,
-            kernel_stream: internal()?,
-            scalar_stream: internal()?,
+            reason: Reason::new(&device)?,
+            kernel_stream: Stream::new(&device)?,
+            scalar_stream: Stream::new(&device)?,
             order: Mutex::new(order),
+            queued: Queued::default(),
             watch: Arc::clone(&watch),
         };
         let inner = Arc::new(Inner {
@@ -179,7 +209,7 @@ impl World {
             work: Arc::new(work),
             device,
             shape,
-            comm,
+            comm: Arc::new(comm),
         });
         let weak = Arc::downgrade(&inner);
         let thread = std::thread::Builder::new()
@@ -301,6 +331,10 @@ impl World {
 
     pub(crate) fn kernels(&self) -> &Kernels {
         &self.inner.work.kernels
+    }
+
+    pub(super) fn reason(&self) -> &Reason {
+        &self.inner.work.reason
     }
 }
 

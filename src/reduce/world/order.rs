@@ -15,6 +15,8 @@ pub(super) struct Order {
     pub(super) last: Event,
     /// Recorded before work that several streams share.
     pub(super) start: Event,
+    /// Whether a call failed half-way: `last` does not stand for what it left.
+    pub(super) broken: bool,
 }
 
 impl World {
@@ -41,10 +43,7 @@ impl World {
         let watch = &self.inner.work.watch;
         self.in_order(stream, |_| {
             watch.begin(&[Arc::clone(mark)].into(), timeout);
-            {
-                let _call = watch.call(mark, 0);
-                work(stream)?;
-            }
+            watch.call(mark, 0, || work(stream))?;
             stream.record(&mark.done)?;
             watch.end(stream)
         })
@@ -88,16 +87,20 @@ impl World {
     }
 
     fn in_order(&self, stream: &Stream, work: impl FnOnce(&Order) -> Result<()>) -> Result<()> {
-        let order = lock(&self.inner.work.order);
+        let mut order = lock(&self.inner.work.order);
         self.check()?;
-        stream
+        let queued = &self.inner.work.queued;
+        queued.begin(stream);
+        let enqueued = stream
             .wait(&order.last)
             .and_then(|()| work(&order))
-            .and_then(|()| stream.record(&order.last))
-            .map_err(|error| {
-                self.fail(&error);
-                // Where the watchdog has ended a call that waited, it knows why.
-                self.inner.work.watch.failure().unwrap_or(error)
-            })
+            .and_then(|()| stream.record(&order.last));
+        queued.note(stream);
+        enqueued.map_err(|error| {
+            order.broken = true;
+            self.fail(&error);
+            // Where the watchdog has ended a call that waited, it knows why.
+            self.inner.work.watch.failure().unwrap_or(error)
+        })
     }
 }

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 
 use sha1::{Digest, Sha1};
 
-use super::{Inner, Origin, World, lock};
+use super::{Inner, Origin, Purpose, World, lock};
 use crate::ascend::{Comm, CommConfig};
 use crate::error::{Context, Error, Result};
 use crate::plan::{Group, Shape};
@@ -45,7 +45,7 @@ impl World {
             work: Arc::clone(&self.inner.work),
             device: self.device().clone(),
             shape: Shape::new(size / locals, locals)?,
-            comm,
+            comm: Arc::new(comm),
         });
         let mut parts = lock(&root.inner.parts);
         parts.live.retain(|part| part.strong_count() > 0);
@@ -81,22 +81,46 @@ impl World {
     /// The communicator of a group that this rank is in, made at the first request.
     ///
     /// All members must ask for their groups in the same order.
-    pub(crate) fn group(&self, group: Group) -> Result<Arc<Comm>> {
+    pub(crate) fn group(&self, group: Group, purpose: Purpose) -> Result<Arc<Comm>> {
         let mut groups = lock(&self.inner.groups);
-        if let Some(comm) = groups.get(&group) {
+        if let Some(comm) = groups.get(&(group, purpose)) {
             return Ok(Arc::clone(comm));
         }
         let members: Vec<u32> = group.ranks().map(|rank| self.rank_in_root(rank)).collect();
+        let (name, buffer_mb) = match purpose {
+            // The vendor's default would take 400 MB of device memory for a few records.
+            Purpose::Scalars => ("scalars", Some(1)),
+            // An all-to-all of more than the buffer goes through it in pieces.
+            Purpose::Vectors => ("vectors", None),
+        };
         let config = CommConfig {
-            // Only scalar records pass through; the vendor's default would take 400 MB of device memory.
-            buffer_mb: Some(1),
+            buffer_mb,
             ..CommConfig::default()
         };
-        let purpose = format!("{} scalars", self.inner.comm.name());
-        let comm = self.root().sub(&purpose, &members, &config)?;
-        let comm = Arc::new(comm);
-        groups.insert(group, Arc::clone(&comm));
+        let name = format!("{} {name}", self.inner.comm.name());
+        let comm = Arc::new(self.root().sub(&name, &members, &config)?);
+        groups.insert((group, purpose), Arc::clone(&comm));
         Ok(comm)
+    }
+
+    /// The communicator that the ranks of this rank's server exchange vectors over, and the rank that is first in it.
+    pub(crate) fn server(&self) -> Result<(Arc<Comm>, u32)> {
+        let Shape { servers, locals } = self.shape();
+        if servers == 1 {
+            return Ok((self.shared_comm(), 0));
+        }
+        let first = self.rank() / locals * locals;
+        let group = Group {
+            first,
+            count: locals,
+            stride: 1,
+        };
+        Ok((self.group(group, Purpose::Vectors)?, first))
+    }
+
+    /// The communicator of all ranks.
+    pub(crate) fn shared_comm(&self) -> Arc<Comm> {
+        Arc::clone(&self.inner.comm)
     }
 
     /// The world whose communicator can be split: HCCL splits no sub-communicator again.

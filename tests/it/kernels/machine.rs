@@ -110,6 +110,15 @@ impl Machine {
         }
     }
 
+    /// The fast twin, which stands for arch 2201, and the strict ones, by the number of the architecture.
+    pub(super) fn each(&self) -> impl Iterator<Item = (u32, &Kernels)> {
+        let strict = self
+            .strict
+            .iter()
+            .map(|(arch, _, kernels)| (*arch, kernels));
+        std::iter::once((2201, &self.kernels)).chain(strict)
+    }
+
     /// Launches on the fast twin and on the strict ones of all chips that can run it, which must leave the same bytes.
     ///
     /// Where there is much to do only the fast twin runs, unless `ADASUM_STRICT_ALL` is set.

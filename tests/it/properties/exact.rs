@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use super::{bits, gradients, holds, scaled, with_ranks, with_servers};
-use adasum::reduce::{Options, Order, ScalarExchange};
+use adasum::reduce::{Form, Options, ScalarExchange};
 
 #[test]
 fn powers_of_two_and_signs_come_through_exactly() {
@@ -109,20 +109,22 @@ fn one_rank_keeps_its_gradient() {
 fn the_way_there_does_not_matter() {
     with_servers(3, 2, |world| {
         let lists = prop::collection::vec(gradients(6), 1..6);
-        let ways = (1_usize..5, any::<bool>(), any::<bool>(), 0_u64..2000);
+        let forms = prop::sample::select(vec![Form::AllToAll, Form::Batch, Form::Pairwise]);
+        let ways = (1_usize..5, forms, any::<bool>(), 0_u64..2000);
         holds(
             &(lists, ways),
-            |(tensors, (depth, pairwise, owned, bucket_bytes))| {
+            |(tensors, (depth, form, owned, bucket_bytes))| {
                 let inputs: Vec<Vec<Vec<f32>>> = (0..6)
                     .map(|rank| tensors.iter().map(|tensor| tensor[rank].clone()).collect())
                     .collect();
                 let plain = Options {
                     bucket_bytes,
+                    exchange: Some(Form::Pairwise),
                     ..Options::default()
                 };
                 let other = Options {
                     pipeline_depth: depth,
-                    order: pairwise.then_some(Order::Pairwise),
+                    exchange: Some(form),
                     scalars: match owned {
                         true => ScalarExchange::Owned,
                         false => ScalarExchange::Gathered,

@@ -44,7 +44,12 @@ struct Lacks {
 const EXPERIMENTAL: &str = "HcclGroupStatusGet";
 
 /// What the comments in `csrc/cann` do not say already.
-const ABSENT: [Lacks; 7] = [
+const ABSENT: [Lacks; 8] = [
+    Lacks {
+        wheel: OLD,
+        reason: "neither there nor in the headers of 8.1.RC1, but in those of 9.0",
+        names: &["aclrtDeviceGetStreamPriorityRange"],
+    },
     Lacks {
         wheel: OLD,
         reason: "that wheel's acl_rt.h is an excerpt and leaves it out",
@@ -60,8 +65,11 @@ const ABSENT: [Lacks; 7] = [
             "aclrtDestroyBinary",
             "aclrtDeviceGetBareTgid",
             "aclrtDevicePeerAccessStatus",
+            "aclrtEventGetTimestamp",
             "aclrtGetDeviceSatMode",
             "aclrtGetPrimaryCtxState",
+            "aclrtHostRegister",
+            "aclrtHostUnregister",
             "aclrtKernelArgsAppend",
             "aclrtKernelArgsAppendPlaceHolder",
             "aclrtKernelArgsFinalize",
@@ -71,6 +79,7 @@ const ABSENT: [Lacks; 7] = [
             "aclrtLaunchKernel",
             "aclrtLaunchKernelWithConfig",
             "aclrtMemGetAllocationGranularity",
+            "aclrtQueryDeviceStatus",
             "aclrtResetDeviceForce",
             "aclrtStreamGetFlags",
             "aclrtStreamGetId",

@@ -113,7 +113,7 @@ impl DeviceCopy {
     }
 }
 
-/// Makes operands on a device whose kernels run on one core.
+/// Makes operands on a device.
 pub(super) struct Maker {
     device: Device,
     stream: Stream,
@@ -129,11 +129,16 @@ struct Table {
 }
 
 impl Maker {
-    pub(super) fn new(device: &Device, place: Place) -> Result<Self> {
+    /// For kernels on `blocks` cores, `None` for all.
+    pub(super) fn new(device: &Device, place: Place, blocks: Option<u32>) -> Result<Self> {
+        let kernels = Kernels::load(device)?;
         Ok(Maker {
             device: device.clone(),
             stream: Stream::new(device)?,
-            kernels: Kernels::load(device)?.with_blocks(1),
+            kernels: match blocks {
+                Some(blocks) => kernels.with_blocks(blocks),
+                None => kernels,
+            },
             place,
         })
     }
@@ -212,11 +217,15 @@ impl Maker {
     }
 
     pub(super) fn pack(&self, from: ElementType, to: ElementType) -> Result<Case> {
-        self.moved("pack", from, to, Kernels::pack)
+        self.moved("pack", from, to, |kernels, stream, launch| {
+            kernels.pack(stream, launch)
+        })
     }
 
     pub(super) fn unpack(&self, from: ElementType, to: ElementType) -> Result<Case> {
-        self.moved("unpack", from, to, Kernels::unpack)
+        self.moved("unpack", from, to, |kernels, stream, launch| {
+            kernels.unpack(stream, launch)
+        })
     }
 
     fn moved(

@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use self::cases::{Case, DeviceCopy, Maker, Place};
 use self::scalar::ScalarDot;
-use super::rank::tell;
+use super::rank;
 use super::request::ElementType;
 use super::timing::minima;
 use crate::ascend::Device;
@@ -23,21 +23,21 @@ const RADICES: [usize; 3] = [2, 4, 8];
 
 /// One kernel on one type.
 #[derive(Serialize)]
-struct Line {
-    kernel: &'static str,
-    dtype: &'static str,
-    radix: usize,
+pub(in crate::cli) struct Line {
+    pub(in crate::cli) kernel: &'static str,
+    pub(in crate::cli) dtype: &'static str,
+    pub(in crate::cli) radix: usize,
     /// Of an element of one vector; of a record for fold, of a tensor for coefficients.
     ns_per_element: f64,
     /// Rate of the bytes that the kernel must read and write, over that of a copy.
-    copy_fraction: f64,
+    pub(in crate::cli) copy_fraction: f64,
     /// `memory` or `cache`: where the operands come from.
     from: &'static str,
     /// `plain`, or `two_float` where sums are kept in two fp32 numbers.
-    form: &'static str,
+    pub(in crate::cli) form: &'static str,
     /// The type that pack and unpack write.
     #[serde(skip_serializing_if = "Option::is_none")]
-    to: Option<&'static str>,
+    pub(in crate::cli) to: Option<&'static str>,
     /// Elements of a vector.
     elements: usize,
     reps: u32,
@@ -58,28 +58,55 @@ pub(super) fn run(bytes: u64, reps: u32) -> Result<()> {
     let mut bench = Bench {
         copy: DeviceCopy::new(&device, (bytes / 2).max(1))?,
         reps,
+        tell: &mut |line| rank::tell(line),
     };
     for place in [Place::Memory(bytes), Place::Cache(bytes)] {
-        let maker = Maker::new(&device, place)?;
+        let maker = Maker::new(&device, place, Some(1))?;
         bench.beside_scalar(&maker)?;
-        for dtype in ElementType::ALL {
-            bench.reductions(&maker, dtype)?;
-            bench.elements(&maker, dtype)?;
-        }
-        for radix in RADICES {
-            bench.time(&maker, maker.fold(radix)?)?;
-            bench.time(&maker, maker.coefficients(radix)?)?;
-        }
+        bench.all(&maker, &ElementType::ALL)?;
     }
     Ok(())
 }
 
-struct Bench {
-    copy: DeviceCopy,
+/// Times all kernels on all cores of a device, for elements of `dtypes`, on vectors that take `bytes` together.
+///
+/// # Errors
+/// If a launch fails.
+pub(in crate::cli) fn on_all_cores(
+    device: &Device,
+    dtypes: &[ElementType],
+    bytes: usize,
     reps: u32,
+    tell: &mut dyn FnMut(&Line) -> Result<()>,
+) -> Result<()> {
+    let maker = Maker::new(device, Place::Memory(bytes), None)?;
+    let copy = DeviceCopy::new(device, (bytes / 2).max(1))?;
+    let mut bench = Bench { copy, reps, tell };
+    let pair = maker.gram(ElementType::F32, 2)?;
+    bench.time(&maker, pair)?;
+    bench.all(&maker, dtypes)
 }
 
-impl Bench {
+struct Bench<'a> {
+    copy: DeviceCopy,
+    reps: u32,
+    tell: &'a mut dyn FnMut(&Line) -> Result<()>,
+}
+
+impl Bench<'_> {
+    /// All but the Gram matrix of two fp32 vectors.
+    fn all(&mut self, maker: &Maker, dtypes: &[ElementType]) -> Result<()> {
+        for &dtype in dtypes {
+            self.reductions(maker, dtype)?;
+            self.elements(maker, dtype, dtypes)?;
+        }
+        for radix in RADICES {
+            self.time(maker, maker.fold(radix)?)?;
+            self.time(maker, maker.coefficients(radix)?)?;
+        }
+        Ok(())
+    }
+
     /// Kernels of the Gram matrix and of the weighted sum.
     fn reductions(&mut self, maker: &Maker, dtype: ElementType) -> Result<()> {
         for radix in RADICES {
@@ -93,10 +120,15 @@ impl Bench {
     }
 
     /// Kernels that work element by element.
-    fn elements(&mut self, maker: &Maker, dtype: ElementType) -> Result<()> {
+    fn elements(
+        &mut self,
+        maker: &Maker,
+        dtype: ElementType,
+        dtypes: &[ElementType],
+    ) -> Result<()> {
         // Between fp32 and the 16-bit types, and without a change.
         let other = match dtype {
-            ElementType::F32 => ElementType::Bf16,
+            ElementType::F32 => dtypes.last().copied().unwrap_or(dtype),
             _ => ElementType::F32,
         };
         for (from, to) in [(dtype, dtype), (dtype, other)] {
@@ -111,7 +143,8 @@ impl Bench {
         let copy = &self.copy;
         let mut kernel = || maker.run(&case);
         let best = minima(self.reps, &mut [&mut || copy.run(), &mut kernel])?;
-        tell(&self.line(maker, &case, best[0], best[1]))
+        let line = self.line(maker, &case, best[0], best[1]);
+        (self.tell)(&line)
     }
 
     /// The Gram matrix of two fp32 vectors, the copy and the scalar loop in turn.
@@ -129,10 +162,10 @@ impl Bench {
         )?;
         let mut line = self.line(maker, &case, best[0], best[1]);
         line.times_scalar_f64_dot = Some(best[2] / best[1]);
-        tell(&line)?;
+        (self.tell)(&line)?;
         let mut line = self.line(maker, &case, best[0], best[2]);
         line.kernel = "scalar_f64_dot";
-        tell(&line)
+        (self.tell)(&line)
     }
 
     fn line(&self, maker: &Maker, case: &Case, copy: f64, time: f64) -> Line {

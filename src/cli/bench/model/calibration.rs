@@ -214,6 +214,9 @@ fn machine((latency, bandwidth): (f64, f64), memory: f64) -> Machine {
         memory,
         product: 0.0,
         wide: 0.0,
+        all_to_all: None,
+        groups: false,
+        staged: false,
     }
 }
 

@@ -8,7 +8,7 @@ use crate::error::Result;
 use crate::kernel::layout::{COEFFICIENT_WORDS, Segment, record_words};
 use crate::kernel::{Coefficients, Fold, Gram, Rule, Vectors, WeightedSum};
 use crate::plan::Group;
-use crate::reduce::World;
+use crate::reduce::{Purpose, World};
 
 /// Steps of a merge.
 const STEPS: usize = 6;
@@ -104,7 +104,7 @@ impl<'a> Walk<'a> {
         Ok(Walk {
             dtype,
             stride,
-            scalars: world.group(everyone)?,
+            scalars: world.group(everyone, Purpose::Scalars)?,
             near,
             further,
             merges: merges?,

@@ -1,8 +1,8 @@
 //! The mistakes, by the duty that must find each.
 
 use super::{
-    ALIGNMENT, BARRIERS, BLOCKS, BOUNDS, CAPACITY, FLAGS, LIMITS, Mutant, PIPES, QUEUES, TYPES,
-    UNINITIALISED,
+    ALIGNMENT, BARRIERS, BLOCKS, BOUNDS, CAPACITY, DATA, FLAGS, LIMITS, Mutant, PIPES, QUEUES,
+    RECEIPTS, TYPES, UNINITIALISED, UNKNOWN,
 };
 
 mutants! {
@@ -200,6 +200,70 @@ mutants! {
         "    tensor_ = tensor;\n",
         "    tensor_ = tensor;\n    while (coefficients_.GetValue(0) != 3.0f) {\n    }\n",
     )];
+    // 13: receipts.
+    mutant_signs_before_its_copies_are_done: "gram", RECEIPTS, [(
+        "entry.h", "  AscendC::PipeBarrier<PIPE_ALL>();\n", "",
+    )];
+    mutant_fold_signs_before_its_work: "fold", RECEIPTS, [(
+        "fold.cpp",
+        "  if (kernel.run(share_of(segment_count))) {\n    sign(pipe, receipt);\n  }\n",
+        "  sign(pipe, receipt);\n  kernel.run(share_of(segment_count));\n",
+    )];
+    mutant_adds_until_the_end: "pack", RECEIPTS, [("entry.h", "  AscendC::SetAtomicNone();\n", "")];
+    mutant_subtract_adds_results: "subtract", RECEIPTS, [(
+        "subtract.cpp",
+        "    copy_in(operands, a_[offset], count);\n",
+        "    SetAtomicAdd<float>();\n    copy_in(operands, a_[offset], count);\n",
+    )];
+    mutant_signs_before_the_one_is_written: "finite_check", PIPES, [(
+        "entry.h",
+        "  wait_for<AscendC::HardEvent::S_MTE3>();\n  // All that the block wrote is in device memory.\n  AscendC::PipeBarrier<PIPE_ALL>();\n",
+        "  AscendC::PipeBarrier<PIPE_MTE3>();\n",
+    )];
+    mutant_signs_twice: "coefficients", RECEIPTS, [(
+        "entry.h",
+        "  AscendC::DataCopy(signatures, one, BLOCK);\n",
+        "  AscendC::DataCopy(signatures, one, BLOCK);\n  AscendC::DataCopy(signatures, one, BLOCK);\n",
+    )];
+    mutant_sum_never_signs: "weighted_sum", DATA, [(
+        "weighted_sum.cpp", "  sign(pipe, receipt, complete);\n", "",
+    )];
+    mutant_coefficients_sign_without_a_record: "coefficients", DATA, [(
+        "coefficients.cpp", "        complete_ = complete_ && !sum_.missing();\n", "",
+    )];
+    mutant_record_exponents_out_of_range: "coefficients", DATA, [(
+        "records.h", "|| !is_in_range(record)", "",
+    )];
+    mutant_fold_signs_without_a_record: "fold", DATA, [(
+        "fold.cpp", "    complete_ = complete_ && !sum_.missing();\n", "",
+    )];
+    mutant_sum_signs_without_weights: "weighted_sum", DATA, [(
+        "weighted_sum.cpp", "    complete_ = false;\n", "",
+    )];
+    mutant_guard_always_fails: "guard", DATA, [(
+        "guard.cpp", " && (due & adasum::GUARD_GOES_ON) == 0", "",
+    )];
+    mutant_guard_leaves_results: "guard", DATA, [(
+        "guard.cpp", "!done && i < count_", "false && i < count_",
+    )];
+    mutant_guard_forgets_a_failure: "guard", DATA, [(
+        "guard.cpp",
+        "    copy_out(receipt_, words_, BLOCK);\n    for",
+        "    if (done) {\n      copy_out(receipt_, words_, BLOCK);\n    }\n    for",
+    )];
+    mutant_guard_blames_this_rank: "guard", DATA, [("guard.cpp", "all_ran ? REASON_OTHERS", "false ? REASON_OTHERS")];
+    mutant_guard_blames_others: "guard", DATA, [("guard.cpp", "all_ran ? REASON_OTHERS", "true ? REASON_OTHERS")];
+    mutant_guard_tells_again: "guard", DATA, [("guard.cpp", "words_.GetValue(0) != 0.0f", "false")];
+    mutant_guard_goes_on: "guard", DATA, [("guard.cpp", "    AscendC::Trap();\n", "")];
+    mutant_guard_stops_with_copies_under_way: "guard", QUEUES, [(
+        "guard.cpp",
+        "  return kernel.run(static_cast<uint32_t>(due), size);\n",
+        "  bool done = kernel.run(static_cast<uint32_t>(due), size);\n  if (!done) {\n    Trap();\n  }\n  return done;\n",
+    )];
+    // Names that the vendor has elsewhere.
+    mutant_pipe_pointer_of_the_namespace: "gram", UNKNOWN, [(
+        "arch.h", "(::GetTPipePtr()", "(AscendC::GetTPipePtr()",
+    )];
     // Element by element.
     mutant_pack_without_enque: "pack", QUEUES, [("move.h", "    sources_.EnQue(source);\n", "")];
     mutant_pack_frees_before_use: "pack", QUEUES, [(
@@ -243,7 +307,7 @@ mutants! {
          Muls(products_, values, 0.0f,",
     )];
     mutant_guard_looks_too_early: "guard", PIPES, [(
-        "guard.cpp", "  wait_for<HardEvent::MTE2_S>();\n", "",
+        "guard.cpp", "    wait_for<HardEvent::MTE2_S>();\n    float found", "    float found",
     )];
     // More than 2^32 elements.
     mutant_far_offset_in_32_bits: "gram" with "--far", BOUNDS, [(
@@ -293,6 +357,10 @@ mutants! {
         "strides_of(STRIP));\n  AscendC::PipeBarrier<PIPE_V>();\n",
         "strides_of(STRIP));\n",
     )];
+    mutant_1001_rounds_by_an_absent_mode: "weighted_sum" on 1001, TYPES, [(
+        "arch.h", "TO_NEAREST = AscendC::RoundMode::CAST_NONE", "TO_NEAREST = AscendC::RoundMode::CAST_RINT",
+    )];
+    mutant_1001_stops: "guard" on 1001, TYPES, [("guard.cpp", "#if ADASUM_NPU_ARCH != 1001", "#if 1")];
     mutant_1001_sums_before_the_lanes: "gram" on 1001, PIPES, [(
         "arch.h", "  wait_for<AscendC::HardEvent::V_S>();\n", "",
     )];

@@ -1,0 +1,172 @@
+//! The processes of a stage.
+
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use super::findings::{Finding, Verdict};
+use super::stage::{Ranks, Request, Stage};
+use crate::cli::engine::{self, End, Limits, Observer, Rank, Stream};
+use crate::cli::launch;
+use crate::error::{Error, ErrorKind, Result};
+
+/// Name of the command that is a process of a stage.
+pub(crate) const COMMAND: &str = "qualify-stage";
+/// Where CANN writes its own logs.
+const CANN_LOGS: &str = "ASCEND_PROCESS_LOG_PATH";
+
+/// Which ranks there are, and where results go.
+pub(super) struct Job {
+    pub(super) out: PathBuf,
+    /// First rank and number of ranks of this process: all, or one of those of a rank table.
+    pub(super) here: Here,
+    pub(super) timeout: Duration,
+}
+
+/// The ranks that this command runs.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Here {
+    /// One for each of the first devices of this machine.
+    Devices(u32),
+    /// One of a job that a launcher started, with a rank table.
+    Table { rank: u32, size: u32 },
+}
+
+/// How a stage ended.
+pub(super) struct Outcome {
+    pub(super) stage: &'static Stage,
+    pub(super) verdict: Verdict,
+    /// Whether the user wants it.
+    pub(super) is_asked_for: bool,
+    /// What each rank found.
+    pub(super) findings: Vec<(u32, Finding)>,
+    /// Why, where no finding says it.
+    pub(super) notes: Vec<String>,
+    pub(super) seconds: f64,
+}
+
+impl Outcome {
+    pub(super) fn skipped(stage: &'static Stage, why: String, is_asked_for: bool) -> Outcome {
+        Outcome {
+            stage,
+            is_asked_for,
+            verdict: Verdict::Skipped,
+            findings: Vec::new(),
+            notes: vec![why],
+            seconds: 0.0,
+        }
+    }
+}
+
+impl Job {
+    /// Runs a stage to its end, or to the limit of time.
+    ///
+    /// # Errors
+    /// If files cannot be written or processes not be started; never for what a stage finds.
+    pub(super) fn run(&self, stage: &'static Stage) -> Result<Outcome> {
+        let begin = Instant::now();
+        let meetings = self.out.join("meetings").join(stage.name);
+        std::fs::create_dir_all(&meetings).map_err(|error| io(&meetings, &error))?;
+        let path = self.out.join(format!("{}.log", stage.name));
+        let log = File::create(&path).map_err(|error| io(&path, &error))?;
+        let mut listener = Listener {
+            log: BufWriter::new(log),
+            findings: Vec::new(),
+            notes: Vec::new(),
+        };
+        let limits = Limits {
+            timeout: Some(self.timeout),
+            grace: launch::GRACE,
+            linger: launch::LINGER,
+        };
+        let end = engine::run(self.ranks(stage, &meetings)?, &limits, &mut listener)?;
+        listener.log.flush().map_err(|error| io(&path, &error))?;
+        Ok(listener.outcome(stage, end, begin.elapsed()))
+    }
+
+    fn ranks(&self, stage: &Stage, meetings: &Path) -> Result<Vec<Rank>> {
+        let (ranks, size) = match (self.here, stage.ranks) {
+            (Here::Devices(_), Ranks::One) => (0..1, 1),
+            (Here::Devices(count), _) => (0..count, count),
+            (Here::Table { rank, size }, _) => (rank..rank + 1, size),
+        };
+        let program = std::env::current_exe().map_err(|error| {
+            Error::new(ErrorKind::Io, format!("cannot find this program: {error}"))
+        })?;
+        let table = matches!(self.here, Here::Table { .. });
+        let rank = |rank| {
+            let request = Request {
+                stage: stage.name.to_owned(),
+                rank,
+                size,
+                meetings: meetings.to_owned(),
+                table,
+            };
+            let request = serde_json::to_string(&request)
+                .map_err(|error| Error::new(ErrorKind::Io, format!("the request: {error}")))?;
+            let mut command = Command::new(&program);
+            command.args([COMMAND, &request]);
+            if std::env::var_os(CANN_LOGS).is_none() {
+                command.env(CANN_LOGS, self.out.join("ascend-logs"));
+            }
+            Ok(Rank {
+                rank,
+                place: match table {
+                    true => "its device in the rank table".to_owned(),
+                    false => format!("device {rank}"),
+                },
+                command,
+            })
+        };
+        ranks.map(rank).collect()
+    }
+}
+
+/// Keeps all lines in the stage's log.
+struct Listener {
+    log: BufWriter<File>,
+    findings: Vec<(u32, Finding)>,
+    notes: Vec<String>,
+}
+
+impl Observer for Listener {
+    fn line(&mut self, rank: u32, stream: Stream, line: &[u8]) -> std::io::Result<()> {
+        if stream == Stream::Out
+            && let Some(finding) = Finding::parse(line)
+        {
+            self.findings.push((rank, finding));
+        }
+        self.log.write_all(&launch::prefixed(rank, line))
+    }
+
+    fn notice(&mut self, text: &str) {
+        self.notes.push(text.to_owned());
+        // The log says it, too, as far as there is room for it.
+        let _ = writeln!(self.log, "{text}");
+    }
+}
+
+impl Listener {
+    fn outcome(self, stage: &'static Stage, end: End, time: Duration) -> Outcome {
+        let has = |verdict| self.findings.iter().any(|(_, f)| f.verdict == verdict);
+        let verdict = match end {
+            End::Success if has(Verdict::Failed) => Verdict::Failed,
+            End::Success if has(Verdict::Passed) => Verdict::Passed,
+            _ => Verdict::Failed,
+        };
+        Outcome {
+            stage,
+            verdict,
+            is_asked_for: true,
+            findings: self.findings,
+            notes: self.notes,
+            seconds: time.as_secs_f64(),
+        }
+    }
+}
+
+pub(super) fn io(path: &Path, error: &std::io::Error) -> Error {
+    Error::new(ErrorKind::Io, format!("{}: {error}", path.display()))
+}

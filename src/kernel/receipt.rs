@@ -1,0 +1,227 @@
+//! How a stream learns whether the kernels of another one have done their work.
+//!
+//! On a real device a stream goes on behind a task that failed, and so does one that waits for an event behind it: what the
+//! failed task left would be sent and returned. So each block of a kernel adds 1 to a number in device memory, its last
+//! deed and only if all went well, and [`Kernels::guard`](super::Kernels::guard) on the stream that goes on compares that
+//! number with the blocks that were launched.
+
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+
+use crate::ascend::{Argument, Buffer, DataType, Device, Span, Stream};
+use crate::error::{Error, ErrorKind, Result};
+
+use super::elements::Tensors;
+use super::layout::{MISSED_SIGNATURE, REASON_OTHERS, REASON_OWN};
+
+/// Bytes of the number in device memory: a line that no other write touches.
+const LINE: usize = 64;
+
+/// More blocks could be mistaken for some that missed something.
+const MOST: u32 = MISSED_SIGNATURE;
+
+/// The signatures of the blocks of some launches, and how many are due.
+///
+/// Launches that share a receipt must be ordered, and a guard between those before it and those behind it. Once a
+/// guard has found it wrong, the number in device memory is NaN and stays it: every later guard finds it wrong, too.
+#[derive(Debug)]
+pub struct Receipt {
+    line: Span,
+    due: AtomicU32,
+}
+
+impl Receipt {
+    /// Nothing is due, nothing is signed. Takes [`Receipt::BYTES`] of device memory.
+    ///
+    /// # Errors
+    /// If device memory is short.
+    pub fn new(device: &Device) -> Result<Self> {
+        Ok(Receipt {
+            line: Buffer::zeroed(device, LINE)?.span(),
+            due: AtomicU32::new(0),
+        })
+    }
+
+    /// One that is wrong from the start.
+    pub(super) fn wrong(device: &Device) -> Result<Self> {
+        let receipt = Receipt::new(device)?;
+        receipt.line.write(&[f32::from_bits(u32::MAX); LINE / 4])?;
+        Ok(receipt)
+    }
+
+    /// The device memory of a receipt.
+    pub const BYTES: usize = LINE;
+
+    /// `stream` for launches whose blocks sign this receipt.
+    pub fn on<'a>(&'a self, stream: &'a Stream) -> Queue<'a> {
+        Queue {
+            stream,
+            receipt: Some(self),
+        }
+    }
+
+    /// The number in device memory, as fp32.
+    pub(super) fn line(&self) -> &Span {
+        &self.line
+    }
+
+    /// Counts the blocks of a launch: before it is enqueued, so that one that fails to be leaves signatures missing.
+    pub(super) fn expect(&self, blocks: u32) {
+        // The sum stays at its end: a guard refuses it.
+        let add = |due: u32| Some(due.saturating_add(blocks));
+        let _ = self
+            .due
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, add);
+    }
+
+    /// How many signatures are due since the last time.
+    #[expect(
+        clippy::cast_precision_loss,
+        reason = "whole numbers below MOST are exact"
+    )]
+    pub(super) fn take(&self) -> Result<f32> {
+        match self.due.swap(0, Ordering::Relaxed) {
+            due if due < MOST => Ok(due as f32),
+            due => Err(Error::new(
+                ErrorKind::InvalidState,
+                format!("guard: {due} blocks since the last one are more than {MOST}"),
+            )),
+        }
+    }
+}
+
+/// Where kernels are launched: a stream, and the receipt that their blocks sign, if there is one.
+#[derive(Debug, Clone, Copy)]
+pub struct Queue<'a> {
+    pub(super) stream: &'a Stream,
+    receipt: Option<&'a Receipt>,
+}
+
+impl Queue<'_> {
+    /// Counts the blocks of a launch; its last argument.
+    pub(super) fn sign(&self, blocks: u32) -> Argument<'_> {
+        match self.receipt {
+            None => Argument::Value(0),
+            Some(receipt) => {
+                receipt.expect(blocks);
+                Argument::Span(receipt.line())
+            }
+        }
+    }
+}
+
+impl<'a> From<&'a Stream> for Queue<'a> {
+    /// A stream whose failures its owner sees by itself: nothing is signed.
+    fn from(stream: &'a Stream) -> Self {
+        Queue {
+            stream,
+            receipt: None,
+        }
+    }
+}
+
+/// What a guard does with its stream where work is missing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Then {
+    /// The stream fails.
+    Fail,
+    /// It goes on: see [`Reason::is_needed`].
+    GoOn,
+}
+
+/// Arguments of [`Kernels::guard`](super::Kernels::guard).
+#[derive(Clone, Copy)]
+pub struct Guard<'a> {
+    /// What blocks were to sign.
+    pub receipt: &'a Receipt,
+    /// Where results begin; may be none.
+    pub places: &'a Tensors,
+    /// The type of the element there.
+    pub dtype: DataType,
+    /// Out: why it found work missing, unless an earlier one has told.
+    pub reason: &'a Reason,
+    /// What becomes of the stream then.
+    pub then: Then,
+}
+
+/// Why a guard has found work missing, written by the first one that did.
+#[derive(Debug)]
+pub struct Reason {
+    line: Span,
+    /// Whether a guard was enqueued of which only this tells.
+    quiet: AtomicBool,
+}
+
+/// Whose work a guard found missing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Culprit {
+    /// Kernels of this rank failed.
+    Own,
+    /// All kernels of this rank ran, but what other ranks were to send never came.
+    Others,
+}
+
+impl Reason {
+    /// None yet. Takes a line of device memory.
+    ///
+    /// # Errors
+    /// If device memory is short.
+    pub fn new(device: &Device) -> Result<Self> {
+        Ok(Reason {
+            line: Buffer::zeroed(device, LINE)?.span(),
+            quiet: AtomicBool::new(false),
+        })
+    }
+
+    pub(super) fn line(&self) -> &Span {
+        &self.line
+    }
+
+    pub(super) fn expect_quiet(&self) {
+        self.quiet.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether a guard that lets its stream go on ([`Then::GoOn`]) was ever enqueued: then a wait for the stream that
+    /// succeeds says nothing about it, and [`Reason::read`] does.
+    pub fn is_needed(&self) -> bool {
+        self.quiet.load(Ordering::Relaxed)
+    }
+
+    /// What it is, `None` if no guard has found work missing. Reads device memory; queued work is not waited for.
+    ///
+    /// # Errors
+    /// If the copy fails.
+    pub fn read(&self) -> Result<Option<Culprit>> {
+        let mut words = [0.0_f32; LINE / size_of::<f32>()];
+        self.line.read(&mut words)?;
+        let is = |reason: u32| words[0].to_bits() == (reason as f32).to_bits();
+        Ok(match () {
+            () if is(REASON_OWN) => Some(Culprit::Own),
+            () if is(REASON_OTHERS) => Some(Culprit::Others),
+            () => None,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn blocks_are_counted_until_they_are_taken() {
+        let device = Device::open(0).unwrap();
+        let receipt = Receipt::new(&device).unwrap();
+        assert_eq!(receipt.take().unwrap().to_bits(), 0);
+        receipt.expect(48);
+        receipt.expect(1);
+        assert_eq!(receipt.take().unwrap().to_bits(), 49.0_f32.to_bits());
+        assert_eq!(receipt.take().unwrap().to_bits(), 0);
+        receipt.expect(MOST - 1);
+        assert_eq!(receipt.take().unwrap().to_bits(), 4095.0_f32.to_bits());
+        for too_many in [MOST, u32::MAX] {
+            receipt.expect(too_many);
+            receipt.expect(7);
+            let error = receipt.take().unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::InvalidState);
+        }
+    }
+}
