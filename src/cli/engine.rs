@@ -94,12 +94,17 @@ impl End {
     }
 }
 
-/// Starts `ranks`, waits for them and returns how the job ended. When it returns, no process that a rank has started is
+/// Starts `ranks`, some or all of a world of `world` ranks, waits for them and returns how the job ended. When it returns, no process that a rank has started is
 /// left. Call it from a thread that lives as long as the job: ranks die with the thread that starts them.
 ///
 /// # Errors
 /// If this machine refuses what the engine needs (threads, signals); never for what a rank does.
-pub(crate) fn run(ranks: Vec<Rank>, limits: &Limits, observer: &mut dyn Observer) -> Result<End> {
+pub(crate) fn run(
+    ranks: Vec<Rank>,
+    world: u32,
+    limits: &Limits,
+    observer: &mut dyn Observer,
+) -> Result<End> {
     let (sender, events) = sync_channel(QUEUE);
     process::keep_ended_children();
     signals::watch(&sender)?;
@@ -110,6 +115,7 @@ pub(crate) fn run(ranks: Vec<Rank>, limits: &Limits, observer: &mut dyn Observer
     let guard = Guard::start(&id)
         .inspect_err(|error| log::warn!("no guard against a killed launcher: {error}"));
     let mut job = Job {
+        world,
         running: Vec::with_capacity(ranks.len()),
         events,
         observer,
@@ -199,6 +205,8 @@ impl Running {
 }
 
 struct Job<'a> {
+    /// How many ranks there are with those of other launchers.
+    world: u32,
     running: Vec<Running>,
     events: Receiver<Event>,
     observer: &'a mut dyn Observer,

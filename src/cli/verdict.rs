@@ -43,14 +43,16 @@ pub(crate) enum Presence {
 const LISTED: usize = 16;
 
 /// Sentences that name the root of the failure and who waited for whom; none if no rank has reported anything.
-pub(crate) fn judge(witnesses: &[Witness<'_>]) -> Vec<String> {
+///
+/// The world has `world` ranks; those that are no witnesses were started by other launchers.
+pub(crate) fn judge(witnesses: &[Witness<'_>], world: u32) -> Vec<String> {
     if witnesses
         .iter()
         .all(|witness| witness.wait().is_none() && witness.failure.is_none())
     {
         return Vec::new();
     }
-    let (roots, why) = roots(witnesses);
+    let (roots, why) = roots(witnesses, world);
     let mut lines = Vec::new();
     let of = |rank: u32| witnesses.iter().find(|witness| witness.rank == rank);
     lines.push(format!(
@@ -94,6 +96,7 @@ enum Cause {
     Silent,
     Late,
     EachOther,
+    Elsewhere,
     GaveUp,
 }
 
@@ -118,6 +121,7 @@ impl Cause {
             Cause::EachOther => {
                 "wait for each other: one of them, or a link between them, has stopped"
             }
+            Cause::Elsewhere => "did not send what every rank here waited for",
             Cause::GaveUp => "gave up",
         }
     }
@@ -173,7 +177,7 @@ impl Witness<'_> {
 /// A cause, and whether a rank is one for that reason.
 type Rule<'r> = (Cause, &'r dyn Fn(&Witness<'_>) -> bool);
 
-fn roots(witnesses: &[Witness<'_>]) -> (Vec<u32>, Cause) {
+fn roots(witnesses: &[Witness<'_>], world: u32) -> (Vec<u32>, Cause) {
     let awaited: BTreeSet<u32> = witnesses
         .iter()
         .filter_map(Witness::wait)
@@ -209,7 +213,7 @@ fn roots(witnesses: &[Witness<'_>]) -> (Vec<u32>, Cause) {
     if let [one] = late[..] {
         return (vec![one], Cause::Late);
     }
-    first(witnesses)
+    first(witnesses, world)
 }
 
 /// Where HCCL's own limit ended waits, or others' failures did: whoever was awaited and got no such end.
@@ -231,7 +235,7 @@ fn late(witnesses: &[Witness<'_>]) -> Vec<u32> {
 }
 
 /// Without anything else: who stopped earliest in the order of the steps, which is the same on all ranks.
-fn first(witnesses: &[Witness<'_>]) -> (Vec<u32>, Cause) {
+fn first(witnesses: &[Witness<'_>], world: u32) -> (Vec<u32>, Cause) {
     let earliest = witnesses.iter().filter_map(Witness::place).min();
     let first = pick(witnesses, |witness| {
         earliest.is_some() && witness.place() == earliest
@@ -255,12 +259,17 @@ fn first(witnesses: &[Witness<'_>]) -> (Vec<u32>, Cause) {
     let is_cut_off = |rank: &u32| peers(*rank).iter().all(|peer| first.contains(peer));
     let cut_off: Vec<u32> = first.iter().copied().filter(is_cut_off).collect();
     let first = if cut_off.is_empty() { first } else { cut_off };
-    match first.is_empty() {
+    if !first.is_empty() {
+        return (first, Cause::EachOther);
+    }
+    // Streams that went on behind a failed exchange no longer say whom they waited for.
+    let elsewhere: Vec<u32> = (0..world).filter(|&rank| of(rank).is_none()).collect();
+    match elsewhere.is_empty() {
         true => (
             pick(witnesses, |witness| witness.failure.is_some()),
             Cause::GaveUp,
         ),
-        false => (first, Cause::EachOther),
+        false => (elsewhere, Cause::Elsewhere),
     }
 }
 
@@ -388,12 +397,12 @@ mod tests {
             failed(1, "aclrtSynchronizeStreamWithTimeout", 507015, &[]),
         ];
         let mut witnesses = job(3, &failures);
-        assert_eq!(roots(&witnesses), (vec![1], Cause::Failed));
+        assert_eq!(roots(&witnesses, 4), (vec![1], Cause::Failed));
         witnesses[2].end = Some("killed by signal 9 (SIGKILL)".to_owned());
         witnesses[2].killed = true;
-        assert_eq!(roots(&witnesses), (vec![2], Cause::Died));
+        assert_eq!(roots(&witnesses, 4), (vec![2], Cause::Died));
         assert_eq!(
-            judge(&witnesses),
+            judge(&witnesses, 3),
             [
                 "cause: rank 2 died",
                 "  rank 2: killed by signal 9 (SIGKILL)",
@@ -410,12 +419,12 @@ mod tests {
             failed(1, "aclrtSynchronizeStreamWithTimeout", 507015, &[]),
         ];
         failures[0].missed_others = true;
-        assert_eq!(roots(&job(2, &failures)), (vec![1], Cause::Failed));
+        assert_eq!(roots(&job(2, &failures), 2), (vec![1], Cause::Failed));
         // Another code says what failed here before.
         failures[0] = failed(0, "aclrtSynchronizeStreamWithTimeout", 507049, &[]);
         failures[1].missed_others = true;
         failures[0].missed_others = true;
-        assert_eq!(roots(&job(2, &failures)), (vec![0], Cause::Failed));
+        assert_eq!(roots(&job(2, &failures), 2), (vec![0], Cause::Failed));
     }
 
     /// The words are the vendor's and may be anything.
@@ -440,7 +449,7 @@ mod tests {
                 } else {
                     (vec![1], Cause::Silent)
                 };
-                assert_eq!(roots(&job(2, &failures)), expected, "{function} {code}");
+                assert_eq!(roots(&job(2, &failures), 2), expected, "{function} {code}");
             }
         }
     }
@@ -454,16 +463,16 @@ mod tests {
             })
             .into();
         let mut witnesses = job(4, &failures);
-        assert_eq!(roots(&witnesses), (vec![2], Cause::Silent));
+        assert_eq!(roots(&witnesses, 4), (vec![2], Cause::Silent));
         witnesses[2].presence = Presence::Joining;
-        assert_eq!(roots(&witnesses), (vec![2], Cause::StuckJoining));
+        assert_eq!(roots(&witnesses, 4), (vec![2], Cause::StuckJoining));
         witnesses[2].presence = Presence::Absent;
-        assert_eq!(roots(&witnesses), (vec![2], Cause::NeverCame));
+        assert_eq!(roots(&witnesses, 4), (vec![2], Cause::NeverCame));
         witnesses[2].stopped = true;
-        assert_eq!(roots(&witnesses), (vec![2], Cause::Stopped));
+        assert_eq!(roots(&witnesses, 4), (vec![2], Cause::Stopped));
         witnesses[2].stopped = false;
         witnesses[2].done = true;
-        assert_eq!(roots(&witnesses), (vec![2], Cause::LeftEarly));
+        assert_eq!(roots(&witnesses, 4), (vec![2], Cause::LeftEarly));
     }
 
     /// A rank that waits but has not given up is no culprit, whoever waits for it.
@@ -473,7 +482,7 @@ mod tests {
         let wait = waiting(4, &[2]);
         let mut witnesses = job(3, &failures);
         witnesses[1].waiting = Some(&wait);
-        assert_eq!(roots(&witnesses), (vec![2], Cause::Silent));
+        assert_eq!(roots(&witnesses, 4), (vec![2], Cause::Silent));
     }
 
     #[test]
@@ -486,9 +495,9 @@ mod tests {
         let wait = waiting(1, &[0, 1]);
         let mut witnesses = job(3, &failures);
         witnesses[2].waiting = Some(&wait);
-        assert_eq!(roots(&witnesses), (vec![2], Cause::Late));
+        assert_eq!(roots(&witnesses, 4), (vec![2], Cause::Late));
         failures.push(stalled(2, 1, &[0, 1]));
-        assert_eq!(roots(&job(3, &failures)), (vec![2], Cause::Late));
+        assert_eq!(roots(&job(3, &failures), 3), (vec![2], Cause::Late));
         // Behind the wait the streams went on to their end: what the ranks said meanwhile tells.
         let waits = [waiting(1, &[1, 2]), waiting(1, &[0, 2])];
         for rank in [0, 1] {
@@ -499,7 +508,7 @@ mod tests {
         for (witness, wait) in witnesses.iter_mut().zip(&waits) {
             witness.waited = Some(wait);
         }
-        assert_eq!(roots(&witnesses), (vec![2], Cause::Late));
+        assert_eq!(roots(&witnesses, 4), (vec![2], Cause::Late));
     }
 
     /// The first watchdog to give up takes its communicators along, and others fail for that: the cause lies elsewhere.
@@ -512,31 +521,49 @@ mod tests {
             stalled(3, 1, &[2]),
         ];
         failures[1].waiting = Some(waiting(4, &[0, 2, 3]));
-        assert_eq!(roots(&job(4, &failures)), (vec![2, 3], Cause::EachOther));
+        assert_eq!(roots(&job(4, &failures), 4), (vec![2, 3], Cause::EachOther));
     }
 
     #[test]
     fn a_stall_without_an_error_is_where_the_queue_stopped_first() {
         let own = [stalled(0, 3, &[1]), stalled(1, 2, &[])];
-        assert_eq!(roots(&job(2, &own)), (vec![1], Cause::OwnWork));
+        assert_eq!(roots(&job(2, &own), 2), (vec![1], Cause::OwnWork));
         let pair = [
             stalled(0, 3, &[1]),
             stalled(1, 3, &[0]),
             stalled(2, 5, &[0, 1]),
         ];
-        assert_eq!(roots(&job(3, &pair)), (vec![0, 1], Cause::EachOther));
+        assert_eq!(roots(&job(3, &pair), 3), (vec![0, 1], Cause::EachOther));
     }
 
     #[test]
     fn a_rank_of_another_launcher_is_pointed_at() {
         let failures = [stalled(0, 3, &[8]), stalled(1, 5, &[0])];
-        let lines = judge(&job(2, &failures));
+        let lines = judge(&job(2, &failures), 16);
         assert_eq!(lines[0], "cause: rank 8 kept the others waiting");
         assert!(lines[1].contains("another launcher"), "{lines:?}");
     }
 
     #[test]
+    fn where_all_here_missed_others_it_began_elsewhere() {
+        let missed = |rank| Failure {
+            waiting: None,
+            ..failed(rank, "aclrtSynchronizeStreamWithTimeout", 507057, &[])
+        };
+        let failures = [missed(0), missed(1)];
+        let lines = judge(&job(2, &failures), 16);
+        assert_eq!(
+            lines,
+            [
+                "cause: ranks 2-15 did not send what every rank here waited for",
+                "  ranks 2-15: started by another launcher, which knows more",
+            ]
+        );
+        assert_eq!(roots(&job(2, &failures), 2), (vec![0, 1], Cause::GaveUp));
+    }
+
+    #[test]
     fn without_reports_nothing_is_said() {
-        assert!(judge(&job(2, &[])).is_empty());
+        assert!(judge(&job(2, &[]), 2).is_empty());
     }
 }

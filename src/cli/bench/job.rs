@@ -30,7 +30,8 @@ pub(super) fn run(request: &Request, show: &mut Show<'_>) -> Result<End> {
     let (ranks, locals) = request.shape();
     let text = table(ranks, locals).to_string();
     std::fs::write(&path, text).map_err(|error| io(&path, &error))?;
-    let ranks = commands(&RankTable::read(&path)?, request)?;
+    let table = RankTable::read(&path)?;
+    let ranks = commands(&table, request)?;
     let limits = Limits {
         // How long it takes is the question; a rank that hangs ends by the limits of its operations.
         timeout: None,
@@ -38,7 +39,7 @@ pub(super) fn run(request: &Request, show: &mut Show<'_>) -> Result<End> {
         linger: launch::LINGER,
     };
     let mut view = View { show };
-    engine::run(ranks, &limits, &mut view)
+    engine::run(ranks, table.size(), &limits, &mut view)
 }
 
 /// A table of simulated servers with `locals` devices each.

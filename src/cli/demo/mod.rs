@@ -76,7 +76,7 @@ pub(crate) fn run(args: &Args) -> Result<End> {
         linger: launch::LINGER,
     };
     let ranks = ranks(&table, args.epochs, &reductions, &backend, report.as_ref())?;
-    let end = engine::run(ranks, &limits, &mut view)?;
+    let end = engine::run(ranks, table.size(), &limits, &mut view)?;
     view.bar.finish_and_clear();
     if end != End::Success {
         return Ok(end);

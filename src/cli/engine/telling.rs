@@ -29,7 +29,7 @@ impl Job<'_> {
     /// Who is to blame, by all reports together.
     pub(super) fn report_graph(&mut self) {
         let witnesses: Vec<Witness<'_>> = self.running.iter().map(Running::witness).collect();
-        for line in verdict::judge(&witnesses) {
+        for line in verdict::judge(&witnesses, self.world) {
             self.observer.notice(&line);
         }
     }

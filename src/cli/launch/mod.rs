@@ -178,7 +178,7 @@ impl Job<'_> {
             };
             let ranks = self.ranks(attempt, output)?;
             output.start(ranks.len());
-            let end = engine::run(ranks, &limits, output)?;
+            let end = engine::run(ranks, self.table.size(), &limits, output)?;
             if !matches!(end, End::Failed(_)) || attempt == self.args.restarts {
                 return Ok((end, attempt + 1));
             }

@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io::{BufWriter, Write};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -81,17 +82,29 @@ impl Job {
             grace: launch::GRACE,
             linger: launch::LINGER,
         };
-        let end = engine::run(self.ranks(stage, &meetings)?, &limits, &mut listener)?;
+        let (here, size) = self.shape(stage);
+        let ranks = self.ranks(stage, &meetings, here, size)?;
+        let end = engine::run(ranks, size, &limits, &mut listener)?;
         listener.log.flush().map_err(|error| io(&path, &error))?;
         Ok(listener.outcome(stage, end, begin.elapsed()))
     }
 
-    fn ranks(&self, stage: &Stage, meetings: &Path) -> Result<Vec<Rank>> {
-        let (ranks, size) = match (self.here, stage.ranks) {
+    /// The ranks of a stage that run here, and how many there are.
+    fn shape(&self, stage: &Stage) -> (Range<u32>, u32) {
+        match (self.here, stage.ranks) {
             (Here::Devices(_), Ranks::One) => (0..1, 1),
             (Here::Devices(count), _) => (0..count, count),
             (Here::Table { rank, size }, _) => (rank..rank + 1, size),
-        };
+        }
+    }
+
+    fn ranks(
+        &self,
+        stage: &Stage,
+        meetings: &Path,
+        here: Range<u32>,
+        size: u32,
+    ) -> Result<Vec<Rank>> {
         let program = std::env::current_exe().map_err(|error| {
             Error::new(ErrorKind::Io, format!("cannot find this program: {error}"))
         })?;
@@ -120,7 +133,7 @@ impl Job {
                 command,
             })
         };
-        ranks.map(rank).collect()
+        here.map(rank).collect()
     }
 }
 
