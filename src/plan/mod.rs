@@ -18,6 +18,7 @@ mod range;
 mod shape;
 mod steps;
 mod tree;
+mod wavefront;
 
 pub use buckets::buckets;
 pub use check::check;
@@ -34,3 +35,4 @@ pub use steps::{
     Combine, Exchange, Form, Forms, Owned, Placement, Plan, Round, Scalars, Transfer, Turn,
 };
 pub use tree::MAX_RADIX;
+pub use wavefront::wavefront;

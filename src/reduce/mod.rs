@@ -5,7 +5,7 @@
 //! All ranks of a world create the same reducers in the same order and call them in the same order.
 //!
 //! Tensors are put into buckets. Each has a list of stages, made from its plan (`maker`), and each stage runs on one of
-//! three streams (`lanes`). The stages of all buckets are issued as a wavefront (`pipeline`).
+//! three streams (`lanes`). The stages of all buckets are issued as a wavefront ([`wavefront`](crate::plan::wavefront)).
 
 mod accumulate;
 mod agreement;
@@ -30,7 +30,6 @@ mod observed;
 mod options;
 mod overflow;
 mod phases;
-mod pipeline;
 mod prepared;
 mod profile;
 mod receipts;
@@ -58,12 +57,9 @@ pub use mean::{MeanOptions, MeanReducer, MeanTensor};
 pub use options::{InServer, Options, Reduction, ScalarExchange, Wire};
 pub use overflow::OverflowVote;
 pub use phases::Phases;
-#[cfg(feature = "cli")]
-pub(crate) use pipeline::wavefront;
 pub use report::{FailedCall, Failure, Progress, REPORT_MARK, REPORT_VARIABLE, Report, Waiting};
 pub use scattered::Owned;
 pub use settings::{BOOST_FILE, Overflow, Profile, Settings, VARIABLES, Variable};
 pub use sparse::{IndexType, Rows, SparseReducer, SparseRows, SparseSpec};
 pub use statistics::TensorStatistics;
-pub(crate) use world::Purpose;
 pub use world::World;

@@ -8,8 +8,6 @@ use super::gradient::WHOLE;
 use super::stage::{Stage, Task};
 use crate::ascend::{Device, Event, Span, Stream};
 use crate::error::Result;
-#[cfg(feature = "cli")]
-use crate::plan::{Layout, Plan, Planner};
 
 /// Seconds of device time that the steps of a reduction took, by kind; sums over all buckets. Waits for other ranks count
 /// to the step that waits.
@@ -104,21 +102,5 @@ impl GradientReducer {
             } += seconds;
         }
         Ok(phases)
-    }
-
-    /// The plans of this rank for the buckets of a whole reduction, in their order.
-    ///
-    /// # Errors
-    /// None that did not show when the reducer was made.
-    #[cfg(feature = "cli")]
-    pub(crate) fn plans(&self) -> Result<Vec<Plan>> {
-        let shape = self.options.shape(&self.world);
-        let rank = self.world.rank() / self.options.shards(&self.world);
-        let plan = |layout: &Layout| {
-            Planner::with(shape, layout.clone(), self.choices)
-                .and_then(|planner| planner.plan(rank))
-        };
-        let buckets = self.whole.buckets.iter();
-        buckets.map(|bucket| plan(&bucket.layout)).collect()
     }
 }

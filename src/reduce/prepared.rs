@@ -9,14 +9,13 @@ use super::device_memory::{Budget, DeviceMemory};
 use super::flat::Flat;
 use super::memory::Memory;
 use super::phases::Clock;
-use super::pipeline::wavefront;
 use super::receipts::Receipts;
 use super::stage;
 use super::watch::Mark;
 use super::{Options, World};
 use crate::ascend::{Buffer, Span, Stream};
 use crate::error::Result;
-use crate::plan::{Choices, DType, Layout, Planner, TensorSpec, buckets};
+use crate::plan::{Choices, DType, Layout, Planner, TensorSpec, buckets, wavefront};
 
 /// All tensors of a reducer, or some of them.
 pub(super) struct Prepared {

@@ -7,10 +7,9 @@ use serde_json::Value;
 use super::compare::Peers;
 
 /// What a person wants to see, in this order.
-const SHOWN: [&str; 29] = [
+const SHOWN: [&str; 23] = [
     "kernel",
     "transport",
-    "model",
     "peer",
     "ranks",
     "dtype",
@@ -30,13 +29,8 @@ const SHOWN: [&str; 29] = [
     "gb_per_s",
     "memcpy_gb_per_s",
     "bucket_bytes",
-    "measured_s",
-    "model_s",
     "ratio",
-    "share",
-    "within",
     "phases",
-    "calibration",
 ];
 
 /// Writes `line` on standard output, and behind it its ratios to `peers`.

@@ -7,7 +7,6 @@ mod compare;
 mod job;
 pub(in crate::cli) mod kernels;
 mod line;
-mod model;
 mod operands;
 pub(crate) mod rank;
 mod reduction;
@@ -41,9 +40,6 @@ pub(crate) struct Args {
     /// Time messages between two ranks
     #[arg(long)]
     transport: bool,
-    /// Compare the phases of AdaSum with the cost model, by what this machine is measured to do
-    #[arg(long, conflicts_with_all = ["mean", "kernels", "transport", "compare"])]
-    model: bool,
     /// Number of ranks, each a process
     #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..=1024))]
     ranks: u32,
@@ -89,10 +85,6 @@ restored outside the clock. Keys of a line: peer, ranks, dtype, bytes (of a rank
 then our own. Tensors lie in one buffer, each at a multiple of 64 bytes. phases are the shortest seconds of the slowest rank
 in repetitions of their own, in which one step follows the other and nothing overlaps.
 
---model: a line for each phase with its measured seconds, those of the cost model for the very plans that run, and ratio,
-that of the model to the measured. The model's machine is measured in turn with the reduction, by the same ranks: merges of
-pairs through the same gradients with other bytes, in one long and in many short tensors, and of next to nothing. within says
-whether a phase with a tenth of the time or more, and the sum, are within 30 %.
 --kernels: copy_fraction is the rate of the bytes that a kernel must read and write, over that of a copy (read and written
 bytes) by one thread, taken in turn. Vectors come from memory, or stay in cache with 32768 elements each.
 --transport: ratio is the rate of a message, over that of memcpy for the same bytes, taken in turn.";
@@ -135,12 +127,8 @@ fn request(args: &Args) -> Result<Request> {
             args.tensors
         )));
     }
-    if args.model {
-        check_model(args, bytes)?;
-    }
     Ok(Request::Reduction(Reduced {
         mean: args.mean,
-        model: args.model,
         ranks,
         locals,
         bytes,
@@ -152,24 +140,4 @@ fn request(args: &Args) -> Result<Request> {
         bucket_bytes: args.bucket_bytes,
         pipeline_depth: args.pipeline_depth,
     }))
-}
-
-/// What `--model` can calibrate.
-fn check_model(args: &Args, bytes: u64) -> Result<()> {
-    let refused = |what: String| Err(Error::invalid(format!("--model {what}")));
-    let bucket = args.bucket_bytes.unwrap_or(bytes).min(bytes);
-    match args {
-        Args { radix, .. } if *radix != 2 => refused(format!(
-            "measures merges of pairs; with --radix {radix} others run"
-        )),
-        Args { ranks: 1, .. } => refused("needs at least 2 --ranks".to_owned()),
-        _ if args.ranks == args.devices_per_server => {
-            refused("needs several servers: fewer --devices-per-server than --ranks".to_owned())
-        }
-        _ if bucket < model::LEAST => refused(format!(
-            "needs at least {} bytes: --bytes {bytes}, or --bucket-bytes, are too few",
-            model::LEAST
-        )),
-        _ => Ok(()),
-    }
 }

@@ -7,10 +7,10 @@ use serde::Serialize;
 use super::rank::tell;
 use super::request::Reduced;
 use super::timing::Times;
-use super::{model, operands, sizes};
+use super::{operands, sizes};
 use crate::ascend::{Buffer, Span, Stream, backend};
 use crate::error::Result;
-use crate::plan::{Form, Plan};
+use crate::plan::Form;
 use crate::reduce::{GradientReducer, Options, Phases, Reduction, TensorSpec, Wire, World};
 use crate::topo::Cluster;
 
@@ -20,8 +20,8 @@ const PATIENCE: Duration = Duration::from_secs(300);
 const WARM: usize = 2;
 /// The most repetitions for phases.
 const PHASE_REPS: usize = 5;
-/// Names of the phases, in their order.
-pub(super) const PHASES: [&str; 6] = ["copies", "exchange", "gram", "scalars", "combine", "return"];
+/// Phases of a reduction.
+const PHASES: usize = 6;
 /// Tensors start at multiples of this many bytes.
 const ALIGNMENT: u64 = 64;
 
@@ -71,11 +71,6 @@ pub(super) fn run(what: &Reduced) -> Result<()> {
     let cluster = Cluster::from_env()?;
     let world = World::from_cluster(&cluster)?;
     let mut bench = Bench::new(&world, what)?;
-    if what.model {
-        model::run(&mut bench, what)?;
-        drop(bench);
-        return world.finish(PATIENCE);
-    }
     let times = bench.measure(what.reps as usize)?;
     let phases = bench.phases((what.reps as usize).min(PHASE_REPS))?;
     if world.rank() == 0 {
@@ -86,7 +81,7 @@ pub(super) fn run(what: &Reduced) -> Result<()> {
 }
 
 /// The gradients of one rank and what reduces them.
-pub(super) struct Bench<'a> {
+struct Bench<'a> {
     world: &'a World,
     reducer: GradientReducer,
     stream: Stream,
@@ -183,11 +178,15 @@ impl<'a> Bench<'a> {
 
     /// The shortest time of each phase on the slowest rank, in `reps` repetitions.
     fn phases(&mut self, reps: usize) -> Result<Seconds> {
-        let mut table = Vec::with_capacity(PHASES.len() * reps);
+        let mut table = Vec::with_capacity(PHASES * reps);
         for _ in 0..reps {
             table.extend(self.timed_phases()?);
         }
-        let [copies, exchange, gram, scalars, combine, back] = self.shortest(&table)?;
+        let slowest = self.slowest(&table)?;
+        let [copies, exchange, gram, scalars, combine, back] = std::array::from_fn(|phase| {
+            let reps = slowest.iter().skip(phase).step_by(PHASES);
+            reps.copied().fold(f64::INFINITY, f64::min)
+        });
         Ok(Seconds {
             copies,
             exchange,
@@ -199,7 +198,8 @@ impl<'a> Bench<'a> {
     }
 
     /// The time of each phase in one reduction on this rank.
-    pub(super) fn timed_phases(&mut self) -> Result<[f32; PHASES.len()]> {
+    #[allow(clippy::cast_possible_truncation, reason = "fp32 is enough for a time")]
+    fn timed_phases(&mut self) -> Result<[f32; PHASES]> {
         self.restore()?;
         let phases = self
             .reducer
@@ -212,42 +212,8 @@ impl<'a> Bench<'a> {
             combine,
             back,
         } = phases;
-        Ok(narrow([copies, exchange, gram, scalars, combine, back]))
-    }
-
-    /// What `times` gives after `work`, which is enqueued as a repetition of a reduction is, has ended on this rank.
-    pub(super) fn timed<const N: usize>(
-        &self,
-        work: impl FnOnce(&Stream) -> Result<()>,
-        times: impl FnOnce() -> Result<[f64; N]>,
-    ) -> Result<[f32; N]> {
-        self.restore()?;
-        work(&self.stream)?;
-        self.stream.synchronize_timeout(PATIENCE)?;
-        times().map(narrow)
-    }
-
-    /// Of repetitions with `N` numbers each, the smallest ones of the rank that has the largest.
-    pub(super) fn shortest<const N: usize>(&self, own: &[f32]) -> Result<[f64; N]> {
-        let slowest = self.slowest(own)?;
-        Ok(std::array::from_fn(|kind| {
-            let reps = slowest.iter().skip(kind).step_by(N);
-            reps.copied().fold(f64::INFINITY, f64::min)
-        }))
-    }
-
-    pub(super) fn world(&self) -> &'a World {
-        self.world
-    }
-
-    /// What all gradients lie in.
-    pub(super) fn whole(&self) -> Span {
-        self.whole.clone()
-    }
-
-    /// The plans of this rank that a reduction runs.
-    pub(super) fn plans(&self) -> Result<Vec<Plan>> {
-        self.reducer.plans()
+        let seconds = [copies, exchange, gram, scalars, combine, back];
+        Ok(seconds.map(|seconds| seconds as f32))
     }
 
     /// Puts the gradients back and waits for all ranks.
@@ -258,7 +224,7 @@ impl<'a> Bench<'a> {
     }
 
     /// For each number of `own`, the largest of all ranks.
-    pub(super) fn slowest(&self, own: &[f32]) -> Result<Vec<f64>> {
+    fn slowest(&self, own: &[f32]) -> Result<Vec<f64>> {
         // Each rank fills in its own part and the rest is zero: the sum is the table of all. fp32 is enough here.
         let mut table = vec![0.0_f32; own.len() * self.world.size() as usize];
         let mine = own.len() * self.world.rank() as usize;
@@ -273,12 +239,6 @@ impl<'a> Bench<'a> {
         };
         Ok((0..own.len()).map(slowest).collect())
     }
-}
-
-/// fp32 is enough for a time.
-#[allow(clippy::cast_possible_truncation, reason = "fp32 is enough for a time")]
-pub(super) fn narrow<const N: usize>(seconds: [f64; N]) -> [f32; N] {
-    seconds.map(|seconds| seconds as f32)
 }
 
 /// The standard bytes and number of fused buffers under way. Over the mock messages and kernels are the work of the same

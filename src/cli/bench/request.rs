@@ -66,8 +66,6 @@ pub(crate) enum Request {
 pub(crate) struct Reduced {
     /// The mean over all ranks instead of AdaSum.
     pub(super) mean: bool,
-    /// The cost model beside the phases instead of times.
-    pub(super) model: bool,
     pub(super) ranks: u32,
     /// Ranks of a server.
     pub(super) locals: u32,

@@ -1,6 +1,6 @@
 //! Stages of buckets on the streams of a device: when the last one ends.
 
-use crate::reduce::wavefront;
+use crate::plan::wavefront;
 
 /// A stream; stages on one run one after the other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

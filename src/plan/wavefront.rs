@@ -9,7 +9,7 @@ const BEHIND: usize = 4;
 /// A wavefront: at most `depth` buckets are under way, each is a round behind the one before it, and a bucket starts only
 /// when the one `depth` before it has ended, whose memory it may use. All ranks issue in this one order, so that whatever
 /// a stage waits for was issued before it, on every rank.
-pub(crate) fn wavefront(stages: &[usize], depth: usize) -> Vec<(usize, usize)> {
+pub fn wavefront(stages: &[usize], depth: usize) -> Vec<(usize, usize)> {
     // Beats at which buckets start; each issues a stage a beat.
     let mut starts: Vec<usize> = Vec::with_capacity(stages.len());
     for bucket in 0..stages.len() {
