@@ -2,27 +2,16 @@
 
 use std::time::Duration;
 
-use super::flat::{Flat, Store};
-use super::given::check_tensors;
-use super::{
-    GradientReducer, InServer, MeanOptions, MeanReducer, MeanTensor, Options, TensorStatistics,
-    World,
-};
 use crate::ascend::{Span, Stream};
 use crate::error::{Context, Error, ErrorKind, Result};
 use crate::plan::TensorSpec;
-
-/// What each rank's optimizer steps on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum DeltaForm {
-    /// The mean of the gradients of its server, which [`DeltaWeightReducer::begin`] makes. The optimizer then does
-    /// the same on all ranks of a server, bit for bit, and its state stays equal there.
-    #[default]
-    ServerMean,
-    /// Its own gradients, as in Horovod. `begin` leaves them as they are; the mean of a server is that of its
-    /// deltas. The state of the optimizers differs from rank to rank: a checkpoint needs that of every rank.
-    Local,
-}
+use crate::reduce::engine::arguments::check_tensors;
+use crate::reduce::engine::tensor_copies::{Flat, Store};
+use crate::reduce::gradient::GradientReducer;
+use crate::reduce::gradient::statistics::TensorStatistics;
+use crate::reduce::mean::{MeanReducer, MeanTensor};
+use crate::reduce::options::{DeltaForm, InServer, MeanOptions, Options};
+use crate::reduce::world::World;
 
 /// Reduces the change that an optimizer makes to weights: AdaSum where the optimizer is not linear in the gradients.
 ///

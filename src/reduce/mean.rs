@@ -2,11 +2,13 @@
 
 use std::time::Duration;
 
-use super::given::check_tensors;
-use super::{Fusion, GradientReducer, Options, Reduction, Wire, World};
 use crate::ascend::{Span, Stream};
 use crate::error::{Error, Result};
 use crate::plan::TensorSpec;
+use crate::reduce::engine::arguments::check_tensors;
+use crate::reduce::gradient::GradientReducer;
+use crate::reduce::options::{MeanOptions, Options, Reduction, Wire};
+use crate::reduce::world::World;
 
 /// A gradient of a [`MeanReducer`].
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -15,7 +17,7 @@ pub struct MeanTensor {
     pub spec: TensorSpec,
     /// The tensor is another one on each rank (MindSpore's `layerwise_parallel`): its gradient is left as it is.
     pub layerwise_parallel: bool,
-    /// Its own fusion id (MindSpore's `comm_fusion`), 0 for never; see [`Fusion`].
+    /// Its own fusion id (MindSpore's `comm_fusion`), 0 for never; see [`Fusion`](crate::reduce::Fusion).
     pub fusion: Option<u32>,
 }
 
@@ -26,33 +28,6 @@ impl From<TensorSpec> for MeanTensor {
             spec,
             layerwise_parallel: false,
             fusion: None,
-        }
-    }
-}
-
-/// Choices of a [`MeanReducer`]; the same on all ranks of its group.
-#[derive(Debug, Clone)]
-pub struct MeanOptions {
-    /// Whether sums are multiplied by 1 / degree.
-    pub mean: bool,
-    /// The degree; the number of ranks of the group if there is none.
-    pub degree: Option<i64>,
-    /// Which gradients travel together.
-    pub fusion: Fusion,
-    /// The ranks that are reduced over, ascending; all ranks of the world if there are none.
-    pub group: Option<Vec<u32>>,
-    /// Limit on the collective warm-up at creation.
-    pub create_timeout: Duration,
-}
-
-impl Default for MeanOptions {
-    fn default() -> Self {
-        MeanOptions {
-            mean: true,
-            degree: None,
-            fusion: Fusion::All,
-            group: None,
-            create_timeout: Options::default().create_timeout,
         }
     }
 }

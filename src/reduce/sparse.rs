@@ -3,16 +3,17 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::bucket::data_type;
-use super::mean::{factor, group_world};
-use super::tables::{Segments, uniform_weights, upload};
-use super::watch::Mark;
-use super::{MeanOptions, World};
 use crate::ascend::{Buffer, DataType, Span, Stream, Transfer};
 use crate::error::{Context, Error, Result};
 use crate::kernel::layout::Segment;
 use crate::kernel::{Move, Tensors, Vectors, WeightedSum};
 use crate::plan::{DType, TensorSpec, fingerprint};
+use crate::reduce::engine::bucket::data_type;
+use crate::reduce::engine::device_tables::{Segments, uniform_weights, upload};
+use crate::reduce::mean::{factor, group_world};
+use crate::reduce::options::MeanOptions;
+use crate::reduce::world::World;
+use crate::reduce::world::watch::Mark;
 
 /// How many rows a rank brings to a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -107,7 +108,7 @@ impl SparseReducer {
     /// all ranks, as many of each as it may bring.
     ///
     /// # Errors
-    /// `Mismatch` on all ranks if they do not agree; `InvalidArgument` as [`MeanReducer::new`](super::MeanReducer::new)
+    /// `Mismatch` on all ranks if they do not agree; `InvalidArgument` as [`MeanReducer::new`](crate::reduce::mean::MeanReducer::new)
     /// and for rows of no elements.
     pub fn new(world: &World, spec: &SparseSpec, options: &MeanOptions) -> Result<Self> {
         let world = group_world(world, options)?;

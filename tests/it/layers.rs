@@ -1,36 +1,8 @@
-//! Imports run one way: each module of the crate may use only those in its row.
+//! Imports run one way, as docs/architecture.md draws them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
-
-/// What each module may import of ours; everything may use `error`.
-const ALLOWED: [(&str, &[&str]); 12] = [
-    ("error", &[]),
-    ("cache", &[]),
-    ("variables", &[]),
-    ("plan", &[]),
-    ("topo", &[]),
-    ("sys", &["cache"]),
-    ("ascend", &["sys"]),
-    ("kernel", &["ascend", "cache", "sys"]),
-    ("reduce", &["plan", "kernel", "ascend", "topo"]),
-    ("ffi", &["reduce", "topo", "plan", "ascend"]),
-    (
-        "cli",
-        &[
-            "reduce",
-            "topo",
-            "plan",
-            "kernel",
-            "ascend",
-            "cache",
-            "sys",
-            "variables",
-        ],
-    ),
-    ("bin", &["cli"]),
-];
 
 /// Modules that may hold `unsafe`.
 const UNSAFE: [&str; 4] = ["sys", "ascend", "kernel", "ffi"];
@@ -60,68 +32,160 @@ fn sources() -> Vec<(String, PathBuf)> {
     files
 }
 
-/// The modules of the crate that a source names.
-fn imports(source: &str) -> BTreeSet<String> {
+/// The rows `name -> names` of the drawing in docs/architecture.md whose fence says `drawing`.
+fn drawn(drawing: &str) -> BTreeMap<String, BTreeSet<String>> {
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/architecture.md");
+    let page = fs::read_to_string(page).unwrap();
+    let fence = format!("```text {drawing}\n");
+    let start = page.find(&fence).expect("the drawing") + fence.len();
+    let end = start + page[start..].find("```").unwrap();
+    let rows = page[start..end].lines().map(|row| {
+        let (name, names) = row.split_once("->").expect("name -> names");
+        let names = names.split_whitespace().map(str::to_owned).collect();
+        (name.trim().to_owned(), names)
+    });
+    rows.collect()
+}
+
+/// What a source names behind `crate::` or `adasum::`, as far as each path goes.
+fn imports(source: &str) -> BTreeSet<Vec<String>> {
     let mut found = BTreeSet::new();
     for prefix in ["crate::", "adasum::"] {
         for (at, _) in source.match_indices(prefix) {
             let line = source[..at].rsplit('\n').next().unwrap_or("");
-            if line.trim_start().starts_with("//") {
-                continue;
-            }
-            let rest = &source[at + prefix.len()..];
-            if let Some(list) = rest.strip_prefix('{') {
-                // `use crate::{a::X, b}`: the names at the outer level.
-                let mut depth = 0;
-                let mut name = String::new();
-                for character in list.chars() {
-                    match character {
-                        '{' => depth += 1,
-                        '}' if depth == 0 => break,
-                        '}' => depth -= 1,
-                        ',' if depth == 0 => {
-                            found.insert(first_word(&name));
-                            name.clear();
-                        }
-                        _ if depth == 0 => name.push(character),
-                        _ => {}
-                    }
-                }
-                found.insert(first_word(&name));
-            } else {
-                found.insert(first_word(rest));
+            if !line.trim_start().starts_with("//") {
+                walk(&source[at + prefix.len()..], &[], &mut found);
             }
         }
     }
     found
 }
 
-fn first_word(text: &str) -> String {
-    text.trim()
+/// Reads one path, or the paths of `{…}`; returns how many bytes they took.
+fn walk(text: &str, before: &[String], found: &mut BTreeSet<Vec<String>>) -> usize {
+    let skipped = text.len() - text.trim_start().len();
+    let rest = &text[skipped..];
+    if let Some(list) = rest.strip_prefix('{') {
+        let mut at = 0;
+        loop {
+            at += walk(&list[at..], before, found);
+            let left = &list[at..];
+            let next = left.find([',', '}']).expect("a list that ends");
+            at += next + 1;
+            if left.as_bytes()[next] == b'}' {
+                return skipped + 1 + at;
+            }
+        }
+    }
+    let word: String = rest
         .chars()
         .take_while(|c| c.is_alphanumeric() || *c == '_')
-        .collect()
+        .collect();
+    let mut path = before.to_vec();
+    if !word.is_empty() {
+        path.push(word.clone());
+    }
+    match rest[word.len()..].strip_prefix("::") {
+        Some(further) => skipped + word.len() + 2 + walk(further, &path, found),
+        None => {
+            if !path.is_empty() {
+                found.insert(path);
+            }
+            skipped + word.len()
+        }
+    }
 }
 
 #[test]
 fn imports_run_one_way() {
-    let allowed: BTreeMap<_, _> = ALLOWED.into_iter().collect();
+    let allowed = drawn("modules");
     let mut wrong = Vec::new();
     for (module, path) in sources() {
         if module == "lib" {
             continue;
         }
         let row = allowed
-            .get(module.as_str())
-            .unwrap_or_else(|| panic!("{module} has no row in the table of layers"));
+            .get(&module)
+            .unwrap_or_else(|| panic!("{module} is not in the drawing"));
         for import in imports(&fs::read_to_string(&path).unwrap()) {
-            let ours = allowed.contains_key(import.as_str());
-            if ours && import != module && import != "error" && !row.contains(&import.as_str()) {
+            let import = &import[0];
+            let free = import == "error" || *import == module || row.contains(import);
+            if allowed.contains_key(import) && !free {
                 wrong.push(format!("{} imports {import}", path.display()));
             }
         }
     }
     assert!(wrong.is_empty(), "{wrong:#?}");
+    assert_no_circle(&allowed);
+}
+
+/// The rooms of `reduce`, and its files among themselves.
+#[test]
+fn reduce_has_walls() {
+    let allowed = drawn("reduce");
+    assert_no_circle(&allowed);
+    let sources: BTreeMap<String, String> = sources()
+        .into_iter()
+        .filter(|(module, _)| module == "reduce")
+        .map(|(_, path)| (name_in_reduce(&path), fs::read_to_string(&path).unwrap()))
+        .collect();
+    let mut files = BTreeMap::new();
+    let mut wrong = Vec::new();
+    for (file, source) in &sources {
+        // Other ways to name a module would not be seen below. Tests name what is above them.
+        let code = source.split("#[cfg(test)]").next().unwrap();
+        if code.contains("super::") {
+            wrong.push(format!("{file} names a module by super::"));
+        }
+        let mut named = BTreeSet::new();
+        for import in imports(code) {
+            if import[0] != "reduce" {
+                continue;
+            }
+            let longest = (1..import.len())
+                .rev()
+                .map(|len| import[1..=len].join("/"))
+                .find(|name| sources.contains_key(name));
+            let Some(other) = longest.filter(|other| other != file) else {
+                continue;
+            };
+            let [room, other_room] =
+                [file, &other].map(|name| name.split('/').next().unwrap().to_owned());
+            let row = allowed
+                .get(&room)
+                .unwrap_or_else(|| panic!("{room} is not in the drawing"));
+            if room != other_room && !row.contains(&other_room) {
+                wrong.push(format!("{file} imports {other}"));
+            }
+            named.insert(other);
+        }
+        files.insert(file.clone(), named);
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+    assert!(files.len() > 20, "{files:?}");
+    assert_no_circle(&files);
+}
+
+/// `reduce/world/part.rs` is world/part, `reduce/world/mod.rs` is world.
+fn name_in_reduce(path: &Path) -> String {
+    let name = path.with_extension("");
+    let name = name.to_str().unwrap().rsplit_once("/reduce/").unwrap().1;
+    name.strip_suffix("/mod").unwrap_or(name).to_owned()
+}
+
+fn assert_no_circle(arrows: &BTreeMap<String, BTreeSet<String>>) {
+    let mut left = arrows.clone();
+    while !left.is_empty() {
+        let free: Vec<String> = left
+            .iter()
+            .filter(|(_, to)| to.iter().all(|to| !left.contains_key(to)))
+            .map(|(name, _)| name.clone())
+            .collect();
+        assert!(!free.is_empty(), "a circle among {:?}", left.keys());
+        for name in free {
+            left.remove(&name);
+        }
+    }
 }
 
 #[test]
@@ -143,7 +207,16 @@ fn unsafe_stays_in_the_modules_that_wrap_c() {
 /// The scanner itself: an import that it would miss is a hole in the wall.
 #[test]
 fn imports_are_found_in_every_form() {
-    let source = "use crate::sys::acl;\nuse crate::{plan::{Plan, check}, topo};\nlet x = crate::kernel::f();\n// crate::cli\nuse adasum::ascend;";
-    let expected = ["ascend", "kernel", "plan", "sys", "topo"];
-    assert_eq!(imports(source), expected.map(str::to_owned).into());
+    let source = "use crate::sys::acl;\nuse crate::{plan::{Plan, check}, topo};\nlet x = crate::kernel::f();\n\
+                  // crate::cli\nuse adasum::ascend;";
+    let expected = [
+        "ascend",
+        "kernel::f",
+        "plan::Plan",
+        "plan::check",
+        "sys::acl",
+        "topo",
+    ];
+    let found: Vec<String> = imports(source).iter().map(|path| path.join("::")).collect();
+    assert_eq!(found, expected);
 }

@@ -3,12 +3,12 @@
 use std::sync::{Arc, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
-use super::super::report::Trouble;
-use super::super::watch::Watch;
-use super::{Inner, World, lock};
 use crate::ascend::{Comm, Stream};
 use crate::error::{Context, Error, ErrorKind, Result};
 use crate::kernel::Culprit;
+use crate::reduce::world::report::Trouble;
+use crate::reduce::world::watch::Watch;
+use crate::reduce::world::{Inner, World, lock};
 
 const NEVER_CAME: &str = "what other ranks were to send never came";
 

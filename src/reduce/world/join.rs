@@ -1,13 +1,12 @@
 //! How ranks without a rank table come together: where the environment says, or over a communicator that is there.
 
-use super::super::Settings;
-use super::super::hosts::{self, HOST_BYTES};
-use super::super::report;
-use super::World;
 use crate::ascend::{Buffer, Comm, DataType, Device, ROOT_INFO_BYTES, RootInfo, Stream};
 use crate::error::{Context, Error, ErrorKind, Result};
 use crate::kernel::Chip;
 use crate::plan::Shape;
+use crate::reduce::options::settings::Settings;
+use crate::reduce::world::hosts::HOST_BYTES;
+use crate::reduce::world::{World, hosts, report};
 use crate::topo::{Launch, Meeting, Process, RankTable, Seat, Version, host_key};
 
 /// Bytes of what a rank tells: its number in its server and the ranks there, as it was started, and its host.
@@ -99,7 +98,7 @@ impl World {
             .split_first_chunk()
             .ok_or_else(|| Error::new(ErrorKind::Io, "rank 0: a short answer"))?;
         let root = RootInfo::from_bytes(root)?;
-        let shape = super::servers_of(size, u32::from_le_bytes(*locals))?;
+        let shape = crate::reduce::world::servers_of(size, u32::from_le_bytes(*locals))?;
         World::at_root(device, &root, shape, rank)
     }
 
@@ -210,7 +209,7 @@ fn agreed_shape(all: &[Vec<u8>], wanted: Option<u32>) -> Result<Shape> {
     })?;
     let size = u32::try_from(told.len()).map_err(|_| Error::invalid("too many ranks"))?;
     if let Some(locals) = wanted {
-        return super::servers_of(size, locals);
+        return crate::reduce::world::servers_of(size, locals);
     }
     if told.iter().all(|rank| rank.locals.is_none()) {
         let hosts: Vec<_> = told.iter().map(|rank| rank.host).collect();
@@ -225,7 +224,7 @@ fn agreed_shape(all: &[Vec<u8>], wanted: Option<u32>) -> Result<Shape> {
             show(other.locals)
         )));
     }
-    let shape = super::servers_of(size, first.unwrap_or(1))?;
+    let shape = crate::reduce::world::servers_of(size, first.unwrap_or(1))?;
     let expected = |rank: u32| rank % shape.locals;
     let misplaced = (0..size).zip(&told).find(|(rank, told)| {
         told.local_rank

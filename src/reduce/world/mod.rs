@@ -3,10 +3,16 @@
 //! Here is how a world is joined and left. `part` splits it, `order` enqueues its work, `health` waits for that and ends
 //! what failed.
 
+mod agreement;
 mod health;
+mod hosts;
 mod join;
 mod order;
 mod part;
+mod profile;
+pub(super) mod report;
+pub(super) mod streams;
+pub(super) mod watch;
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -14,16 +20,14 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use self::order::Order;
-use super::agreement;
-use super::hosts::{self, HOST_BYTES};
-use super::report;
-use super::watch::Watch;
 use crate::ascend::{
     Buffer, Comm, CommConfig, DataType, Device, Event, Queued, ReduceOp, RootInfo, Span, Stream,
 };
 use crate::error::{Context, Error, ErrorKind, Result};
 use crate::kernel::{Kernels, Reason};
 use crate::plan::{Description, Group, Shape};
+use crate::reduce::world::hosts::HOST_BYTES;
+use crate::reduce::world::watch::Watch;
 use crate::topo::Cluster;
 #[cfg(doc)]
 use crate::topo::Meeting;

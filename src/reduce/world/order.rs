@@ -3,11 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::super::lanes::Lanes;
-use super::super::watch::Mark;
-use super::{World, lock};
 use crate::ascend::{Event, Stream};
 use crate::error::Result;
+use crate::reduce::world::streams::Lanes;
+use crate::reduce::world::watch::Mark;
+use crate::reduce::world::{World, lock};
 
 /// Chains what is enqueued on different streams. Its lock is held while a call enqueues.
 pub(super) struct Order {

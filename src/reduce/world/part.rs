@@ -4,10 +4,10 @@ use std::sync::{Arc, Mutex};
 
 use sha1::{Digest, Sha1};
 
-use super::{Inner, Origin, Purpose, World, lock};
 use crate::ascend::{Comm, CommConfig};
 use crate::error::{Context, Error, Result};
 use crate::plan::{Group, Shape};
+use crate::reduce::world::{Inner, Origin, Purpose, World, lock};
 
 impl World {
     /// The world of `ranks`, some of this world's ranks in ascending order, with `locals` of them a server.

@@ -1,0 +1,166 @@
+//! One fused buffer and the stages of its reduction, made ready once.
+
+use crate::ascend::{DataType, Span};
+use crate::error::{Error, Result};
+use crate::kernel::Receipt;
+use crate::kernel::layout::{COEFFICIENT_FLAGS, COEFFICIENT_WORDS, FLAG_WORDS};
+use crate::plan::{DType, Layout, Plan, Range};
+use crate::reduce::engine::memory::{Memory, Place};
+use crate::reduce::engine::stage::{Combine, Merge, Solve, Stage, Task};
+
+/// Whose address stands in an entry of the book.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::reduce) enum Entry {
+    /// A tensor of the caller's, by its index in the list that is prepared, from a byte of it on.
+    Tensor(usize, u64),
+    /// A part of a bucket's buffers.
+    Place(Place),
+}
+
+/// What all stages of a call are for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::reduce) enum Pass {
+    Reduction,
+    /// Scattered parts to all ranks.
+    Collection,
+}
+
+/// The prepared stages of one fused buffer.
+pub(in crate::reduce) struct Bucket {
+    /// Indices of the tensors in the list that is prepared, in the order of the buffer.
+    pub(in crate::reduce) members: Vec<usize>,
+    pub(in crate::reduce) layout: Layout,
+    /// The stages of a reduction.
+    pub(in crate::reduce) stages: Vec<Stage>,
+    /// Those that bring scattered parts together again; none where results are not scattered.
+    pub(super) collection: Vec<Stage>,
+    /// What this rank holds at the end of the rounds.
+    pub(in crate::reduce) owned: Range,
+    /// What its stages read from the book, from entry `first_entry` on.
+    pub(in crate::reduce) entries: Vec<Entry>,
+    /// Bytes of the buffer for what other ranks send.
+    pub(super) scratch_bytes: usize,
+    /// What its kernels sign on the internal stream.
+    pub(super) receipt: Receipt,
+    /// Whether the caller's memory can serve as the fused buffer.
+    pub(super) in_place: bool,
+    /// Whether gaps between tensors may be overwritten.
+    pub(in crate::reduce) padded: bool,
+}
+
+impl Bucket {
+    /// The stages of a pass.
+    pub(in crate::reduce) fn stages(&self, pass: Pass) -> &[Stage] {
+        match pass {
+            Pass::Reduction => &self.stages,
+            Pass::Collection => &self.collection,
+        }
+    }
+
+    /// Bytes of the fused buffer.
+    pub(super) fn fused_bytes(&self) -> Result<usize> {
+        bytes(self.layout.elements(), self.layout.dtype().size())
+    }
+
+    /// The caller's memory, if its tensors lie there just as in the fused buffer.
+    pub(super) fn flat(&self, tensors: &[Span]) -> Result<Option<Span>> {
+        if !self.in_place {
+            return Ok(None);
+        }
+        let length = self.fused_bytes()?;
+        let members = self.members.iter().map(|&index| &tensors[index]);
+        let whole = if self.padded {
+            let starts = self.layout.tensors().iter().map(|tensor| {
+                bytes(tensor.start(), self.layout.dtype().size()).unwrap_or(usize::MAX)
+            });
+            Span::spread(members.zip(starts))
+        } else {
+            Span::joined(members)
+        };
+        // Without padding, this length says that there are no gaps between the tensors of the layout either.
+        Ok(whole.filter(|whole| whole.len() == length))
+    }
+
+    /// The rounds of AdaSum that this rank takes part in, in their order, with the coefficients of all tensors.
+    pub(in crate::reduce) fn rounds(&self) -> impl Iterator<Item = (&Merge, &Span)> {
+        self.stages.iter().filter_map(|stage| match &stage.task {
+            Task::Combine(Combine {
+                merge: Some(merge),
+                sums,
+                ..
+            }) => sums.first().map(|sum| (&**merge, &sum.weights)),
+            _ => None,
+        })
+    }
+
+    /// What this rank solves for itself.
+    pub(in crate::reduce) fn solves(&self) -> impl Iterator<Item = &Solve> {
+        self.stages.iter().filter_map(|stage| match &stage.task {
+            Task::Combine(combine) => combine.solve.as_ref(),
+            Task::Solve(solve) => Some(solve),
+            _ => None,
+        })
+    }
+
+    /// Whether no tensor has an element.
+    pub(in crate::reduce) fn is_empty(&self) -> bool {
+        self.layout.elements() == 0
+    }
+
+    /// Flags of the last round, in which every rank sees every tensor; without rounds, of what this rank holds. The
+    /// streams must be drained.
+    pub(in crate::reduce) fn nonfinite(&self) -> Result<Vec<bool>> {
+        if self.is_empty() {
+            return Ok(vec![false; self.layout.tensors().len()]);
+        }
+        let checks = self.stages.iter().filter_map(|stage| match &stage.task {
+            Task::Check(check) => Some(&check.flags),
+            _ => None,
+        });
+        let flags = checks.map(|flags| (flags, FLAG_WORDS, 0));
+        let rounds = self.rounds();
+        let rounds = rounds.map(|(_, weights)| (weights, COEFFICIENT_WORDS, COEFFICIENT_FLAGS));
+        let tensors = self.layout.tensors().len();
+        let Some((words, step, flag)) = rounds.chain(flags).last() else {
+            return Ok(vec![false; tensors]);
+        };
+        let mut read = vec![0.0_f32; tensors * step];
+        words.slice(0..size_of_val(&read[..]))?.read(&mut read)?;
+        let records = read.chunks_exact(step);
+        Ok(records.map(|record| record[flag] != 0.0).collect())
+    }
+}
+
+/// What a rank holds when the rounds are done.
+pub(in crate::reduce) fn owned(plan: &Plan, layout: &Layout) -> Range {
+    let last = plan.rounds.last().map(|round| &round.combine);
+    last.or(plan.mean.as_ref())
+        .map_or(layout.whole(), |combine| combine.slice)
+}
+
+/// The vendor's name of an element type.
+pub(in crate::reduce) fn data_type(dtype: DType) -> DataType {
+    match dtype {
+        DType::F32 => DataType::F32,
+        DType::F16 => DataType::F16,
+        DType::BF16 => DataType::Bf16,
+    }
+}
+
+pub(in crate::reduce) fn bytes(count: u64, size: u64) -> Result<usize> {
+    count
+        .checked_mul(size)
+        .and_then(|bytes| usize::try_from(bytes).ok())
+        .ok_or_else(|| Error::invalid(format!("{count} elements of {size} bytes are too many")))
+}
+
+impl Entry {
+    pub(super) fn address(self, tensors: Option<&[Span]>, memory: &Memory) -> u64 {
+        match self {
+            Entry::Tensor(index, start) => {
+                tensors.map_or(0, |tensors| tensors[index].address() + start)
+            }
+            Entry::Place(place) => place.address(memory),
+        }
+    }
+}

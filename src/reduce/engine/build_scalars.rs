@@ -1,0 +1,263 @@
+//! How the scalars of one round come together: everyone gathers them and solves for the tensors of its slice, or owners sum
+//! and solve.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use crate::ascend::{DataType, Span, Transfer};
+use crate::error::Result;
+use crate::kernel::Rule;
+use crate::kernel::layout::{COEFFICIENT_WORDS, record_words};
+use crate::plan::{self, Group, Layout, Planner, Range, Turn};
+use crate::reduce::engine::bucket::bytes;
+use crate::reduce::engine::device_tables::{FoldList, in_order, index, tables};
+use crate::reduce::engine::memory::WORD;
+use crate::reduce::engine::stage::{Gather, Merge, Records, Solve, Task};
+use crate::reduce::world::{Purpose, World};
+
+const _: () = assert!((COEFFICIENT_WORDS * WORD) as u64 == plan::COEFFICIENT_BYTES);
+
+/// What the exchange of one round's scalars is made from.
+pub(in crate::reduce) struct Scalars<'a> {
+    pub(in crate::reduce) world: &'a World,
+    pub(super) planner: &'a Planner,
+    /// Number of the round.
+    pub(in crate::reduce) index: usize,
+    pub(in crate::reduce) plan: &'a plan::Scalars,
+    pub(in crate::reduce) radix: usize,
+    /// Units of this rank's slice.
+    pub(in crate::reduce) units: u64,
+    /// What the round puts together.
+    pub(in crate::reduce) merge: &'a Arc<Merge>,
+    /// How many parts of a tensor the ranks of a server hold; only gathered scalars are summed over them.
+    pub(in crate::reduce) shards: u32,
+    pub(in crate::reduce) rule: Rule,
+}
+
+/// The exchange of one round's scalars.
+pub(super) struct Exchanged {
+    /// All that a step writes, here and on other ranks, before it reads it.
+    pub(super) written: Span,
+    /// Where the records of this rank's units are to be written, and those of its tensors.
+    pub(in crate::reduce) partials: Span,
+    pub(in crate::reduce) records: Span,
+    /// Records to owners, and the owner's weights.
+    pub(super) owners: [Task; 2],
+    pub(in crate::reduce) gather: Gather,
+    /// Computes the weights of the tensors of this rank's slice, unless they are gathered.
+    pub(in crate::reduce) solve: Option<Solve>,
+    /// The weights of all tensors.
+    pub(in crate::reduce) weights: Span,
+}
+
+impl Scalars<'_> {
+    /// Prepares it; makes its communicator.
+    pub(in crate::reduce) fn exchange(&self) -> Result<Exchanged> {
+        match &self.plan.owned {
+            None => self.gathered(),
+            Some(owned) => self.owned(owned),
+        }
+    }
+
+    /// Everyone gathers all records and computes the weights that it needs.
+    fn gathered(&self) -> Result<Exchanged> {
+        // The parts of a tensor are cut alike.
+        let slices: Vec<Range> = self
+            .planner
+            .slices(self.plan.group, self.index + 1)
+            .into_iter()
+            .flat_map(|slice| std::iter::repeat_n(slice, self.shards as usize))
+            .collect();
+        let stride = bytes(self.plan.stride, self.record() as u64)?;
+        let tensors = self.layout().tensors().len();
+        let (written, [partials, records, gathered, weights]) = tables(
+            self.world.device(),
+            [
+                self.partials()?,
+                stride,
+                stride * slices.len(),
+                tensors * COEFFICIENT_WORDS * WORD,
+            ],
+        )?;
+        let list = FoldList::gathered(
+            self.world.device(),
+            self.layout(),
+            &slices,
+            self.plan.stride,
+        )?;
+        Ok(Exchanged {
+            written,
+            partials,
+            owners: [Task::Nothing, Task::Nothing],
+            gather: self.gather(&records, &gathered)?,
+            solve: Some(Solve {
+                records: gathered,
+                list,
+                radix: self.radix,
+                rule: self.rule,
+                coefficients: weights.clone(),
+                tensors,
+                needed: index(self.plan.tensors.start())..index(self.plan.tensors.end()),
+                weights_only: true,
+                merge: Arc::clone(self.merge),
+                first: 0,
+            }),
+            records,
+            weights,
+        })
+    }
+
+    /// Owners get the records of their tensors and compute their weights; everyone gathers the weights.
+    fn owned(&self, owned: &plan::Owned) -> Result<Exchanged> {
+        let own = self.plan.tensors.intersection(owned.tensors);
+        // The records of this rank's slice, and behind them those of others for its own tensors.
+        let mut place = self.plan.stride;
+        let mut parts = HashMap::from([(self.world.rank(), (own, self.first_record(own)))]);
+        for receive in &owned.exchange.receives {
+            parts.insert(receive.peer, (receive.range, place));
+            place += u64::from(receive.operand);
+        }
+        let group = self.plan.group;
+        let ranks: Vec<u32> = group.ranks().collect();
+        let run = bytes(owned.run, plan::COEFFICIENT_BYTES)?;
+        let (written, [partials, records, mine, weights]) = tables(
+            self.world.device(),
+            [
+                self.partials()?,
+                bytes(place, self.record() as u64)?,
+                run,
+                run * ranks.len(),
+            ],
+        )?;
+        let exchange = self.records(owned, &records, &parts)?;
+
+        let slices = self.planner.slices(group, self.index + 1);
+        let parts: Vec<(Range, u64)> = in_order(&slices)
+            .into_iter()
+            .filter_map(|member| parts.get(&ranks[member]).copied())
+            .collect();
+        let tensors = index(owned.tensors.len());
+        let solve = Solve {
+            records: records.clone(),
+            list: FoldList::owned(self.world.device(), self.layout(), owned.tensors, &parts)?,
+            radix: self.radix,
+            rule: self.rule,
+            coefficients: mine.clone(),
+            tensors,
+            needed: 0..tensors,
+            // Nobody gathers them again.
+            weights_only: false,
+            merge: Arc::clone(self.merge),
+            first: index(owned.tensors.start()),
+        };
+        Ok(Exchanged {
+            written,
+            partials,
+            owners: [
+                match exchange.transfers.len() {
+                    0 => Task::Nothing,
+                    _ => Task::Records(exchange),
+                },
+                match solve.tensors {
+                    0 => Task::Nothing,
+                    _ => Task::Solve(solve),
+                },
+            ],
+            gather: self.gather(&mine, &weights)?,
+            solve: None,
+            records,
+            weights,
+        })
+    }
+
+    /// The records on their way to their owners. `parts` has the number of the first record of each rank.
+    fn records(
+        &self,
+        owned: &plan::Owned,
+        records: &Span,
+        parts: &HashMap<u32, (Range, u64)>,
+    ) -> Result<Records> {
+        let group = self.plan.group;
+        let span = |first: u64, count: u32| {
+            let start = bytes(first, self.record() as u64)?;
+            records.slice(start..start + count as usize * self.record())
+        };
+        let dtype = DataType::F32;
+        let peer = |rank: u32| group.index_of(rank).unwrap_or(u32::MAX);
+        let turns = owned.exchange.pairwise(self.world.rank());
+        let transfers: Result<Vec<Transfer>> = turns
+            .iter()
+            .map(|turn| {
+                Ok(match turn {
+                    Turn::Send(send) => Transfer::Send {
+                        peer: peer(send.peer),
+                        span: span(self.first_record(send.range), send.operand)?,
+                        dtype,
+                    },
+                    Turn::Receive(receive) => Transfer::Recv {
+                        peer: peer(receive.peer),
+                        span: span(
+                            parts.get(&receive.peer).map_or(0, |part| part.1),
+                            receive.operand,
+                        )?,
+                        dtype,
+                    },
+                })
+            })
+            .collect();
+        let sends = owned.exchange.sends.iter();
+        let mut peers: Vec<u32> = sends
+            .chain(&owned.exchange.receives)
+            .map(|transfer| transfer.peer)
+            .collect();
+        peers.sort_unstable();
+        peers.dedup();
+        let ranks = turns.iter().map(|turn| match turn {
+            Turn::Send(send) => send.peer,
+            Turn::Receive(receive) => receive.peer,
+        });
+        Ok(Records {
+            comm: self.world.group(group, Purpose::Scalars)?,
+            peers,
+            ranks: ranks.collect(),
+            transfers: transfers?,
+            form: self.planner.choices().forms.records,
+        })
+    }
+
+    fn gather(&self, own: &Span, gathered: &Span) -> Result<Gather> {
+        let group = Group {
+            first: self.plan.group.first * self.shards,
+            count: self.plan.group.count * self.shards,
+            ..self.plan.group
+        };
+        let others = group.ranks().filter(|&rank| rank != self.world.rank());
+        Ok(Gather {
+            comm: self.world.group(group, Purpose::Scalars)?,
+            peers: others.collect(),
+            own: own.clone(),
+            gathered: gathered.clone(),
+        })
+    }
+
+    /// Number of the first record of these tensors among those of this rank's slice.
+    fn first_record(&self, tensors: Range) -> u64 {
+        let start = self.plan.tensors.start();
+        let before = Range::new(start, tensors.start());
+        self.layout().records_of(before)
+    }
+
+    /// Bytes of a record.
+    fn record(&self) -> usize {
+        record_words(self.radix) * WORD
+    }
+
+    /// Bytes of the records of units.
+    fn partials(&self) -> Result<usize> {
+        bytes(self.units, self.record() as u64)
+    }
+
+    fn layout(&self) -> &Layout {
+        self.planner.layout()
+    }
+}

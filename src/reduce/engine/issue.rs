@@ -1,0 +1,117 @@
+//! Enqueues the stages of one bucket: what stands between two of them, and guards where what failed must not pass.
+
+use crate::ascend::Event;
+use crate::error::{Context, Result};
+use crate::kernel::{Guard, Then};
+use crate::reduce::engine::bucket::{Bucket, Pass};
+use crate::reduce::engine::stage;
+use crate::reduce::engine::stage::{Places, Stage, Task};
+use crate::reduce::world::streams::{Lane, Lanes};
+
+/// How far a bucket has been issued in one reduction.
+pub(in crate::reduce) struct Progress<'a> {
+    bucket: &'a Bucket,
+    stages: &'a [Stage],
+    context: stage::Context<'a>,
+    /// Whether the tensors have to be copied to the fused buffer and back.
+    copies: bool,
+    /// Stream and end of the stage before.
+    last: Option<(Lane, &'a Event)>,
+    /// Where leftovers of the stage before would stand.
+    places: Option<&'a Places>,
+    /// So many of the first stages are followed by a guard.
+    guarded: usize,
+}
+
+impl<'a> Progress<'a> {
+    pub(in crate::reduce) fn new(
+        bucket: &'a Bucket,
+        pass: Pass,
+        context: stage::Context<'a>,
+        copies: bool,
+        lanes: &Lanes<'_>,
+    ) -> Self {
+        let stages = bucket.stages(pass);
+        // On one stream the caller sees by itself that the last stages failed; others only get what is sent.
+        let sends = |stage: &Stage| matches!(stage.task, Task::Exchange(_));
+        let guarded = match lanes.are_one(Lane::Kernels, Lane::Payload) {
+            true => stages.iter().rposition(sends).unwrap_or(0),
+            false => stages.len(),
+        };
+        Progress {
+            stages,
+            guarded,
+            bucket,
+            context,
+            copies,
+            last: None,
+            places: None,
+        }
+    }
+
+    /// Enqueues stage `index`, behind the stage before it.
+    pub(super) fn issue(&mut self, index: usize, lanes: &Lanes<'_>) -> Result<()> {
+        let stage = &self.stages[index];
+        let copy = matches!(stage.task, Task::CopyIn(_) | Task::CopyOut(_));
+        if !matches!(stage.task, Task::Nothing) && (self.copies || !copy) {
+            self.enter(stage.task.lane(), lanes)
+                .and_then(|()| self.run(stage, index, lanes))
+                .context(|| stage.mark.operation.clone())?;
+        }
+        if index + 1 == self.stages.len() && self.guarded > index {
+            return self.enter(Lane::Payload, lanes);
+        }
+        Ok(())
+    }
+
+    fn run(&mut self, stage: &'a Stage, index: usize, lanes: &Lanes<'_>) -> Result<()> {
+        let lane = stage.task.lane();
+        self.context.receipt = (index < self.guarded).then_some(&self.bucket.receipt);
+        let (context, mark) = (&self.context, &stage.mark);
+        context
+            .watch
+            .call(mark, index, || stage.task.issue(context, lanes))?;
+        self.places = stage.task.places().or(self.places);
+        self.last = Some((lane, &stage.mark.done));
+        lanes.get(lane).record(&stage.mark.done)
+    }
+
+    /// Enqueues what must come between the stage before and one of `lane`.
+    fn enter(&mut self, lane: Lane, lanes: &Lanes<'_>) -> Result<()> {
+        let Some((from, done)) = self.last else {
+            return Ok(());
+        };
+        if !lanes.are_one(from, lane) {
+            lanes.get(lane).wait(done)?;
+        }
+        if lane == Lane::Payload && from != Lane::Payload {
+            // Whoever gave the world up has dropped work of its streams, perhaps in the middle of a stage.
+            self.context.watch.check()?;
+            self.guard(lanes)?;
+            self.last = None;
+        }
+        Ok(())
+    }
+
+    /// Enqueues on the caller's stream that leftovers are spoilt unless all kernels have signed, and that it fails then, if what
+    /// failed is not on it.
+    fn guard(&self, lanes: &Lanes<'_>) -> Result<()> {
+        let Some(places) = self.places else {
+            return Ok(());
+        };
+        let then = match lanes.are_one(Lane::Kernels, Lane::Payload) {
+            true => Then::GoOn,
+            false => Then::Fail,
+        };
+        self.context.kernels.guard(
+            lanes.payload,
+            &Guard {
+                receipt: &self.bucket.receipt,
+                places: &self.context.book.tensors(&places.entries)?,
+                dtype: places.dtype,
+                reason: self.context.reason,
+                then,
+            },
+        )
+    }
+}

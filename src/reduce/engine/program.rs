@@ -1,0 +1,306 @@
+//! A list of tensors that is reduced together, with all that takes, made ready once.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::ascend::{Buffer, Span, Stream};
+use crate::error::Result;
+use crate::plan::{Choices, DType, Layout, Planner, TensorSpec, buckets, wavefront};
+use crate::reduce::engine::address_table::Book;
+use crate::reduce::engine::bucket::{Bucket, Pass, data_type};
+use crate::reduce::engine::build::bucket;
+use crate::reduce::engine::clock::Clock;
+use crate::reduce::engine::device_memory::{Budget, DeviceMemory};
+use crate::reduce::engine::issue::Progress;
+use crate::reduce::engine::memory::Memory;
+use crate::reduce::engine::message_log::Receipts;
+use crate::reduce::engine::stage;
+use crate::reduce::engine::tensor_copies::Flat;
+use crate::reduce::options::Options;
+use crate::reduce::world::World;
+use crate::reduce::world::watch::Mark;
+
+/// All tensors of a reducer, or some of them.
+pub(in crate::reduce) struct Prepared {
+    /// Their indices in the reducer's list, in the order in which callers give them.
+    pub(in crate::reduce) tensors: Vec<usize>,
+    pub(in crate::reduce) buckets: Vec<Bucket>,
+    /// The device memory of all but the buffers of slots.
+    pub(in crate::reduce) tables: DeviceMemory,
+    book: Book,
+    pub(in crate::reduce) reduction: Program,
+    collection: Program,
+    barrier: Option<Arc<Mark>>,
+    /// The gradients of the last reduction, where it was observed.
+    pub(in crate::reduce) saved: Option<Flat>,
+}
+
+/// What is enqueued.
+pub(in crate::reduce) struct Run<'a> {
+    pub(in crate::reduce) pass: Pass,
+    /// Without them, on whatever the fused buffers hold.
+    pub(in crate::reduce) tensors: Option<&'a [Span]>,
+    pub(in crate::reduce) timeout: Duration,
+    /// Times the steps, which follow each other then.
+    pub(in crate::reduce) clock: Option<&'a Clock>,
+    /// Notes what messages left, and waits for each.
+    pub(in crate::reduce) receipts: Option<&'a Receipts>,
+}
+
+/// The stages of a pass over all buckets.
+pub(in crate::reduce) struct Program {
+    /// Bucket and stage, in the order in which they are issued.
+    pub(in crate::reduce) stages: Vec<(usize, usize)>,
+    /// The steps in that order, for those who watch.
+    marks: Arc<[Arc<Mark>]>,
+}
+
+impl Program {
+    fn new(buckets: &[Bucket], pass: Pass, depth: usize, barrier: Option<&Arc<Mark>>) -> Self {
+        let lengths: Vec<usize> = buckets.iter().map(|b| b.stages(pass).len()).collect();
+        let stages = wavefront(&lengths, depth);
+        let marks = stages
+            .iter()
+            .map(|&(bucket, stage)| Arc::clone(&buckets[bucket].stages(pass)[stage].mark));
+        Program {
+            marks: marks.chain(barrier.cloned()).collect(),
+            stages,
+        }
+    }
+}
+
+impl Prepared {
+    /// Prepares the tensors at `tensors` of the reducer's list `specs`; `of` says in messages which these are.
+    pub(in crate::reduce) fn new(
+        world: &World,
+        specs: &[TensorSpec],
+        tensors: Vec<usize>,
+        options: &Options,
+        choices: Choices,
+        of: &str,
+    ) -> Result<Self> {
+        let chosen: Vec<&TensorSpec> = tensors.iter().map(|&index| &specs[index]).collect();
+        let (buckets, tables) = make_buckets(world, &chosen, options, choices, of)?;
+        let entries = buckets.iter().map(|bucket| bucket.entries.len()).sum();
+        let barrier = match options.barrier {
+            true => Some(world.mark("barrier", 0)?),
+            false => None,
+        };
+        let program = |pass| Program::new(&buckets, pass, options.pipeline_depth, barrier.as_ref());
+        Ok(Prepared {
+            tensors,
+            reduction: program(Pass::Reduction),
+            collection: program(Pass::Collection),
+            book: Book::new(world.device(), entries)?,
+            barrier,
+            tables,
+            saved: None,
+            buckets,
+        })
+    }
+
+    /// The steps of a reduction, in the order in which they are issued.
+    pub(in crate::reduce) fn steps(&self) -> &[Arc<Mark>] {
+        &self.reduction.marks
+    }
+
+    /// Enqueues all stages of all buckets.
+    pub(in crate::reduce) fn enqueue(
+        &mut self,
+        world: &World,
+        slots: &Slots,
+        run: &Run<'_>,
+        stream: &Stream,
+    ) -> Result<()> {
+        let gradients = run.tensors;
+        let mut flat = Vec::with_capacity(self.buckets.len());
+        let mut memories = Vec::with_capacity(self.buckets.len());
+        for (index, bucket) in self.buckets.iter().enumerate() {
+            let own = gradients
+                .map(|gradients| bucket.flat(gradients))
+                .transpose()?
+                .flatten();
+            flat.push(own.is_some());
+            memories.push(slots.memory(index, bucket, own)?);
+        }
+        let entries = self
+            .buckets
+            .iter()
+            .zip(&memories)
+            .flat_map(|(bucket, memory)| {
+                let entries = bucket.entries.iter();
+                entries.map(move |entry| entry.address(gradients, memory))
+            });
+        let addresses = entries.collect();
+        let program = match run.pass {
+            Pass::Reduction => &self.reduction,
+            Pass::Collection => &self.collection,
+        };
+        // A bucket's own stages follow each other: without others under way there is nothing to overlap.
+        let overlap = slots.depth.min(self.buckets.len()) > 1 && run.clock.is_none();
+        world.enqueue_lanes(stream, overlap, |lanes| {
+            world.watch().begin(&program.marks, run.timeout);
+            if let Some(changed) = self.book.update(addresses, lanes.kernels)? {
+                lanes.payload.wait(changed)?;
+            }
+            let mut progress: Vec<Progress<'_>> = (0..)
+                .zip(self.buckets.iter().zip(&memories))
+                .map(|(index, (bucket, memory))| {
+                    let context = stage::Context {
+                        kernels: world.kernels(),
+                        watch: world.watch(),
+                        book: &self.book,
+                        reason: world.reason(),
+                        receipt: None,
+                        memory,
+                        dtype: data_type(bucket.layout.dtype()),
+                    };
+                    let copies = gradients.is_some() && !flat[index];
+                    Progress::new(bucket, run.pass, context, copies, lanes)
+                })
+                .collect();
+            run.clock
+                .map_or(Ok(()), |clock| clock.start(lanes.payload))?;
+            if let Some(receipts) = run.receipts {
+                receipts.begin(&program.marks);
+            }
+            for (position, &(bucket, stage)) in program.stages.iter().enumerate() {
+                progress[bucket].issue(stage, lanes)?;
+                if let Some(receipts) = run.receipts {
+                    let stage = &self.buckets[bucket].stages(run.pass)[stage];
+                    receipts.note(world, position, stage, &memories[bucket])?;
+                }
+                run.clock
+                    .map_or(Ok(()), |clock| clock.end(position, lanes.payload))?;
+            }
+            if let Some(barrier) = &self.barrier {
+                let (watch, position) = (world.watch(), program.stages.len());
+                watch.call(barrier, position, || world.comm().barrier(lanes.payload))?;
+                lanes.payload.record(&barrier.done)?;
+            }
+            world.watch().end(lanes.payload)
+        })
+    }
+}
+
+/// Types of tensors, and on the wire.
+const TYPES: [(DType, DType); 5] = [
+    (DType::F32, DType::F32),
+    (DType::F16, DType::F16),
+    (DType::F16, DType::F32),
+    (DType::BF16, DType::BF16),
+    (DType::BF16, DType::F32),
+];
+
+/// Tensors of one type, in themselves and on the wire, share buckets, in the order of the list. With the device memory of
+/// all their tables.
+fn make_buckets(
+    world: &World,
+    tensors: &[&TensorSpec],
+    options: &Options,
+    choices: Choices,
+    of: &str,
+) -> Result<(Vec<Bucket>, DeviceMemory)> {
+    let mut made: Vec<Bucket> = Vec::new();
+    let mut planners = Vec::new();
+    let mut entries = 0;
+    let shape = options.shape(world);
+    for (dtype, wire) in TYPES {
+        let members: Vec<usize> = (0..tensors.len())
+            .filter(|&index| {
+                (tensors[index].dtype, options.wire.of(tensors[index])) == (dtype, wire)
+            })
+            .collect();
+        let sizes: Vec<u64> = members
+            .iter()
+            .map(|&index| tensors[index].count.saturating_mul(wire.size()))
+            .collect();
+        for part in buckets(&sizes, options.bucket_bytes) {
+            let members = members[part].to_vec();
+            let counts: Vec<u64> = members.iter().map(|&index| tensors[index].count).collect();
+            let layout = Layout::new(wire, &counts)?;
+            let planner = Planner::with(shape, layout, choices)?;
+            let name = format!("bucket {}{of}", made.len());
+            let bucket = bucket(world, &planner, dtype, members, (name, entries), options)?;
+            entries += bucket.entries.len();
+            made.push(bucket);
+            planners.push(planner);
+        }
+    }
+    let shards = options.shards(world);
+    let budget = Budget {
+        options,
+        shards: u64::from(shards),
+        merges: options.merges_servers(world),
+    };
+    let tables = budget.of(&planners, world.rank() / shards)?;
+    Ok((made, tables))
+}
+
+/// The buffers of the buckets that are under way at a time. All that a reducer does shares them: one call of a world
+/// follows the other.
+pub(in crate::reduce) struct Slots {
+    /// Bucket `i` uses memory `i` modulo the depth.
+    memories: Vec<Memory>,
+    depth: usize,
+}
+
+impl Slots {
+    pub(in crate::reduce) fn new(depth: usize) -> Self {
+        Slots {
+            memories: Vec::new(),
+            depth,
+        }
+    }
+
+    /// Makes them large enough for `buckets`. What is queued keeps the memory that it uses.
+    pub(in crate::reduce) fn fit(&mut self, world: &World, buckets: &[Bucket]) -> Result<()> {
+        let span = |bytes: usize| Ok(Buffer::zeroed(world.device(), bytes.max(64))?.span());
+        for first in 0..self.depth.min(buckets.len()) {
+            let sharing = || buckets.iter().skip(first).step_by(self.depth);
+            let fused = sharing().map(Bucket::fused_bytes);
+            let fused = fused.collect::<Result<Vec<usize>>>()?.into_iter().max();
+            let fused = fused.unwrap_or(0);
+            let scratch = sharing().map(|bucket| bucket.scratch_bytes).max();
+            let scratch = scratch.unwrap_or(0);
+            match self.memories.get_mut(first) {
+                None => self.memories.push(Memory {
+                    fused: span(fused)?,
+                    scratch: span(scratch)?,
+                }),
+                Some(memory) => {
+                    if memory.fused.len() < fused {
+                        memory.fused = span(fused)?;
+                    }
+                    if memory.scratch.len() < scratch {
+                        memory.scratch = span(scratch)?;
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// What they take.
+    pub(in crate::reduce) fn device_memory(&self) -> DeviceMemory {
+        let sum = |bytes: fn(&Memory) -> usize| self.memories.iter().map(bytes).sum::<usize>();
+        DeviceMemory {
+            fused: sum(|memory| memory.fused.len()) as u64,
+            received: sum(|memory| memory.scratch.len()) as u64,
+            allocations: 2 * self.memories.len() as u64,
+            ..DeviceMemory::default()
+        }
+    }
+
+    /// The memory of bucket `index`, whose fused buffer is the caller's if there is one.
+    fn memory(&self, index: usize, bucket: &Bucket, own: Option<Span>) -> Result<Memory> {
+        let slot = &self.memories[index % self.depth];
+        Ok(Memory {
+            fused: match own {
+                Some(own) => own,
+                None => slot.fused.slice(0..bucket.fused_bytes()?)?,
+            },
+            scratch: slot.scratch.clone(),
+        })
+    }
+}

@@ -1,0 +1,459 @@
+//! The steps of one bucket, each the work of one stream.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use crate::ascend::{Comm, DataType, Span, Stream, Transfer};
+use crate::error::Result;
+use crate::kernel::layout::{COEFFICIENT_WORDS, MISSING_BYTE, Reference};
+use crate::kernel::{
+    Coefficients, FiniteCheck, Fold, Gram, Kernels, Move, Queue, Reason, Receipt, Rule, Tensors,
+    WeightedSum,
+};
+use crate::plan::Form;
+use crate::reduce::engine::address_table::Book;
+use crate::reduce::engine::device_tables::{FoldList, Segments};
+use crate::reduce::engine::memory::{Half, Memory, Place, WORD};
+use crate::reduce::world::streams::{Lane, Lanes};
+use crate::reduce::world::watch::{Mark, Watch};
+
+/// A step and what others see of it.
+pub(in crate::reduce) struct Stage {
+    pub(in crate::reduce) task: Task,
+    pub(in crate::reduce) mark: Arc<Mark>,
+}
+
+/// An element of each tensor's part in what a step leaves: what is spoilt if the step failed.
+#[derive(Clone)]
+pub(in crate::reduce) struct Places {
+    /// Addresses in the book.
+    pub(in crate::reduce) entries: Range<usize>,
+    pub(in crate::reduce) dtype: DataType,
+}
+
+/// What a step does.
+pub(in crate::reduce) enum Task {
+    /// Nothing on this rank: others have more to do here.
+    Nothing,
+    /// Brings the tensors into the fused buffer.
+    CopyIn(Copy),
+    /// Sends parts of vectors to other ranks and receives theirs.
+    Exchange(Exchange),
+    /// The Gram matrices of the vectors on this rank's slice.
+    Gram(Products),
+    /// Shares them, or weights of tensors, with all ranks that hold other slices of the same vectors.
+    Gather(Gather),
+    /// Brings them to the owners of their tensors.
+    Records(Records),
+    /// The weights of the tensors that this rank owns.
+    Solve(Solve),
+    /// The weights, unless they are known, and the weighted sums.
+    Combine(Combine),
+    /// Flags for what is not finite in the results on this rank, where no round of AdaSum tells.
+    Check(Check),
+    /// Brings the fused buffer back to the tensors.
+    CopyOut(Copy),
+}
+
+/// Parts of vectors on their way.
+pub(in crate::reduce) struct Exchange {
+    pub(in crate::reduce) comm: Arc<Comm>,
+    /// The rank of the world that is rank 0 of the communicator, whose ranks follow each other.
+    pub(in crate::reduce) first: u32,
+    pub(in crate::reduce) form: Form,
+    /// With peers as ranks of the world.
+    pub(super) halves: Vec<Half>,
+    /// Near the end of each tensor's part in what is received: a NaN stands there until it comes.
+    pub(super) awaited: Places,
+}
+
+/// Between tensors and fused buffer.
+#[derive(Clone)]
+pub(in crate::reduce) struct Copy {
+    /// Addresses of the tensors in the book.
+    pub(in crate::reduce) tensors: Range<usize>,
+    pub(in crate::reduce) tensor_type: DataType,
+    pub(in crate::reduce) factor: f32,
+    pub(in crate::reduce) segments: Arc<Segments>,
+    pub(in crate::reduce) places: Places,
+}
+
+/// From the vectors on a slice to this rank's contribution to the scalars.
+pub(in crate::reduce) struct Products {
+    /// Addresses of the vectors in the book.
+    pub(in crate::reduce) vectors: Range<usize>,
+    pub(in crate::reduce) segments: Arc<Segments>,
+    /// A record for each unit of the slice.
+    pub(in crate::reduce) partials: Span,
+    /// A record for each segment.
+    pub(in crate::reduce) records: Span,
+    /// Those and all that other ranks write in the round.
+    pub(super) written: Span,
+}
+
+/// An all-gather of scalars.
+pub(in crate::reduce) struct Gather {
+    pub(in crate::reduce) comm: Arc<Comm>,
+    /// The other members of the group, as ranks of the world.
+    pub(in crate::reduce) peers: Vec<u32>,
+    /// This rank's contribution.
+    pub(in crate::reduce) own: Span,
+    /// The contributions of all members of the group.
+    pub(in crate::reduce) gathered: Span,
+}
+
+/// Records on their way to the owners of their tensors.
+pub(in crate::reduce) struct Records {
+    pub(in crate::reduce) comm: Arc<Comm>,
+    /// The ranks of the world that it meets.
+    pub(in crate::reduce) peers: Vec<u32>,
+    /// With peers as ranks of the group.
+    pub(in crate::reduce) transfers: Vec<Transfer>,
+    /// The peer of each as a rank of the world.
+    pub(in crate::reduce) ranks: Vec<u32>,
+    pub(in crate::reduce) form: Form,
+}
+
+/// From vectors and scalars to the combined vector.
+pub(in crate::reduce) struct Combine {
+    pub(in crate::reduce) solve: Option<Solve>,
+    /// Absent where weights are constant.
+    pub(in crate::reduce) merge: Option<Arc<Merge>>,
+    pub(in crate::reduce) segments: Arc<Segments>,
+    pub(super) sums: Vec<Sum>,
+    pub(in crate::reduce) places: Places,
+}
+
+/// The coefficients of all tensors, or of those that this rank owns.
+pub(in crate::reduce) struct Solve {
+    /// The records, numbered as in the list.
+    pub(in crate::reduce) records: Span,
+    pub(in crate::reduce) list: FoldList,
+    pub(in crate::reduce) radix: usize,
+    pub(in crate::reduce) rule: Rule,
+    pub(in crate::reduce) coefficients: Span,
+    pub(in crate::reduce) tensors: usize,
+    /// Which of them the round needs here: only these are solved in its course.
+    pub(super) needed: Range<usize>,
+    /// Whether statistics wait until somebody asks.
+    pub(super) weights_only: bool,
+    pub(in crate::reduce) merge: Arc<Merge>,
+    /// Position of the first tensor in the bucket.
+    pub(in crate::reduce) first: usize,
+}
+
+/// What a round of AdaSum merges.
+pub(in crate::reduce) struct Merge {
+    /// The servers that each of the vectors stands for.
+    pub(in crate::reduce) subtrees: Vec<Range<u32>>,
+    /// Number of the vector that this rank brought.
+    pub(in crate::reduce) own: usize,
+}
+
+/// One launch of `weighted_sum`.
+pub(in crate::reduce) struct Sum {
+    /// Addresses of the vectors in the book.
+    pub(in crate::reduce) vectors: Range<usize>,
+    pub(in crate::reduce) weights: Span,
+    pub(in crate::reduce) out: Place,
+}
+
+/// A look for NaNs and infinities in a slice.
+pub(in crate::reduce) struct Check {
+    pub(in crate::reduce) place: Place,
+    pub(in crate::reduce) segments: Arc<Segments>,
+    /// [`FLAG_WORDS`](crate::kernel::layout::FLAG_WORDS) words for each tensor.
+    pub(in crate::reduce) flags: Span,
+    pub(in crate::reduce) places: Places,
+}
+
+/// What the stages of one bucket are issued with.
+pub(in crate::reduce) struct Context<'a> {
+    pub(in crate::reduce) kernels: &'a Kernels,
+    pub(in crate::reduce) watch: &'a Watch,
+    pub(super) book: &'a Book,
+    /// Where guards write why they fail.
+    pub(in crate::reduce) reason: &'a Reason,
+    /// What kernels sign, if a guard follows.
+    pub(super) receipt: Option<&'a Receipt>,
+    pub(super) memory: &'a Memory,
+    pub(in crate::reduce) dtype: DataType,
+}
+
+impl Task {
+    /// The stream that it runs on.
+    pub(in crate::reduce) fn lane(&self) -> Lane {
+        match self {
+            Task::Nothing | Task::Exchange(_) => Lane::Payload,
+            Task::Gather(_) | Task::Records(_) => Lane::Scalars,
+            Task::CopyIn(_)
+            | Task::Gram(_)
+            | Task::Solve(_)
+            | Task::Combine(_)
+            | Task::Check(_)
+            | Task::CopyOut(_) => Lane::Kernels,
+        }
+    }
+
+    /// The ranks that it exchanges data with, and the bytes that this rank sends and receives.
+    pub(super) fn traffic(&self) -> (Vec<u32>, u64) {
+        match self {
+            Task::Exchange(exchange) => {
+                let halves = exchange.halves.iter();
+                let bytes = halves.map(|half| half.place.len as u64).sum();
+                (exchange.peers(), bytes)
+            }
+            Task::Gather(gather) => {
+                let bytes = gather.gathered.len() as u64;
+                (gather.peers.clone(), bytes)
+            }
+            Task::Records(records) => {
+                let bytes = records
+                    .transfers
+                    .iter()
+                    .map(|t| t.span().len() as u64)
+                    .sum();
+                (records.peers.clone(), bytes)
+            }
+            _ => (Vec::new(), 0),
+        }
+    }
+
+    /// What its kernels leave to the caller's stream.
+    pub(in crate::reduce) fn places(&self) -> Option<&Places> {
+        match self {
+            Task::CopyIn(copy) | Task::CopyOut(copy) => Some(&copy.places),
+            Task::Combine(combine) => Some(&combine.places),
+            Task::Check(check) => Some(&check.places),
+            _ => None,
+        }
+    }
+
+    /// Enqueues it on its stream.
+    pub(super) fn issue(&self, context: &Context<'_>, lanes: &Lanes<'_>) -> Result<()> {
+        let queue = match context.receipt {
+            Some(receipt) => receipt.on(lanes.kernels),
+            None => lanes.kernels.into(),
+        };
+        match self {
+            Task::Nothing => Ok(()),
+            Task::CopyIn(copy) => {
+                let tensors = context.book.tensors(&copy.tensors)?;
+                let launch = copy.launch(&tensors, context);
+                context.kernels.pack(queue, &launch)
+            }
+            Task::CopyOut(copy) => {
+                let tensors = context.book.tensors(&copy.tensors)?;
+                let launch = copy.launch(&tensors, context);
+                context.kernels.unpack(queue, &launch)
+            }
+            Task::Exchange(exchange) => exchange.issue(context, lanes.payload),
+            Task::Gram(products) => {
+                // What does not come in this step is not taken from an earlier one.
+                lanes.kernels.fill(&products.written, MISSING_BYTE)?;
+                products.issue(context, queue)
+            }
+            Task::Gather(gather) => {
+                gather
+                    .comm
+                    .all_gather(&gather.own, &gather.gathered, DataType::F32, lanes.scalars)
+            }
+            Task::Records(records) => transfer(
+                &records.comm,
+                &records.transfers,
+                DataType::F32,
+                records.form,
+                lanes.scalars,
+            ),
+            Task::Solve(solve) => solve.issue(context.kernels, queue),
+            Task::Combine(combine) => combine.issue(context, queue),
+            Task::Check(check) => {
+                lanes.kernels.zero(&check.flags)?;
+                check.issue(context, queue)
+            }
+        }
+    }
+}
+
+/// Enqueues transfers of elements of type `dtype`; their order must be that of
+/// [`pairwise`](crate::plan::Exchange::pairwise).
+fn transfer(
+    comm: &Comm,
+    transfers: &[Transfer],
+    dtype: DataType,
+    form: Form,
+    stream: &Stream,
+) -> Result<()> {
+    match form {
+        Form::AllToAll => comm.all_to_all(transfers, dtype, stream),
+        Form::Batch => comm.batch(transfers, stream),
+        Form::Group => comm.group(transfers, stream),
+        Form::Pairwise => transfers
+            .iter()
+            .try_for_each(|transfer| comm.transfer(transfer, stream)),
+    }
+}
+
+impl Exchange {
+    /// The ranks of the world that it waits for.
+    fn peers(&self) -> Vec<u32> {
+        if self.form == Form::AllToAll {
+            let ranks = self.first..self.first + self.comm.size();
+            let own = self.first + self.comm.rank();
+            return ranks.filter(|&rank| rank != own).collect();
+        }
+        let mut peers: Vec<u32> = self.halves.iter().map(|half| half.peer).collect();
+        peers.sort_unstable();
+        peers.dedup();
+        peers
+    }
+
+    fn issue(&self, context: &Context<'_>, stream: &Stream) -> Result<()> {
+        let halves = self.halves.iter();
+        let transfers: Result<Vec<Transfer>> = halves
+            .map(|half| half.transfer(self.first, context.memory, context.dtype))
+            .collect();
+        // The stream goes on behind an exchange that failed: what an earlier one left is not taken for its data.
+        let awaited = context.book.tensors(&self.awaited.entries)?;
+        context
+            .kernels
+            .spoil(stream, &awaited, self.awaited.dtype)?;
+        transfer(&self.comm, &transfers?, context.dtype, self.form, stream)
+    }
+}
+
+impl Copy {
+    fn launch<'a>(&'a self, tensors: &'a Tensors, context: &'a Context<'_>) -> Move<'a> {
+        Move {
+            tensors,
+            tensor_type: self.tensor_type,
+            fused: &context.memory.fused,
+            fused_type: context.dtype,
+            factor: self.factor,
+            segments: &self.segments.table,
+            segment_count: self.segments.count,
+            unit_count: self.segments.units,
+        }
+    }
+}
+
+impl Context<'_> {
+    /// What launches keep alive: the vectors lie in it.
+    fn behind(&self) -> [Span; 2] {
+        [self.memory.fused.clone(), self.memory.scratch.clone()]
+    }
+}
+
+impl Products {
+    fn issue(&self, context: &Context<'_>, queue: Queue<'_>) -> Result<()> {
+        let vectors = context.book.vectors(&self.vectors, &context.behind())?;
+        context.kernels.gram(
+            queue,
+            &Gram {
+                vectors: &vectors,
+                dtype: context.dtype,
+                segments: &self.segments.table,
+                partials: &self.partials,
+                segment_count: self.segments.count,
+                unit_count: self.segments.units,
+            },
+        )?;
+        context.kernels.fold(
+            queue,
+            &Fold {
+                partials: &self.partials,
+                segments: &self.segments.table,
+                records: &self.records,
+                radix: vectors.radix(),
+                segment_count: self.segments.count,
+            },
+        )
+    }
+}
+
+impl Check {
+    fn issue(&self, context: &Context<'_>, queue: Queue<'_>) -> Result<()> {
+        context.kernels.finite_check(
+            queue,
+            &FiniteCheck {
+                vector: &self.place.span(context.memory)?,
+                dtype: context.dtype,
+                segments: &self.segments.table,
+                flags: &self.flags,
+                segment_count: self.segments.count,
+                unit_count: self.segments.units,
+            },
+        )
+    }
+}
+
+impl Solve {
+    /// Enqueues what the round needs.
+    fn issue(&self, kernels: &Kernels, queue: Queue<'_>) -> Result<()> {
+        let rule = Rule {
+            weights_only: self.weights_only,
+            ..self.rule
+        };
+        self.launch(rule, self.needed.clone(), kernels, queue)
+    }
+
+    /// Enqueues weights and statistics of all tensors, for those who want to know them: the records are those of the last
+    /// reduction.
+    pub(in crate::reduce) fn issue_all(&self, kernels: &Kernels, stream: &Stream) -> Result<()> {
+        self.launch(self.rule, 0..self.tensors, kernels, stream.into())
+    }
+
+    fn launch(
+        &self,
+        rule: Rule,
+        tensors: Range<usize>,
+        kernels: &Kernels,
+        queue: Queue<'_>,
+    ) -> Result<()> {
+        if tensors.is_empty() {
+            return Ok(());
+        }
+        kernels.coefficients_by(
+            rule,
+            queue,
+            &Coefficients {
+                records: &self.records,
+                refs: &self.list.refs.slice(of(&tensors, size_of::<Reference>()))?,
+                indices: &self.list.indices,
+                out: &self
+                    .coefficients
+                    .slice(of(&tensors, COEFFICIENT_WORDS * WORD))?,
+                radix: self.radix,
+                tensor_count: tensors.len() as u64,
+            },
+        )
+    }
+}
+
+/// Where these entries of a table lie, in bytes.
+fn of(entries: &Range<usize>, size: usize) -> Range<usize> {
+    entries.start * size..entries.end * size
+}
+
+impl Combine {
+    fn issue(&self, context: &Context<'_>, queue: Queue<'_>) -> Result<()> {
+        if let Some(solve) = &self.solve {
+            solve.issue(context.kernels, queue)?;
+        }
+        for sum in &self.sums {
+            context.kernels.weighted_sum(
+                queue,
+                &WeightedSum {
+                    vectors: &context.book.vectors(&sum.vectors, &context.behind())?,
+                    dtype: context.dtype,
+                    segments: &self.segments.table,
+                    coefficients: &sum.weights,
+                    out: &sum.out.span(context.memory)?,
+                    segment_count: self.segments.count,
+                    unit_count: self.segments.units,
+                },
+            )?;
+        }
+        Ok(())
+    }
+}

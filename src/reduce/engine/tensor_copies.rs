@@ -1,0 +1,199 @@
+//! Copies of tensors, one after the other in device memory.
+
+use crate::ascend::{Buffer, DataType, Device, Span, Stream};
+use crate::error::{Error, Result};
+use crate::kernel::{Kernels, Move, Subtract};
+use crate::plan::{DType, Layout, TensorSpec};
+use crate::reduce::engine::address_table::Book;
+use crate::reduce::engine::bucket::data_type;
+use crate::reduce::engine::device_tables::Segments;
+
+/// The element type of copies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::reduce) enum Store {
+    /// That of each tensor.
+    Native,
+    /// fp32 for all.
+    Fp32,
+}
+
+/// Room for a copy of each tensor of a list, in a type of its own. Each copy starts at a multiple of 64 bytes.
+///
+/// Everything here is stream-ordered, allocates nothing and waits for nothing. Calls come in the order of the world
+/// ([`World::enqueue`](crate::reduce::world::World::enqueue)), whatever their streams.
+pub(in crate::reduce) struct Flat {
+    places: Vec<Span>,
+    parts: Vec<Part>,
+}
+
+/// The copies of all tensors of one element type.
+pub(in crate::reduce) struct Part {
+    tensor_type: DataType,
+    pub(in crate::reduce) copy_type: DataType,
+    /// Indices of the tensors in the list.
+    pub(in crate::reduce) members: Vec<usize>,
+    pub(in crate::reduce) copies: Span,
+    /// Length of the copies, gaps between tensors included.
+    pub(in crate::reduce) elements: u64,
+    /// The tensors in the copies, counted as in `members`; those with elements.
+    pub(in crate::reduce) segments: Segments,
+    /// The members with elements.
+    filled: Vec<usize>,
+    /// Addresses of the tensors.
+    book: Book,
+}
+
+impl Flat {
+    /// Room for copies of `tensors`, all zero.
+    pub(in crate::reduce) fn new(
+        device: &Device,
+        tensors: &[TensorSpec],
+        store: Store,
+    ) -> Result<Self> {
+        let mut places: Vec<Option<Span>> = vec![None; tensors.len()];
+        let mut parts = Vec::new();
+        for dtype in [DType::F32, DType::F16, DType::BF16] {
+            let members: Vec<usize> = (0..tensors.len())
+                .filter(|&index| tensors[index].dtype == dtype)
+                .collect();
+            if members.is_empty() {
+                continue;
+            }
+            let counts: Vec<u64> = members.iter().map(|&index| tensors[index].count).collect();
+            let layout = Layout::new(store.dtype(dtype), &counts)?;
+            let copies = Buffer::zeroed(device, span_bytes(&layout, layout.elements())?)?.span();
+            for (&member, range) in members.iter().zip(layout.tensors()) {
+                let start = span_bytes(&layout, range.start())?;
+                let end = span_bytes(&layout, range.end())?;
+                places[member] = Some(copies.slice(start..end)?);
+            }
+            parts.push(Part {
+                tensor_type: data_type(dtype),
+                copy_type: data_type(layout.dtype()),
+                copies,
+                elements: layout.elements(),
+                segments: Segments::new(device, &layout, layout.whole())?,
+                filled: members
+                    .iter()
+                    .copied()
+                    .filter(|&member| tensors[member].count > 0)
+                    .collect(),
+                book: Book::new(device, members.len())?,
+                members,
+            });
+        }
+        Ok(Flat {
+            places: places.into_iter().flatten().collect(),
+            parts,
+        })
+    }
+
+    /// The copies by element type of the tensors.
+    pub(in crate::reduce) fn parts(&self) -> &[Part] {
+        &self.parts
+    }
+
+    /// Where the copies are, in the order of the list.
+    pub(in crate::reduce) fn places(&self) -> &[Span] {
+        &self.places
+    }
+
+    /// Copies `factor` times each tensor in: fp32 arithmetic, rounded once to the type of the copy.
+    pub(in crate::reduce) fn pack(
+        &mut self,
+        kernels: &Kernels,
+        stream: &Stream,
+        tensors: &[Span],
+        factor: f32,
+    ) -> Result<()> {
+        for part in &mut self.parts {
+            part.with_tensors(stream, tensors, factor, |launch| {
+                kernels.pack(stream, launch)
+            })?;
+        }
+        stream.keep(tensors);
+        Ok(())
+    }
+
+    /// Copies `factor` times each copy out: fp32 arithmetic, rounded once to the type of the tensor.
+    pub(in crate::reduce) fn unpack(
+        &mut self,
+        kernels: &Kernels,
+        stream: &Stream,
+        tensors: &[Span],
+        factor: f32,
+    ) -> Result<()> {
+        for part in &mut self.parts {
+            part.with_tensors(stream, tensors, factor, |launch| {
+                kernels.unpack(stream, launch)
+            })?;
+        }
+        stream.keep(tensors);
+        Ok(())
+    }
+
+    /// Replaces these copies by `from` less these; both are for the same list.
+    pub(in crate::reduce) fn subtract_from(
+        &self,
+        from: &Flat,
+        kernels: &Kernels,
+        stream: &Stream,
+    ) -> Result<()> {
+        for (minuend, part) in from.parts.iter().zip(&self.parts) {
+            kernels.subtract(
+                stream,
+                &Subtract {
+                    a: &minuend.copies,
+                    b: &part.copies,
+                    out: &part.copies,
+                    dtype: part.copy_type,
+                    count: part.elements,
+                },
+            )?;
+        }
+        Ok(())
+    }
+}
+
+impl Part {
+    /// The members that have a segment, in their order.
+    pub(in crate::reduce) fn filled(&self) -> impl Iterator<Item = &usize> {
+        self.filled.iter()
+    }
+
+    fn with_tensors(
+        &mut self,
+        stream: &Stream,
+        tensors: &[Span],
+        factor: f32,
+        launch: impl FnOnce(&Move<'_>) -> Result<()>,
+    ) -> Result<()> {
+        let members = self.members.iter().filter_map(|&index| tensors.get(index));
+        self.book
+            .update(members.map(Span::address).collect(), stream)?;
+        launch(&Move {
+            tensors: &self.book.tensors(&(0..self.members.len()))?,
+            tensor_type: self.tensor_type,
+            fused: &self.copies,
+            fused_type: self.copy_type,
+            factor,
+            segments: &self.segments.table,
+            segment_count: self.segments.count,
+            unit_count: self.segments.units,
+        })
+    }
+}
+
+impl Store {
+    fn dtype(self, tensor: DType) -> DType {
+        match self {
+            Store::Native => tensor,
+            Store::Fp32 => DType::F32,
+        }
+    }
+}
+
+fn span_bytes(layout: &Layout, elements: u64) -> Result<usize> {
+    usize::try_from(elements * layout.dtype().size())
+        .map_err(|_| Error::invalid(format!("{elements} elements are more than memory holds")))
+}

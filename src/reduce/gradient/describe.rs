@@ -1,0 +1,41 @@
+//! What a rank does in a reduction, as text for people.
+
+use crate::reduce::gradient::GradientReducer;
+
+impl GradientReducer {
+    /// The reduction of all tensors as this rank sees it: what was chosen, the buckets, and one line a step, in the order in
+    /// which steps are issued.
+    pub fn plan_text(&self) -> String {
+        let shape = self.world.shape();
+        let mut lines = vec![format!(
+            "rank {} of {}: {} servers of {}, {}",
+            self.world.rank(),
+            self.world.size(),
+            shape.servers,
+            shape.locals,
+            self.options.agreed(self.choices)
+        )];
+        for (number, bucket) in self.whole.buckets.iter().enumerate() {
+            let names = bucket
+                .members
+                .iter()
+                .map(|&tensor| format!("{:?}", self.specs[tensor].name));
+            lines.push(format!(
+                "bucket {number}: {} elements of {}, tensors {}",
+                bucket.layout.elements(),
+                bucket.layout.dtype().name(),
+                names.collect::<Vec<_>>().join(" ")
+            ));
+        }
+        for (number, step) in self.whole.steps().iter().enumerate() {
+            lines.push(match step.peers.as_slice() {
+                [] => format!("{number}: {}", step.operation),
+                peers => format!(
+                    "{number}: {}, {} bytes with ranks {peers:?}",
+                    step.operation, step.bytes
+                ),
+            });
+        }
+        lines.join("\n") + "\n"
+    }
+}

@@ -1,0 +1,284 @@
+//! Reductions that keep their gradients, for the figures that need all servers' vectors at once.
+
+use crate::ascend::{DataType, Device, Span, Stream};
+use crate::error::{Context, Error, Result};
+use crate::kernel::layout::{
+    COEFFICIENT_SCALE, COEFFICIENT_WEIGHT, COEFFICIENT_WORDS, record_words,
+};
+use crate::kernel::{Fold, Gram, Vectors, WeightedSum};
+use crate::plan::{DType, TensorSpec};
+use crate::reduce::engine::bucket::Pass;
+use crate::reduce::engine::device_tables::{table, upload};
+use crate::reduce::engine::program::Prepared;
+use crate::reduce::engine::tensor_copies::{Flat, Part, Store};
+use crate::reduce::gradient::GradientReducer;
+use crate::reduce::gradient::plans::{PlanNumber, WHOLE};
+use crate::reduce::gradient::statistics::{Together, exchange, gram};
+use crate::reduce::options::{InServer, Options, Reduction, Wire};
+
+/// The Gram kernel takes at least two vectors: one vector twice.
+const TWICE: usize = 2;
+
+impl GradientReducer {
+    /// Whether the next reductions keep a copy of their gradients, so that [`GradientReducer::statistics`] has every
+    /// figure also of reductions of several rounds. Off at first.
+    ///
+    /// Local, but all ranks must choose the same before `statistics`. A reduction that is observed takes one more copy of its gradients; device
+    /// memory for that, as much as the tensors have, is allocated by the first and freed when this is turned off.
+    pub fn observe(&mut self, on: bool) {
+        self.observing = on;
+        if !on {
+            // What is queued keeps the memory that it uses.
+            self.whole.saved = None;
+            self.subsets.all_mut().for_each(|plan| plan.saved = None);
+            self.observed.fill(false);
+        }
+    }
+
+    /// Whether the last reduction of every tensor was observed.
+    pub(super) fn is_observed(&self) -> bool {
+        !self.observed.is_empty() && self.observed.iter().all(|&observed| observed)
+    }
+
+    /// Keeps a copy of the gradients that plan `number` is about to reduce, if that is asked for.
+    pub(super) fn save(
+        &mut self,
+        number: PlanNumber,
+        pass: Pass,
+        gradients: &[Span],
+        stream: &Stream,
+    ) -> Result<()> {
+        let observed = self.observing && pass == Pass::Reduction;
+        let world = self.world.clone();
+        let specs = &self.specs;
+        let Some(plan) =
+            crate::reduce::gradient::plan_of(&mut self.whole, &mut self.subsets, number)
+        else {
+            return Ok(());
+        };
+        if pass == Pass::Reduction {
+            for &tensor in &plan.tensors {
+                self.observed[tensor] = observed;
+            }
+        }
+        if !observed {
+            return Ok(());
+        }
+        let saved = match &mut plan.saved {
+            Some(saved) => saved,
+            none => {
+                let of_plan = plan.tensors.iter().map(|&tensor| specs[tensor].clone());
+                let of_plan: Vec<TensorSpec> = of_plan.collect();
+                none.insert(Flat::new(world.device(), &of_plan, Store::Native)?)
+            }
+        };
+        world
+            .enqueue(stream, |s| saved.pack(world.kernels(), s, gradients, 1.0))
+            .context(|| format!("rank {}: saving gradients", world.rank()))
+    }
+
+    /// The mean and the cosines of all servers' vectors, whose norms are given for each tensor, from saved gradients. Collective.
+    pub(super) fn together_by_gradients(&self, norms: &[Vec<f64>]) -> Result<Vec<Together>> {
+        let world = &self.world;
+        let (device, kernels) = (world.device(), world.kernels());
+        let saved = self.saved()?;
+        let mut vectors = Flat::new(device, &self.specs, Store::Fp32)?;
+        let own_server = (world.rank() / world.locals()) as usize;
+        let units: Vec<f64> = norms.iter().map(|of| 1.0 / of[own_server]).collect();
+        let scaling = Scaling::new(device, &vectors, &units)?;
+        let mut sum = GradientReducer::new(world, &as_fp32(&self.specs), &self.summing())?;
+        let stream = Stream::new(device)?;
+        let mut squares = Vec::new();
+        for scaling in [None, Some(&scaling)] {
+            world.enqueue(&stream, |s| {
+                vectors.pack(kernels, s, &saved, self.weight())?;
+                match scaling {
+                    None => Ok(()),
+                    Some(scaling) => scaling.run(self, &vectors, s),
+                }
+            })?;
+            sum.reduce(vectors.places(), &stream)?;
+            sum.synchronize(&stream, self.options.create_timeout)?;
+            squares.push(self.squares(&vectors, &stream)?);
+        }
+        let servers = f64::from(world.servers());
+        let tensors = squares[0].iter().zip(&squares[1]).zip(norms);
+        Ok(tensors
+            .map(|((&of_sum, &of_directions), norms)| {
+                let present = norms.iter().filter(|&&norm| norm != 0.0).count() as f64;
+                Together {
+                    mean: of_sum.sqrt() / servers,
+                    // |u_1 + .. + u_m|^2 is m and twice the cosines of all pairs; 0 / 0 where there is none.
+                    cosine: match present >= 2.0 {
+                        true => (of_directions - present) / (present * (present - 1.0)),
+                        false => f64::NAN,
+                    },
+                }
+            })
+            .collect())
+    }
+
+    /// The saved gradients in the order of the list.
+    fn saved(&self) -> Result<Vec<Span>> {
+        let mut found: Vec<Option<Span>> = vec![None; self.specs.len()];
+        let mut take = |plan: &Prepared, number: PlanNumber| {
+            let places = plan.saved.iter().flat_map(|saved| saved.places());
+            for (&tensor, place) in plan.tensors.iter().zip(places) {
+                if self.latest[tensor] == number {
+                    found[tensor] = Some(place.clone());
+                }
+            }
+        };
+        take(&self.whole, WHOLE);
+        self.subsets
+            .all()
+            .for_each(|(number, plan)| take(plan, number));
+        let all: Option<Vec<Span>> = found.into_iter().collect();
+        all.ok_or_else(|| Error::invalid("gradients of an observed reduction were not saved"))
+    }
+
+    /// Sums this reducer's vectors as they are, in fp32.
+    fn summing(&self) -> Options {
+        Options {
+            reduction: Reduction::Sum,
+            wire: Wire::F32,
+            scale: 1.0,
+            result_scale: 1.0,
+            scattered: false,
+            checksum: false,
+            ..self.options.clone()
+        }
+    }
+
+    /// What a rank's gradients count in the vector of its server.
+    fn weight(&self) -> f32 {
+        let ranks = match self.options.in_server {
+            InServer::Mean => self.world.locals(),
+            InServer::Sum | InServer::Reduced | InServer::Shards => 1,
+        };
+        // Numbers of ranks are exact in f32.
+        self.options.scale / ranks as f32
+    }
+
+    /// The squared norms of `vectors`, which are the same on all ranks, or parts of the same ones. Collective.
+    fn squares(&self, vectors: &Flat, stream: &Stream) -> Result<Vec<f64>> {
+        let mut own = vec![[0.0]; self.specs.len()];
+        for part in vectors.parts() {
+            for (&tensor, square) in part.filled().zip(self.squares_of(part, stream)?.iter()) {
+                own[tensor] = [*square];
+            }
+        }
+        let all = exchange(&self.world, &own, self.options.create_timeout)?;
+        // The ranks of a server hold parts, each of which other servers have as well.
+        let parts = match self.options.in_server {
+            InServer::Shards => self.world.locals() as usize,
+            InServer::Mean | InServer::Sum | InServer::Reduced => 1,
+        };
+        let of = |tensor: usize| all[..parts].iter().map(|rank| rank[tensor][0]).sum();
+        Ok((0..own.len()).map(of).collect())
+    }
+
+    fn squares_of(&self, part: &Part, stream: &Stream) -> Result<Vec<f64>> {
+        let (device, kernels) = (self.world.device(), self.world.kernels());
+        let words = record_words(TWICE);
+        let bytes = |count: u64| {
+            usize::try_from(count)
+                .unwrap_or(usize::MAX)
+                .saturating_mul(words * size_of::<f32>())
+        };
+        let vectors = Vectors::new(device, &[part.copies.clone(), part.copies.clone()])?;
+        let partials = table(device, bytes(part.segments.units))?;
+        let records = table(device, bytes(part.segments.count))?;
+        self.world.enqueue(stream, |stream| {
+            kernels.gram(
+                stream,
+                &Gram {
+                    vectors: &vectors,
+                    dtype: part.copy_type,
+                    segments: &part.segments.table,
+                    partials: &partials,
+                    segment_count: part.segments.count,
+                    unit_count: part.segments.units,
+                },
+            )?;
+            kernels.fold(
+                stream,
+                &Fold {
+                    partials: &partials,
+                    segments: &part.segments.table,
+                    records: &records,
+                    radix: TWICE,
+                    segment_count: part.segments.count,
+                },
+            )
+        })?;
+        self.world
+            .synchronize(stream, self.options.create_timeout)?;
+        let mut read = vec![0.0_f32; records.len() / size_of::<f32>()];
+        records.read(&mut read)?;
+        let squares = read.chunks_exact(words);
+        Ok(squares
+            .map(|record| gram(TWICE, std::iter::once(record))[0])
+            .collect())
+    }
+}
+
+/// A factor for each tensor.
+struct Scaling(Vec<(Vectors, Span)>);
+
+impl Scaling {
+    fn new(device: &Device, vectors: &Flat, factors: &[f64]) -> Result<Self> {
+        let parts = vectors.parts().iter().map(|part| {
+            let weights: Vec<f32> = part
+                .members
+                .iter()
+                .flat_map(|&tensor| weight_of(factors[tensor]))
+                .collect();
+            let copies = Vectors::new(device, std::slice::from_ref(&part.copies))?;
+            Ok((copies, upload(device, &weights)?))
+        });
+        Ok(Scaling(parts.collect::<Result<_>>()?))
+    }
+
+    fn run(&self, reducer: &GradientReducer, vectors: &Flat, stream: &Stream) -> Result<()> {
+        for (part, (copies, weights)) in vectors.parts().iter().zip(&self.0) {
+            reducer.world.kernels().weighted_sum(
+                stream,
+                &WeightedSum {
+                    vectors: copies,
+                    dtype: DataType::F32,
+                    segments: &part.segments.table,
+                    coefficients: weights,
+                    out: &part.copies,
+                    segment_count: part.segments.count,
+                    unit_count: part.segments.units,
+                },
+            )?;
+        }
+        Ok(())
+    }
+}
+
+/// The coefficients of one vector times `factor`; times 0 where that is no number.
+fn weight_of(factor: f64) -> [f32; COEFFICIENT_WORDS] {
+    let mut words = [0.0; COEFFICIENT_WORDS];
+    if factor.is_finite() && factor != 0.0 {
+        // As weight * scale^2, so that any factor fits.
+        let scale = (factor.abs().log2() / 2.0).floor().exp2();
+        #[expect(
+            clippy::cast_possible_truncation,
+            reason = "rounding is what is wanted"
+        )]
+        let (weight, scale) = ((factor / scale / scale) as f32, scale as f32);
+        words[COEFFICIENT_WEIGHT] = weight;
+        words[COEFFICIENT_SCALE] = scale;
+    }
+    words
+}
+
+fn as_fp32(specs: &[TensorSpec]) -> Vec<TensorSpec> {
+    let specs = specs.iter();
+    specs
+        .map(|spec| TensorSpec::new(spec.name.clone(), spec.count, DType::F32))
+        .collect()
+}

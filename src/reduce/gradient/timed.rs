@@ -1,0 +1,76 @@
+//! How long each kind of step takes when nothing overlaps.
+
+use std::time::Duration;
+
+use crate::ascend::{Span, Stream};
+use crate::error::Result;
+use crate::reduce::engine::bucket::Pass;
+use crate::reduce::engine::clock::Clock;
+use crate::reduce::engine::stage::{Stage, Task};
+use crate::reduce::gradient::GradientReducer;
+use crate::reduce::gradient::plans::WHOLE;
+
+/// Seconds of device time that the steps of a reduction took, by kind; sums over all buckets. Waits for other ranks count
+/// to the step that waits.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Phases {
+    /// Between the caller's tensors and fused buffers, both ways; next to nothing where tensors are reduced in place.
+    pub copies: f64,
+    /// Exchanges before vectors are combined.
+    pub exchange: f64,
+    /// Products of vectors and their sums.
+    pub gram: f64,
+    /// Exchanges of scalars, and what owners of tensors compute for others.
+    pub scalars: f64,
+    /// Weights and weighted sums, and the look for what is not finite.
+    pub combine: f64,
+    /// Results on their way to all ranks.
+    pub back: f64,
+}
+
+impl GradientReducer {
+    /// Reduces `gradients` as [`GradientReducer::reduce`] does, but one step after the other, and waits for the end at most
+    /// `timeout`; the result is how long the steps took on this rank.
+    ///
+    /// Collective. For measurements: nothing overlaps, so that the phases are more in sum than a reduction takes.
+    ///
+    /// # Errors
+    /// As [`GradientReducer::reduce`] and [`GradientReducer::synchronize`]; `Unsupported` where events have no times.
+    pub fn phases(
+        &mut self,
+        gradients: &[Span],
+        stream: &Stream,
+        timeout: Duration,
+    ) -> Result<Phases> {
+        self.world.check()?;
+        self.check(gradients)?;
+        let clock = Clock::new(self.world.device(), self.whole.reduction.stages.len())?;
+        let enqueued = self.enqueue(
+            WHOLE,
+            Pass::Reduction,
+            Some(gradients),
+            stream,
+            Some(&clock),
+        );
+        stream.keep(gradients);
+        enqueued?;
+        self.world.synchronize(stream, timeout)?;
+        let mut phases = Phases::default();
+        let program = &self.whole.reduction;
+        for (&(bucket, stage), seconds) in program.stages.iter().zip(clock.seconds()?) {
+            let stages = &self.whole.buckets[bucket].stages;
+            let combines = |stage: &Stage| matches!(stage.task, Task::Combine(_));
+            let combined = !stages[stage..].iter().any(combines);
+            *match &stages[stage].task {
+                Task::Nothing => continue,
+                Task::CopyIn(_) | Task::CopyOut(_) => &mut phases.copies,
+                Task::Exchange(_) if combined => &mut phases.back,
+                Task::Exchange(_) => &mut phases.exchange,
+                Task::Gram(_) => &mut phases.gram,
+                Task::Gather(_) | Task::Records(_) | Task::Solve(_) => &mut phases.scalars,
+                Task::Combine(_) | Task::Check(_) => &mut phases.combine,
+            } += seconds;
+        }
+        Ok(phases)
+    }
+}

@@ -1,0 +1,373 @@
+//! The health of a world: its first failure, and a thread that turns a stall into one.
+
+use std::collections::{BTreeSet, VecDeque};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use crate::ascend::{Device, Event, Stream};
+use crate::error::{Error, ErrorKind, Result};
+use crate::reduce::world::report::{Failure, Report, Trouble, Waiting};
+
+/// Steps under way whose ends are seen one by one.
+const ENDS: usize = 16;
+
+/// A step of a reduction as others see it.
+pub(in crate::reduce) struct Mark {
+    /// Bucket, round and operation.
+    pub(in crate::reduce) operation: String,
+    /// World ranks that it exchanges data with.
+    pub(in crate::reduce) peers: Vec<u32>,
+    /// Bytes that this rank sends and receives in it.
+    pub(in crate::reduce) bytes: u64,
+    /// Recorded behind it.
+    pub(in crate::reduce) done: Event,
+}
+
+/// A reduction whose steps were enqueued, or are being enqueued.
+#[derive(Clone)]
+struct Flight {
+    step: u64,
+    /// In the order in which they are issued; the same list for all steps of a reducer.
+    marks: Arc<[Arc<Mark>]>,
+    timeout: Duration,
+    /// Whether all of them have been enqueued; before, their events are those of an earlier step.
+    enqueued: bool,
+}
+
+/// Watched by one thread, changed by all that use the world.
+pub(in crate::reduce) struct Watch {
+    rank: u32,
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    /// The first failure.
+    failure: Option<Error>,
+    /// The newest reduction of each reducer that may not have ended, by the address of its marks.
+    flights: Vec<Flight>,
+    steps: u64,
+    /// Recorded behind steps, the oldest first; behind some of them only where the host is far ahead.
+    ends: VecDeque<(u64, Event)>,
+    /// For the ends of steps to come.
+    free: Vec<Event>,
+    /// The newest step of which the end has been seen.
+    finished: u64,
+    /// The position that is being enqueued: a call of the vendor's that has not returned yet.
+    call: Option<(Arc<Mark>, usize)>,
+    over: bool,
+}
+
+impl State {
+    /// Makes room for the end of one more step: forgets every other one, so that those left are spread over all steps
+    /// that are under way, however many.
+    fn thin_out(&mut self) {
+        if !self.free.is_empty() {
+            return;
+        }
+        let ends = std::mem::take(&mut self.ends);
+        for (index, (step, event)) in ends.into_iter().enumerate() {
+            match index % 2 {
+                0 => self.free.push(event),
+                _ => self.ends.push_back((step, event)),
+            }
+        }
+    }
+
+    /// Takes note of steps that have ended.
+    fn forget_ended(&mut self) {
+        while let Some((step, event)) = self.ends.pop_front() {
+            if !event.is_complete().unwrap_or(false) {
+                self.ends.push_front((step, event));
+                return;
+            }
+            self.finished = step;
+            self.free.push(event);
+        }
+    }
+}
+
+/// What moves when a reduction does.
+#[derive(PartialEq, Eq)]
+struct Seen {
+    finished: u64,
+    call: Option<usize>,
+    complete: usize,
+}
+
+impl Watch {
+    pub(in crate::reduce) fn new(device: &Device, rank: u32) -> Result<Arc<Self>> {
+        let free: Result<Vec<Event>> = (0..ENDS).map(|_| Event::new(device)).collect();
+        let state = State {
+            free: free?,
+            ..State::default()
+        };
+        Report::Joined { rank }.send();
+        Ok(Arc::new(Watch {
+            rank,
+            state: Mutex::new(state),
+            changed: Condvar::new(),
+        }))
+    }
+
+    /// The first failure, if there was one.
+    pub(in crate::reduce) fn check(&self) -> Result<()> {
+        match &self.state().failure {
+            None => Ok(()),
+            Some(first) => Err(Error::new(
+                ErrorKind::Poisoned,
+                format!("an earlier reduction failed, make a new world and reducer: {first}"),
+            )),
+        }
+    }
+
+    /// The first failure as it was.
+    pub(super) fn failure(&self) -> Option<Error> {
+        self.state().failure.clone()
+    }
+
+    /// Makes every later call fail with `error`, unless there was one before, and reports it. `true` if it is the first.
+    pub(super) fn poison(&self, error: &Error, trouble: Trouble) -> bool {
+        let waiting = self.waiting();
+        let step = {
+            let mut state = self.state();
+            if state.failure.is_some() {
+                return false;
+            }
+            state.failure = Some(error.clone());
+            state.steps
+        };
+        Report::Failed(Failure::of((self.rank, step), error, trouble, waiting)).send();
+        self.changed.notify_all();
+        true
+    }
+
+    /// A reduction begins to be enqueued.
+    pub(in crate::reduce) fn begin(&self, marks: &Arc<[Arc<Mark>]>, timeout: Duration) {
+        let mut state = self.state();
+        state.steps += 1;
+        let flight = Flight {
+            step: state.steps,
+            marks: Arc::clone(marks),
+            timeout,
+            enqueued: false,
+        };
+        let idle = state.flights.is_empty();
+        state
+            .flights
+            .retain(|older| !Arc::ptr_eq(&older.marks, marks));
+        state.flights.push(flight);
+        if idle {
+            self.changed.notify_all();
+        }
+    }
+
+    /// The reduction that began last has been enqueued; `stream` waits for all of it.
+    pub(in crate::reduce) fn end(&self, stream: &Stream) -> Result<()> {
+        let mut state = self.state();
+        if let Some(flight) = state.flights.last_mut() {
+            flight.enqueued = true;
+        }
+        let step = state.steps;
+        state.thin_out();
+        if let Some(event) = state.free.pop() {
+            stream.record(&event)?;
+            state.ends.push_back((step, event));
+        }
+        Ok(())
+    }
+
+    /// Runs `call`, a call of the vendor's for the step at `position` that may wait for other ranks. One that fails is what
+    /// this rank waits for, as far as others learn.
+    pub(in crate::reduce) fn call<T>(
+        &self,
+        mark: &Arc<Mark>,
+        position: usize,
+        call: impl FnOnce() -> Result<T>,
+    ) -> Result<T> {
+        self.state().call = Some((Arc::clone(mark), position));
+        let called = call();
+        if called.is_ok() {
+            self.state().call = None;
+        }
+        called
+    }
+
+    /// The first operation that has not ended.
+    pub(in crate::reduce) fn waiting(&self) -> Option<Waiting> {
+        let (flights, call, oldest) = {
+            let mut state = self.state();
+            state.forget_ended();
+            let oldest = state.ends.front().map(|(step, _)| *step);
+            (state.flights.clone(), state.call.clone(), oldest)
+        };
+        let pending = flights.iter().find_map(|flight| {
+            let incomplete = |mark: &Arc<Mark>| !mark.done.is_complete().unwrap_or(false);
+            let position = flight.marks.iter().position(incomplete)?;
+            Some((flight, position, Arc::clone(&flight.marks[position])))
+        });
+        if let (Some((flight, ..)), Some(oldest)) = (&pending, oldest)
+            && oldest < flight.step
+        {
+            return Some(somewhere(oldest, flight));
+        }
+        let pending = pending.map(|(flight, position, mark)| (flight.step, position, mark));
+        let calling = call.map(|(mark, position)| {
+            let step = flights.last().map_or(0, |flight| flight.step);
+            (step, position, mark)
+        });
+        // What was enqueued before the call ends before it.
+        let (step, position, mark) = pending.or(calling)?;
+        Some(Waiting {
+            step,
+            position,
+            operation: mark.operation.clone(),
+            peers: mark.peers.clone(),
+            bytes: mark.bytes,
+        })
+    }
+
+    /// Ends the thread.
+    pub(super) fn stop(&self) {
+        self.state().over = true;
+        self.changed.notify_all();
+    }
+
+    /// Watches until [`Watch::stop`] or the first failure; `true` for a stall.
+    pub(in crate::reduce) fn run(&self) -> bool {
+        let mut last: Option<(Seen, Instant)> = None;
+        let mut told = false;
+        loop {
+            let (flights, seen) = {
+                let mut state = self.state();
+                while state.flights.is_empty() && !state.over && state.failure.is_none() {
+                    state = self
+                        .changed
+                        .wait(state)
+                        .unwrap_or_else(PoisonError::into_inner);
+                }
+                if state.over || state.failure.is_some() {
+                    return false;
+                }
+                state.forget_ended();
+                let seen = Seen {
+                    finished: state.finished,
+                    call: state.call.as_ref().map(|(_, position)| *position),
+                    complete: 0,
+                };
+                (state.flights.clone(), seen)
+            };
+            let timeout = flights.iter().map(|flight| flight.timeout).min();
+            let timeout = timeout.unwrap_or_default();
+            match self.look(flights, seen) {
+                None => {
+                    if std::mem::take(&mut told) {
+                        Report::Moving { rank: self.rank }.send();
+                    }
+                    last = None;
+                }
+                Some(seen) => match &last {
+                    Some((before, since)) if *before == seen => {
+                        if since.elapsed() >= timeout {
+                            return self.poison(&self.stall(since.elapsed()), Trouble::Stalled);
+                        }
+                        if !told && since.elapsed() >= timeout / 4 {
+                            told = self.tell_waiting();
+                        }
+                    }
+                    _ => {
+                        if std::mem::take(&mut told) {
+                            Report::Moving { rank: self.rank }.send();
+                        }
+                        last = Some((seen, Instant::now()));
+                    }
+                },
+            }
+            self.sleep((timeout / 8).clamp(Duration::from_millis(2), Duration::from_secs(1)));
+        }
+    }
+
+    /// Tells what this rank waits for, before it gives up: whoever says nothing does not wait.
+    fn tell_waiting(&self) -> bool {
+        let waiting = self.waiting();
+        if let Some(waiting) = &waiting {
+            let (rank, waiting) = (self.rank, waiting.clone());
+            Report::Waiting { rank, waiting }.send();
+        }
+        waiting.is_some()
+    }
+
+    /// Counts what has ended and forgets reductions that have; `None` if nothing is under way.
+    fn look(&self, flights: Vec<Flight>, mut seen: Seen) -> Option<Seen> {
+        let mut moving = seen.call.is_some();
+        for flight in flights {
+            let complete = |mark: &&Arc<Mark>| mark.done.is_complete().unwrap_or(false);
+            let count = flight.marks.iter().filter(complete).count();
+            seen.complete += count;
+            if flight.enqueued && count == flight.marks.len() {
+                let mut state = self.state();
+                state.flights.retain(|other| other.step != flight.step);
+            } else {
+                moving = true;
+            }
+        }
+        moving.then_some(seen)
+    }
+
+    /// The error for a stall, as it is now.
+    pub(super) fn stall(&self, elapsed: Duration) -> Error {
+        let seconds = elapsed.as_secs_f64();
+        let what = match self.waiting() {
+            None => "the caller's own work on the stream has not ended".to_owned(),
+            Some(waiting) => describe(&waiting),
+        };
+        Error::new(
+            ErrorKind::Timeout,
+            format!(
+                "rank {}: nothing moved for {seconds:.3} s: {what}",
+                self.rank
+            ),
+        )
+    }
+
+    fn sleep(&self, time: Duration) {
+        let go_on = |state: &mut State| !state.over && state.failure.is_none();
+        drop(self.changed.wait_timeout_while(self.state(), time, go_on));
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        // Each change is one assignment or one call of a collection.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A step whose events already stand for a later one: all that can be said is whom the reducer meets at all.
+fn somewhere(step: u64, later: &Flight) -> Waiting {
+    let peers: BTreeSet<u32> = later.marks.iter().flat_map(|m| m.peers.clone()).collect();
+    Waiting {
+        step,
+        position: 0,
+        operation: format!(
+            "some operation (steps up to {} are queued behind it)",
+            later.step
+        ),
+        peers: peers.into_iter().collect(),
+        bytes: later.marks.iter().map(|mark| mark.bytes).sum(),
+    }
+}
+
+/// "step 3, bucket 0, round 1: exchange of 4096 bytes with ranks [5]".
+fn describe(waiting: &Waiting) -> String {
+    let Waiting {
+        step,
+        operation,
+        peers,
+        bytes,
+        ..
+    } = waiting;
+    if peers.is_empty() {
+        return format!("step {step}, {operation} of this rank");
+    }
+    format!("step {step}, {operation}, {bytes} bytes with ranks {peers:?}")
+}
