@@ -6,7 +6,7 @@ use crate::ascend::{Span, Stream};
 use crate::error::{Context, Error, ErrorKind, Result};
 use crate::plan::TensorSpec;
 use crate::reduce::engine::arguments::check_tensors;
-use crate::reduce::engine::tensor_copies::{Flat, Store};
+use crate::reduce::engine::tensor_copies::{Store, TensorCopies};
 use crate::reduce::gradient::GradientReducer;
 use crate::reduce::gradient::statistics::TensorStatistics;
 use crate::reduce::mean::{MeanReducer, MeanTensor};
@@ -27,8 +27,8 @@ pub struct DeltaWeightReducer {
     /// The mean of gradients in the server; none where each rank steps on its own.
     gradients: Option<MeanReducer>,
     deltas: GradientReducer,
-    old: Flat,
-    delta: Flat,
+    old: TensorCopies,
+    delta: TensorCopies,
     state: State,
 }
 
@@ -85,8 +85,8 @@ impl DeltaWeightReducer {
             specs: tensors.to_vec(),
             gradients: gradients.transpose()?,
             deltas: GradientReducer::new(world, tensors, &options)?,
-            old: Flat::new(device, tensors, Store::Native)?,
-            delta: Flat::new(device, tensors, Store::Native)?,
+            old: TensorCopies::new(device, tensors, Store::Native)?,
+            delta: TensorCopies::new(device, tensors, Store::Native)?,
             state: State::Idle,
         })
     }

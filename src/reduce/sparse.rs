@@ -13,7 +13,7 @@ use crate::reduce::engine::device_tables::{Segments, uniform_weights, upload};
 use crate::reduce::mean::{factor, group_world};
 use crate::reduce::options::MeanOptions;
 use crate::reduce::world::World;
-use crate::reduce::world::watch::Mark;
+use crate::reduce::world::watch::WatchedStep;
 
 /// How many rows a rank brings to a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -91,7 +91,7 @@ pub struct SparseReducer {
     /// The segment of all values, in the tables of the call.
     all: Segments,
     counts: Option<Counts>,
-    mark: Arc<Mark>,
+    watched: Arc<WatchedStep>,
     timeout: Duration,
 }
 
@@ -154,7 +154,7 @@ impl SparseReducer {
             weight: weight.transpose()?,
             all: Segments::one(device, elements)?,
             counts,
-            mark: world.mark(&format!("rows of \"{}\"", spec.name), values.len() as u64)?,
+            watched: world.watched(&format!("rows of \"{}\"", spec.name), values.len() as u64)?,
             spec: spec.clone(),
             timeout: options.create_timeout,
             values,
@@ -225,7 +225,7 @@ impl SparseReducer {
     fn gather(&self, indices: &Span, values: &Span, stream: &Stream) -> Result<SparseRows> {
         let comm = self.world.comm();
         self.world
-            .enqueue_watched(&self.mark, self.timeout, stream, |stream| {
+            .enqueue_watched(&self.watched, self.timeout, stream, |stream| {
                 comm.all_gather(indices, &self.indices, self.spec.index.data_type(), stream)?;
                 comm.all_gather(values, &self.values, data_type(self.spec.dtype), stream)?;
                 self.scale(&self.all, stream)
@@ -239,7 +239,7 @@ impl SparseReducer {
         // Nothing reads the own number any more: the call before has waited for all that did.
         counts.own.write(&[rows])?;
         self.world
-            .enqueue_watched(&self.mark, self.timeout, stream, |stream| {
+            .enqueue_watched(&self.watched, self.timeout, stream, |stream| {
                 let comm = self.world.comm();
                 comm.all_gather(&counts.own, &counts.every, DataType::U64, stream)
             })?;
@@ -310,7 +310,7 @@ impl SparseReducer {
             self.all = Segments::one(device, elements)?;
         }
         self.world
-            .enqueue_watched(&self.mark, self.timeout, stream, |stream| {
+            .enqueue_watched(&self.watched, self.timeout, stream, |stream| {
                 for copy in &work {
                     copy.run(&self.world, stream)?;
                 }

@@ -13,7 +13,7 @@ const WORD: usize = size_of::<u64>();
 const PAGES: usize = 8;
 
 /// A table of device addresses. Kernels on two streams read it.
-pub(super) struct Book {
+pub(super) struct AddressTable {
     table: Span,
     /// What the table holds once the queued copies have run.
     current: Vec<u64>,
@@ -27,7 +27,7 @@ struct Page {
     copied: Event,
 }
 
-impl Book {
+impl AddressTable {
     /// A table of `len` addresses, all 0.
     pub(in crate::reduce) fn new(device: &Device, len: usize) -> Result<Self> {
         let pages = (0..PAGES).map(|_| {
@@ -36,7 +36,7 @@ impl Book {
                 copied: Event::new(device)?,
             })
         });
-        Ok(Book {
+        Ok(AddressTable {
             table: Buffer::zeroed(device, len * WORD)?.span(),
             current: vec![0; len],
             pages: pages.collect::<Result<_>>()?,

@@ -8,7 +8,7 @@ use crate::plan::{DType, Layout, Plan, Range};
 use crate::reduce::engine::memory::{Memory, Place};
 use crate::reduce::engine::stage::{Combine, Merge, Solve, Stage, Task};
 
-/// Whose address stands in an entry of the book.
+/// Whose address stands in an entry of the address table.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::reduce) enum Entry {
     /// A tensor of the caller's, by its index in the list that is prepared, from a byte of it on.
@@ -36,7 +36,7 @@ pub(in crate::reduce) struct Bucket {
     pub(super) collection: Vec<Stage>,
     /// What this rank holds at the end of the rounds.
     pub(in crate::reduce) owned: Range,
-    /// What its stages read from the book, from entry `first_entry` on.
+    /// What its stages read from the address table, from entry `first_entry` on.
     pub(in crate::reduce) entries: Vec<Entry>,
     /// Bytes of the buffer for what other ranks send.
     pub(super) scratch_bytes: usize,

@@ -11,19 +11,19 @@ use crate::plan::{self, DType, Exchange, Form, Layout, Plan, Planner, Range, Tur
 use crate::reduce::engine::bucket::{Bucket, Entry, bytes, data_type, owned};
 use crate::reduce::engine::build_scalars::Scalars;
 use crate::reduce::engine::device_tables::{Segments, index, table, uniform_weights};
-use crate::reduce::engine::memory::{Base, Half, Place, WORD};
+use crate::reduce::engine::memory::{Base, Place, PlacedTransfer, WORD};
 use crate::reduce::engine::stage;
 use crate::reduce::engine::stage::{
     Check, Combine, Copy, Merge, Places, Products, Stage, Sum, Task,
 };
 use crate::reduce::options::Options;
 use crate::reduce::world::World;
-use crate::reduce::world::watch::Mark;
+use crate::reduce::world::watch::WatchedStep;
 
 const _: () = assert!(UNIT == crate::kernel::layout::UNIT);
 
 /// Prepares the stages of the tensors `members`, of which all have type `dtype`, for the bucket that messages call
-/// `name`. Its part of the book begins with entry `first_entry`.
+/// `name`. Its part of the address table begins with entry `first_entry`.
 pub(in crate::reduce) fn bucket(
     world: &World,
     planner: &Planner,
@@ -34,19 +34,19 @@ pub(in crate::reduce) fn bucket(
 ) -> Result<Bucket> {
     let shards = options.shards(world);
     let plan = planner.plan(world.rank() / shards)?;
-    let mut maker = Maker::new(world, planner, dtype, options, name, first_entry);
-    let stages = maker.stages(&plan, &members)?;
+    let mut builder = StageBuilder::new(world, planner, dtype, options, name, first_entry);
+    let stages = builder.stages(&plan, &members)?;
     let collection = match options.scattered {
-        true => maker.collection(&plan, &members)?,
+        true => builder.collection(&plan, &members)?,
         false => Vec::new(),
     };
-    let scratch_bytes = maker.scratch_bytes(&plan)?;
+    let scratch_bytes = builder.scratch_bytes(&plan)?;
     Ok(Bucket {
         layout: planner.layout().clone(),
         stages,
         collection,
         owned: owned(&plan, planner.layout()),
-        entries: maker.into_entries(),
+        entries: builder.into_entries(),
         scratch_bytes,
         receipt: Receipt::new(world.device())?,
         in_place: planner.layout().dtype() == dtype
@@ -58,7 +58,7 @@ pub(in crate::reduce) fn bucket(
 }
 
 /// What the stages of one bucket are made from.
-pub(super) struct Maker<'a> {
+pub(super) struct StageBuilder<'a> {
     world: &'a World,
     planner: &'a Planner,
     layout: &'a Layout,
@@ -73,7 +73,7 @@ pub(super) struct Maker<'a> {
     first_entry: usize,
 }
 
-impl<'a> Maker<'a> {
+impl<'a> StageBuilder<'a> {
     pub(in crate::reduce) fn new(
         world: &'a World,
         planner: &'a Planner,
@@ -83,7 +83,7 @@ impl<'a> Maker<'a> {
         first_entry: usize,
     ) -> Self {
         let layout = planner.layout();
-        Maker {
+        StageBuilder {
             world,
             planner,
             layout,
@@ -96,7 +96,7 @@ impl<'a> Maker<'a> {
         }
     }
 
-    /// What the stages read from the book.
+    /// What the stages read from the address table.
     pub(super) fn into_entries(self) -> Vec<Entry> {
         self.entries
     }
@@ -271,7 +271,7 @@ impl<'a> Maker<'a> {
 
     fn push(&self, stages: &mut Vec<Stage>, name: &str, task: Task) -> Result<()> {
         let (peers, bytes) = task.traffic();
-        let mark = Arc::new(Mark {
+        let watched = Arc::new(WatchedStep {
             operation: format!("{}, {name}", self.bucket),
             peers: peers
                 .into_iter()
@@ -280,11 +280,11 @@ impl<'a> Maker<'a> {
             bytes,
             done: Event::new(self.device())?,
         });
-        stages.push(Stage { task, mark });
+        stages.push(Stage { task, watched });
         Ok(())
     }
 
-    /// Reserves consecutive entries of the book.
+    /// Reserves consecutive entries of the address table.
     fn enter(&mut self, entries: impl IntoIterator<Item = Entry>) -> ops::Range<usize> {
         let start = self.first_entry + self.entries.len();
         self.entries.extend(entries);
@@ -484,15 +484,17 @@ impl<'a> Maker<'a> {
     }
 
     fn exchange(&mut self, combine: &plan::Combine, form: Form) -> Result<Task> {
-        self.exchange_into(&combine.exchange, form, |maker, receive| {
-            let operand = maker.operand(combine, receive.operand)?;
-            let start = bytes(receive.range.start() - combine.slice.start(), maker.size)?;
-            Ok(operand.part(start, bytes(receive.range.len(), maker.size)?))
+        self.exchange_into(&combine.exchange, form, |builder, receive| {
+            let operand = builder.operand(combine, receive.operand)?;
+            let start = bytes(receive.range.start() - combine.slice.start(), builder.size)?;
+            Ok(operand.part(start, bytes(receive.range.len(), builder.size)?))
         })
     }
 
     fn exchange_in_place(&mut self, exchange: &Exchange, form: Form) -> Result<Task> {
-        self.exchange_into(exchange, form, |maker, receive| maker.part(receive.range))
+        self.exchange_into(exchange, form, |builder, receive| {
+            builder.part(receive.range)
+        })
     }
 
     /// The last block of a segment of `place`. HCCL moves long parts in pieces, the first elements first.
@@ -521,16 +523,16 @@ impl<'a> Maker<'a> {
         let rank = self.world.rank();
         let rank_of = |peer: u32| peer * shards + rank % shards;
         let turns = exchange.pairwise(rank / shards);
-        let halves: Result<Vec<Half>> = turns
+        let transfers: Result<Vec<PlacedTransfer>> = turns
             .iter()
             .map(|turn| {
                 Ok(match turn {
-                    Turn::Send(send) => Half {
+                    Turn::Send(send) => PlacedTransfer {
                         peer: rank_of(send.peer),
                         send: true,
                         place: self.part(send.range)?,
                     },
-                    Turn::Receive(receive) => Half {
+                    Turn::Receive(receive) => PlacedTransfer {
                         peer: rank_of(receive.peer),
                         send: false,
                         place: place(self, receive)?,
@@ -557,7 +559,7 @@ impl<'a> Maker<'a> {
             comm,
             first,
             form,
-            halves: halves?,
+            transfers: transfers?,
             awaited,
         }))
     }

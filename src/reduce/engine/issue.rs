@@ -6,7 +6,7 @@ use crate::kernel::{Guard, Then};
 use crate::reduce::engine::bucket::{Bucket, Pass};
 use crate::reduce::engine::stage;
 use crate::reduce::engine::stage::{Places, Stage, Task};
-use crate::reduce::world::streams::{Lane, Lanes};
+use crate::reduce::world::streams::{CallStreams, StreamRole};
 
 /// How far a bucket has been issued in one reduction.
 pub(in crate::reduce) struct Progress<'a> {
@@ -16,7 +16,7 @@ pub(in crate::reduce) struct Progress<'a> {
     /// Whether the tensors have to be copied to the fused buffer and back.
     copies: bool,
     /// Stream and end of the stage before.
-    last: Option<(Lane, &'a Event)>,
+    last: Option<(StreamRole, &'a Event)>,
     /// Where leftovers of the stage before would stand.
     places: Option<&'a Places>,
     /// So many of the first stages are followed by a guard.
@@ -29,12 +29,12 @@ impl<'a> Progress<'a> {
         pass: Pass,
         context: stage::Context<'a>,
         copies: bool,
-        lanes: &Lanes<'_>,
+        streams: &CallStreams<'_>,
     ) -> Self {
         let stages = bucket.stages(pass);
         // On one stream the caller sees by itself that the last stages failed; others only get what is sent.
         let sends = |stage: &Stage| matches!(stage.task, Task::Exchange(_));
-        let guarded = match lanes.are_one(Lane::Kernels, Lane::Payload) {
+        let guarded = match streams.are_same(StreamRole::Kernels, StreamRole::Payload) {
             true => stages.iter().rposition(sends).unwrap_or(0),
             false => stages.len(),
         };
@@ -50,44 +50,44 @@ impl<'a> Progress<'a> {
     }
 
     /// Enqueues stage `index`, behind the stage before it.
-    pub(super) fn issue(&mut self, index: usize, lanes: &Lanes<'_>) -> Result<()> {
+    pub(super) fn issue(&mut self, index: usize, streams: &CallStreams<'_>) -> Result<()> {
         let stage = &self.stages[index];
         let copy = matches!(stage.task, Task::CopyIn(_) | Task::CopyOut(_));
         if !matches!(stage.task, Task::Nothing) && (self.copies || !copy) {
-            self.enter(stage.task.lane(), lanes)
-                .and_then(|()| self.run(stage, index, lanes))
-                .context(|| stage.mark.operation.clone())?;
+            self.enter(stage.task.role(), streams)
+                .and_then(|()| self.run(stage, index, streams))
+                .context(|| stage.watched.operation.clone())?;
         }
         if index + 1 == self.stages.len() && self.guarded > index {
-            return self.enter(Lane::Payload, lanes);
+            return self.enter(StreamRole::Payload, streams);
         }
         Ok(())
     }
 
-    fn run(&mut self, stage: &'a Stage, index: usize, lanes: &Lanes<'_>) -> Result<()> {
-        let lane = stage.task.lane();
+    fn run(&mut self, stage: &'a Stage, index: usize, streams: &CallStreams<'_>) -> Result<()> {
+        let role = stage.task.role();
         self.context.receipt = (index < self.guarded).then_some(&self.bucket.receipt);
-        let (context, mark) = (&self.context, &stage.mark);
+        let (context, watched) = (&self.context, &stage.watched);
         context
             .watch
-            .call(mark, index, || stage.task.issue(context, lanes))?;
+            .call(watched, index, || stage.task.issue(context, streams))?;
         self.places = stage.task.places().or(self.places);
-        self.last = Some((lane, &stage.mark.done));
-        lanes.get(lane).record(&stage.mark.done)
+        self.last = Some((role, &stage.watched.done));
+        streams.get(role).record(&stage.watched.done)
     }
 
-    /// Enqueues what must come between the stage before and one of `lane`.
-    fn enter(&mut self, lane: Lane, lanes: &Lanes<'_>) -> Result<()> {
+    /// Enqueues what must come between the stage before and one of `role`.
+    fn enter(&mut self, role: StreamRole, streams: &CallStreams<'_>) -> Result<()> {
         let Some((from, done)) = self.last else {
             return Ok(());
         };
-        if !lanes.are_one(from, lane) {
-            lanes.get(lane).wait(done)?;
+        if !streams.are_same(from, role) {
+            streams.get(role).wait(done)?;
         }
-        if lane == Lane::Payload && from != Lane::Payload {
+        if role == StreamRole::Payload && from != StreamRole::Payload {
             // Whoever gave the world up has dropped work of its streams, perhaps in the middle of a stage.
             self.context.watch.check()?;
-            self.guard(lanes)?;
+            self.guard(streams)?;
             self.last = None;
         }
         Ok(())
@@ -95,19 +95,19 @@ impl<'a> Progress<'a> {
 
     /// Enqueues on the caller's stream that leftovers are spoilt unless all kernels have signed, and that it fails then, if what
     /// failed is not on it.
-    fn guard(&self, lanes: &Lanes<'_>) -> Result<()> {
+    fn guard(&self, streams: &CallStreams<'_>) -> Result<()> {
         let Some(places) = self.places else {
             return Ok(());
         };
-        let then = match lanes.are_one(Lane::Kernels, Lane::Payload) {
+        let then = match streams.are_same(StreamRole::Kernels, StreamRole::Payload) {
             true => Then::GoOn,
             false => Then::Fail,
         };
         self.context.kernels.guard(
-            lanes.payload,
+            streams.payload,
             &Guard {
                 receipt: &self.bucket.receipt,
-                places: &self.context.book.tensors(&places.entries)?,
+                places: &self.context.addresses.tensors(&places.entries)?,
                 dtype: places.dtype,
                 reason: self.context.reason,
                 then,

@@ -55,18 +55,18 @@ impl Place {
     }
 }
 
-/// One half of an exchange with a peer.
+/// A send or a receive, before it is known where the buffers are.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Half {
+pub(super) struct PlacedTransfer {
     /// Rank of the world.
     pub(in crate::reduce) peer: u32,
     pub(in crate::reduce) send: bool,
     pub(in crate::reduce) place: Place,
 }
 
-impl Half {
-    /// For a communicator whose rank 0 is rank `first` of the world.
-    pub(super) fn transfer(self, first: u32, memory: &Memory, dtype: DataType) -> Result<Transfer> {
+impl PlacedTransfer {
+    /// Where it is in `memory`, for a communicator whose rank 0 is rank `first` of the world.
+    pub(super) fn locate(self, first: u32, memory: &Memory, dtype: DataType) -> Result<Transfer> {
         let (peer, span) = (self.peer - first, self.place.span(memory)?);
         Ok(match self.send {
             true => Transfer::Send { peer, span, dtype },

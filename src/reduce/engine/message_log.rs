@@ -16,7 +16,7 @@ use crate::reduce::engine::checksum::{DIGEST, digest};
 use crate::reduce::engine::memory::Memory;
 use crate::reduce::engine::stage::{Stage, Task};
 use crate::reduce::world::World;
-use crate::reduce::world::watch::Mark;
+use crate::reduce::world::watch::WatchedStep;
 
 /// How long the host sleeps between two looks at a message.
 const PAUSE: Duration = Duration::from_micros(100);
@@ -36,18 +36,18 @@ const BYTES: usize = size_of::<Key>() + DIGEST;
 
 /// What this rank holds of the messages since they were compared last.
 #[derive(Default)]
-pub(in crate::reduce) struct Receipts(Mutex<Notes>);
+pub(in crate::reduce) struct MessageLog(Mutex<Notes>);
 
 #[derive(Default)]
 struct Notes {
     /// The steps of each call.
-    calls: Vec<Arc<[Arc<Mark>]>>,
+    calls: Vec<Arc<[Arc<WatchedStep>]>>,
     claims: Vec<Claim>,
 }
 
-impl Receipts {
+impl MessageLog {
     /// A call begins, with these steps.
-    pub(in crate::reduce) fn begin(&self, steps: &Arc<[Arc<Mark>]>) {
+    pub(in crate::reduce) fn begin(&self, steps: &Arc<[Arc<WatchedStep>]>) {
         let mut notes = self.notes();
         if notes.calls.len() == CALLS {
             *notes = Notes::default();
@@ -67,9 +67,14 @@ impl Receipts {
         let pair = |send: bool, peer| if send { [rank, peer] } else { [peer, rank] };
         let spans: Vec<([u32; 2], Span)> = match &stage.task {
             Task::Exchange(exchange) => exchange
-                .halves
+                .transfers
                 .iter()
-                .map(|half| Ok((pair(half.send, half.peer), half.place.span(memory)?)))
+                .map(|transfer| {
+                    Ok((
+                        pair(transfer.send, transfer.peer),
+                        transfer.place.span(memory)?,
+                    ))
+                })
                 .collect::<Result<_>>()?,
             Task::Records(records) => records
                 .ranks
@@ -87,9 +92,9 @@ impl Receipts {
             _ => return Ok(()),
         };
         let watch = world.watch();
-        watch.call(&stage.mark, step, || {
+        watch.call(&stage.watched, step, || {
             // The watchdog sets the limit.
-            while !stage.mark.done.is_complete()? {
+            while !stage.watched.done.is_complete()? {
                 watch.check()?;
                 thread::sleep(PAUSE);
             }
@@ -136,8 +141,8 @@ impl Receipts {
             None => Ok(()),
             Some(([call, step, from, to, _], odd)) => {
                 let steps = calls.get(call as usize);
-                let mark = steps.and_then(|steps| steps.get(step as usize));
-                let operation = mark.map_or("a message", |mark| mark.operation.as_str());
+                let watched = steps.and_then(|steps| steps.get(step as usize));
+                let operation = watched.map_or("a message", |watched| watched.operation.as_str());
                 let what = match to {
                     GROUP => format!("ranks {odd:?} hold other data than the rest of their group"),
                     _ => format!("rank {to} does not hold what rank {from} sent to it"),

@@ -6,33 +6,33 @@ use std::time::Duration;
 use crate::ascend::{Buffer, Span, Stream};
 use crate::error::Result;
 use crate::plan::{Choices, DType, Layout, Planner, TensorSpec, buckets, wavefront};
-use crate::reduce::engine::address_table::Book;
+use crate::reduce::engine::address_table::AddressTable;
 use crate::reduce::engine::bucket::{Bucket, Pass, data_type};
 use crate::reduce::engine::build::bucket;
 use crate::reduce::engine::clock::Clock;
 use crate::reduce::engine::device_memory::{Budget, DeviceMemory};
 use crate::reduce::engine::issue::Progress;
 use crate::reduce::engine::memory::Memory;
-use crate::reduce::engine::message_log::Receipts;
+use crate::reduce::engine::message_log::MessageLog;
 use crate::reduce::engine::stage;
-use crate::reduce::engine::tensor_copies::Flat;
+use crate::reduce::engine::tensor_copies::TensorCopies;
 use crate::reduce::options::Options;
 use crate::reduce::world::World;
-use crate::reduce::world::watch::Mark;
+use crate::reduce::world::watch::WatchedStep;
 
 /// All tensors of a reducer, or some of them.
-pub(in crate::reduce) struct Prepared {
+pub(in crate::reduce) struct Program {
     /// Their indices in the reducer's list, in the order in which callers give them.
     pub(in crate::reduce) tensors: Vec<usize>,
     pub(in crate::reduce) buckets: Vec<Bucket>,
     /// The device memory of all but the buffers of slots.
     pub(in crate::reduce) tables: DeviceMemory,
-    book: Book,
-    pub(in crate::reduce) reduction: Program,
-    collection: Program,
-    barrier: Option<Arc<Mark>>,
+    addresses: AddressTable,
+    pub(in crate::reduce) reduction: Schedule,
+    collection: Schedule,
+    barrier: Option<Arc<WatchedStep>>,
     /// The gradients of the last reduction, where it was observed.
-    pub(in crate::reduce) saved: Option<Flat>,
+    pub(in crate::reduce) saved: Option<TensorCopies>,
 }
 
 /// What is enqueued.
@@ -44,32 +44,37 @@ pub(in crate::reduce) struct Run<'a> {
     /// Times the steps, which follow each other then.
     pub(in crate::reduce) clock: Option<&'a Clock>,
     /// Notes what messages left, and waits for each.
-    pub(in crate::reduce) receipts: Option<&'a Receipts>,
+    pub(in crate::reduce) messages: Option<&'a MessageLog>,
 }
 
 /// The stages of a pass over all buckets.
-pub(in crate::reduce) struct Program {
+pub(in crate::reduce) struct Schedule {
     /// Bucket and stage, in the order in which they are issued.
     pub(in crate::reduce) stages: Vec<(usize, usize)>,
     /// The steps in that order, for those who watch.
-    marks: Arc<[Arc<Mark>]>,
+    watched: Arc<[Arc<WatchedStep>]>,
 }
 
-impl Program {
-    fn new(buckets: &[Bucket], pass: Pass, depth: usize, barrier: Option<&Arc<Mark>>) -> Self {
+impl Schedule {
+    fn new(
+        buckets: &[Bucket],
+        pass: Pass,
+        depth: usize,
+        barrier: Option<&Arc<WatchedStep>>,
+    ) -> Self {
         let lengths: Vec<usize> = buckets.iter().map(|b| b.stages(pass).len()).collect();
         let stages = wavefront(&lengths, depth);
-        let marks = stages
+        let watched = stages
             .iter()
-            .map(|&(bucket, stage)| Arc::clone(&buckets[bucket].stages(pass)[stage].mark));
-        Program {
-            marks: marks.chain(barrier.cloned()).collect(),
+            .map(|&(bucket, stage)| Arc::clone(&buckets[bucket].stages(pass)[stage].watched));
+        Schedule {
+            watched: watched.chain(barrier.cloned()).collect(),
             stages,
         }
     }
 }
 
-impl Prepared {
+impl Program {
     /// Prepares the tensors at `tensors` of the reducer's list `specs`; `of` says in messages which these are.
     pub(in crate::reduce) fn new(
         world: &World,
@@ -83,15 +88,16 @@ impl Prepared {
         let (buckets, tables) = make_buckets(world, &chosen, options, choices, of)?;
         let entries = buckets.iter().map(|bucket| bucket.entries.len()).sum();
         let barrier = match options.barrier {
-            true => Some(world.mark("barrier", 0)?),
+            true => Some(world.watched("barrier", 0)?),
             false => None,
         };
-        let program = |pass| Program::new(&buckets, pass, options.pipeline_depth, barrier.as_ref());
-        Ok(Prepared {
+        let program =
+            |pass| Schedule::new(&buckets, pass, options.pipeline_depth, barrier.as_ref());
+        Ok(Program {
             tensors,
             reduction: program(Pass::Reduction),
             collection: program(Pass::Collection),
-            book: Book::new(world.device(), entries)?,
+            addresses: AddressTable::new(world.device(), entries)?,
             barrier,
             tables,
             saved: None,
@@ -100,8 +106,8 @@ impl Prepared {
     }
 
     /// The steps of a reduction, in the order in which they are issued.
-    pub(in crate::reduce) fn steps(&self) -> &[Arc<Mark>] {
-        &self.reduction.marks
+    pub(in crate::reduce) fn steps(&self) -> &[Arc<WatchedStep>] {
+        &self.reduction.watched
     }
 
     /// Enqueues all stages of all buckets.
@@ -138,10 +144,10 @@ impl Prepared {
         };
         // A bucket's own stages follow each other: without others under way there is nothing to overlap.
         let overlap = slots.depth.min(self.buckets.len()) > 1 && run.clock.is_none();
-        world.enqueue_lanes(stream, overlap, |lanes| {
-            world.watch().begin(&program.marks, run.timeout);
-            if let Some(changed) = self.book.update(addresses, lanes.kernels)? {
-                lanes.payload.wait(changed)?;
+        world.enqueue_on(stream, overlap, |streams| {
+            world.watch().begin(&program.watched, run.timeout);
+            if let Some(changed) = self.addresses.update(addresses, streams.kernels)? {
+                streams.payload.wait(changed)?;
             }
             let mut progress: Vec<Progress<'_>> = (0..)
                 .zip(self.buckets.iter().zip(&memories))
@@ -149,36 +155,36 @@ impl Prepared {
                     let context = stage::Context {
                         kernels: world.kernels(),
                         watch: world.watch(),
-                        book: &self.book,
+                        addresses: &self.addresses,
                         reason: world.reason(),
                         receipt: None,
                         memory,
                         dtype: data_type(bucket.layout.dtype()),
                     };
                     let copies = gradients.is_some() && !flat[index];
-                    Progress::new(bucket, run.pass, context, copies, lanes)
+                    Progress::new(bucket, run.pass, context, copies, streams)
                 })
                 .collect();
             run.clock
-                .map_or(Ok(()), |clock| clock.start(lanes.payload))?;
-            if let Some(receipts) = run.receipts {
-                receipts.begin(&program.marks);
+                .map_or(Ok(()), |clock| clock.start(streams.payload))?;
+            if let Some(messages) = run.messages {
+                messages.begin(&program.watched);
             }
             for (position, &(bucket, stage)) in program.stages.iter().enumerate() {
-                progress[bucket].issue(stage, lanes)?;
-                if let Some(receipts) = run.receipts {
+                progress[bucket].issue(stage, streams)?;
+                if let Some(messages) = run.messages {
                     let stage = &self.buckets[bucket].stages(run.pass)[stage];
-                    receipts.note(world, position, stage, &memories[bucket])?;
+                    messages.note(world, position, stage, &memories[bucket])?;
                 }
                 run.clock
-                    .map_or(Ok(()), |clock| clock.end(position, lanes.payload))?;
+                    .map_or(Ok(()), |clock| clock.end(position, streams.payload))?;
             }
             if let Some(barrier) = &self.barrier {
                 let (watch, position) = (world.watch(), program.stages.len());
-                watch.call(barrier, position, || world.comm().barrier(lanes.payload))?;
-                lanes.payload.record(&barrier.done)?;
+                watch.call(barrier, position, || world.comm().barrier(streams.payload))?;
+                streams.payload.record(&barrier.done)?;
             }
-            world.watch().end(lanes.payload)
+            world.watch().end(streams.payload)
         })
     }
 }

@@ -11,22 +11,22 @@ use crate::kernel::{
     WeightedSum,
 };
 use crate::plan::Form;
-use crate::reduce::engine::address_table::Book;
+use crate::reduce::engine::address_table::AddressTable;
 use crate::reduce::engine::device_tables::{FoldList, Segments};
-use crate::reduce::engine::memory::{Half, Memory, Place, WORD};
-use crate::reduce::world::streams::{Lane, Lanes};
-use crate::reduce::world::watch::{Mark, Watch};
+use crate::reduce::engine::memory::{Memory, Place, PlacedTransfer, WORD};
+use crate::reduce::world::streams::{CallStreams, StreamRole};
+use crate::reduce::world::watch::{Watch, WatchedStep};
 
 /// A step and what others see of it.
 pub(in crate::reduce) struct Stage {
     pub(in crate::reduce) task: Task,
-    pub(in crate::reduce) mark: Arc<Mark>,
+    pub(in crate::reduce) watched: Arc<WatchedStep>,
 }
 
 /// An element of each tensor's part in what a step leaves: what is spoilt if the step failed.
 #[derive(Clone)]
 pub(in crate::reduce) struct Places {
-    /// Addresses in the book.
+    /// Addresses in the address table.
     pub(in crate::reduce) entries: Range<usize>,
     pub(in crate::reduce) dtype: DataType,
 }
@@ -62,7 +62,7 @@ pub(in crate::reduce) struct Exchange {
     pub(in crate::reduce) first: u32,
     pub(in crate::reduce) form: Form,
     /// With peers as ranks of the world.
-    pub(super) halves: Vec<Half>,
+    pub(super) transfers: Vec<PlacedTransfer>,
     /// Near the end of each tensor's part in what is received: a NaN stands there until it comes.
     pub(super) awaited: Places,
 }
@@ -70,7 +70,7 @@ pub(in crate::reduce) struct Exchange {
 /// Between tensors and fused buffer.
 #[derive(Clone)]
 pub(in crate::reduce) struct Copy {
-    /// Addresses of the tensors in the book.
+    /// Addresses of the tensors in the address table.
     pub(in crate::reduce) tensors: Range<usize>,
     pub(in crate::reduce) tensor_type: DataType,
     pub(in crate::reduce) factor: f32,
@@ -80,7 +80,7 @@ pub(in crate::reduce) struct Copy {
 
 /// From the vectors on a slice to this rank's contribution to the scalars.
 pub(in crate::reduce) struct Products {
-    /// Addresses of the vectors in the book.
+    /// Addresses of the vectors in the address table.
     pub(in crate::reduce) vectors: Range<usize>,
     pub(in crate::reduce) segments: Arc<Segments>,
     /// A record for each unit of the slice.
@@ -152,7 +152,7 @@ pub(in crate::reduce) struct Merge {
 
 /// One launch of `weighted_sum`.
 pub(in crate::reduce) struct Sum {
-    /// Addresses of the vectors in the book.
+    /// Addresses of the vectors in the address table.
     pub(in crate::reduce) vectors: Range<usize>,
     pub(in crate::reduce) weights: Span,
     pub(in crate::reduce) out: Place,
@@ -171,7 +171,7 @@ pub(in crate::reduce) struct Check {
 pub(in crate::reduce) struct Context<'a> {
     pub(in crate::reduce) kernels: &'a Kernels,
     pub(in crate::reduce) watch: &'a Watch,
-    pub(super) book: &'a Book,
+    pub(super) addresses: &'a AddressTable,
     /// Where guards write why they fail.
     pub(in crate::reduce) reason: &'a Reason,
     /// What kernels sign, if a guard follows.
@@ -182,16 +182,16 @@ pub(in crate::reduce) struct Context<'a> {
 
 impl Task {
     /// The stream that it runs on.
-    pub(in crate::reduce) fn lane(&self) -> Lane {
+    pub(in crate::reduce) fn role(&self) -> StreamRole {
         match self {
-            Task::Nothing | Task::Exchange(_) => Lane::Payload,
-            Task::Gather(_) | Task::Records(_) => Lane::Scalars,
+            Task::Nothing | Task::Exchange(_) => StreamRole::Payload,
+            Task::Gather(_) | Task::Records(_) => StreamRole::Scalars,
             Task::CopyIn(_)
             | Task::Gram(_)
             | Task::Solve(_)
             | Task::Combine(_)
             | Task::Check(_)
-            | Task::CopyOut(_) => Lane::Kernels,
+            | Task::CopyOut(_) => StreamRole::Kernels,
         }
     }
 
@@ -199,8 +199,8 @@ impl Task {
     pub(super) fn traffic(&self) -> (Vec<u32>, u64) {
         match self {
             Task::Exchange(exchange) => {
-                let halves = exchange.halves.iter();
-                let bytes = halves.map(|half| half.place.len as u64).sum();
+                let transfers = exchange.transfers.iter();
+                let bytes = transfers.map(|transfer| transfer.place.len as u64).sum();
                 (exchange.peers(), bytes)
             }
             Task::Gather(gather) => {
@@ -230,45 +230,46 @@ impl Task {
     }
 
     /// Enqueues it on its stream.
-    pub(super) fn issue(&self, context: &Context<'_>, lanes: &Lanes<'_>) -> Result<()> {
+    pub(super) fn issue(&self, context: &Context<'_>, streams: &CallStreams<'_>) -> Result<()> {
         let queue = match context.receipt {
-            Some(receipt) => receipt.on(lanes.kernels),
-            None => lanes.kernels.into(),
+            Some(receipt) => receipt.on(streams.kernels),
+            None => streams.kernels.into(),
         };
         match self {
             Task::Nothing => Ok(()),
             Task::CopyIn(copy) => {
-                let tensors = context.book.tensors(&copy.tensors)?;
+                let tensors = context.addresses.tensors(&copy.tensors)?;
                 let launch = copy.launch(&tensors, context);
                 context.kernels.pack(queue, &launch)
             }
             Task::CopyOut(copy) => {
-                let tensors = context.book.tensors(&copy.tensors)?;
+                let tensors = context.addresses.tensors(&copy.tensors)?;
                 let launch = copy.launch(&tensors, context);
                 context.kernels.unpack(queue, &launch)
             }
-            Task::Exchange(exchange) => exchange.issue(context, lanes.payload),
+            Task::Exchange(exchange) => exchange.issue(context, streams.payload),
             Task::Gram(products) => {
                 // What does not come in this step is not taken from an earlier one.
-                lanes.kernels.fill(&products.written, MISSING_BYTE)?;
+                streams.kernels.fill(&products.written, MISSING_BYTE)?;
                 products.issue(context, queue)
             }
-            Task::Gather(gather) => {
-                gather
-                    .comm
-                    .all_gather(&gather.own, &gather.gathered, DataType::F32, lanes.scalars)
-            }
+            Task::Gather(gather) => gather.comm.all_gather(
+                &gather.own,
+                &gather.gathered,
+                DataType::F32,
+                streams.scalars,
+            ),
             Task::Records(records) => transfer(
                 &records.comm,
                 &records.transfers,
                 DataType::F32,
                 records.form,
-                lanes.scalars,
+                streams.scalars,
             ),
             Task::Solve(solve) => solve.issue(context.kernels, queue),
             Task::Combine(combine) => combine.issue(context, queue),
             Task::Check(check) => {
-                lanes.kernels.zero(&check.flags)?;
+                streams.kernels.zero(&check.flags)?;
                 check.issue(context, queue)
             }
         }
@@ -302,19 +303,23 @@ impl Exchange {
             let own = self.first + self.comm.rank();
             return ranks.filter(|&rank| rank != own).collect();
         }
-        let mut peers: Vec<u32> = self.halves.iter().map(|half| half.peer).collect();
+        let mut peers: Vec<u32> = self
+            .transfers
+            .iter()
+            .map(|transfer| transfer.peer)
+            .collect();
         peers.sort_unstable();
         peers.dedup();
         peers
     }
 
     fn issue(&self, context: &Context<'_>, stream: &Stream) -> Result<()> {
-        let halves = self.halves.iter();
-        let transfers: Result<Vec<Transfer>> = halves
-            .map(|half| half.transfer(self.first, context.memory, context.dtype))
+        let transfers = self.transfers.iter();
+        let transfers: Result<Vec<Transfer>> = transfers
+            .map(|transfer| transfer.locate(self.first, context.memory, context.dtype))
             .collect();
         // The stream goes on behind an exchange that failed: what an earlier one left is not taken for its data.
-        let awaited = context.book.tensors(&self.awaited.entries)?;
+        let awaited = context.addresses.tensors(&self.awaited.entries)?;
         context
             .kernels
             .spoil(stream, &awaited, self.awaited.dtype)?;
@@ -346,7 +351,9 @@ impl Context<'_> {
 
 impl Products {
     fn issue(&self, context: &Context<'_>, queue: Queue<'_>) -> Result<()> {
-        let vectors = context.book.vectors(&self.vectors, &context.behind())?;
+        let vectors = context
+            .addresses
+            .vectors(&self.vectors, &context.behind())?;
         context.kernels.gram(
             queue,
             &Gram {
@@ -444,7 +451,7 @@ impl Combine {
             context.kernels.weighted_sum(
                 queue,
                 &WeightedSum {
-                    vectors: &context.book.vectors(&sum.vectors, &context.behind())?,
+                    vectors: &context.addresses.vectors(&sum.vectors, &context.behind())?,
                     dtype: context.dtype,
                     segments: &self.segments.table,
                     coefficients: &sum.weights,

@@ -4,7 +4,7 @@ use crate::ascend::{Buffer, DataType, Device, Span, Stream};
 use crate::error::{Error, Result};
 use crate::kernel::{Kernels, Move, Subtract};
 use crate::plan::{DType, Layout, TensorSpec};
-use crate::reduce::engine::address_table::Book;
+use crate::reduce::engine::address_table::AddressTable;
 use crate::reduce::engine::bucket::data_type;
 use crate::reduce::engine::device_tables::Segments;
 
@@ -21,7 +21,7 @@ pub(in crate::reduce) enum Store {
 ///
 /// Everything here is stream-ordered, allocates nothing and waits for nothing. Calls come in the order of the world
 /// ([`World::enqueue`](crate::reduce::world::World::enqueue)), whatever their streams.
-pub(in crate::reduce) struct Flat {
+pub(in crate::reduce) struct TensorCopies {
     places: Vec<Span>,
     parts: Vec<Part>,
 }
@@ -40,10 +40,10 @@ pub(in crate::reduce) struct Part {
     /// The members with elements.
     filled: Vec<usize>,
     /// Addresses of the tensors.
-    book: Book,
+    addresses: AddressTable,
 }
 
-impl Flat {
+impl TensorCopies {
     /// Room for copies of `tensors`, all zero.
     pub(in crate::reduce) fn new(
         device: &Device,
@@ -78,11 +78,11 @@ impl Flat {
                     .copied()
                     .filter(|&member| tensors[member].count > 0)
                     .collect(),
-                book: Book::new(device, members.len())?,
+                addresses: AddressTable::new(device, members.len())?,
                 members,
             });
         }
-        Ok(Flat {
+        Ok(TensorCopies {
             places: places.into_iter().flatten().collect(),
             parts,
         })
@@ -135,7 +135,7 @@ impl Flat {
     /// Replaces these copies by `from` less these; both are for the same list.
     pub(in crate::reduce) fn subtract_from(
         &self,
-        from: &Flat,
+        from: &TensorCopies,
         kernels: &Kernels,
         stream: &Stream,
     ) -> Result<()> {
@@ -169,10 +169,10 @@ impl Part {
         launch: impl FnOnce(&Move<'_>) -> Result<()>,
     ) -> Result<()> {
         let members = self.members.iter().filter_map(|&index| tensors.get(index));
-        self.book
+        self.addresses
             .update(members.map(Span::address).collect(), stream)?;
         launch(&Move {
-            tensors: &self.book.tensors(&(0..self.members.len()))?,
+            tensors: &self.addresses.tensors(&(0..self.members.len()))?,
             tensor_type: self.tensor_type,
             fused: &self.copies,
             fused_type: self.copy_type,

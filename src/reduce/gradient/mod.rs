@@ -20,9 +20,9 @@ use crate::reduce::engine::bucket::{Bucket, Pass};
 use crate::reduce::engine::checksum;
 use crate::reduce::engine::clock::Clock;
 use crate::reduce::engine::device_memory::DeviceMemory;
-use crate::reduce::engine::message_log::Receipts;
-use crate::reduce::engine::program::{Prepared, Run, Slots};
-use crate::reduce::gradient::plans::{PlanNumber, Subsets, WHOLE};
+use crate::reduce::engine::message_log::MessageLog;
+use crate::reduce::engine::program::{Program, Run, Slots};
+use crate::reduce::gradient::plans::{PlanNumber, Plans, WHOLE};
 use crate::reduce::options::{InServer, Options, Reduction};
 use crate::reduce::world::World;
 
@@ -33,8 +33,8 @@ pub struct GradientReducer {
     pub(super) options: Options,
     /// What the options leave open, settled for all tensors.
     pub(super) choices: Choices,
-    pub(super) whole: Prepared,
-    pub(super) subsets: Subsets,
+    pub(super) whole: Program,
+    pub(super) subsets: Plans,
     pub(super) slots: Slots,
     /// Which plan each tensor was last reduced by.
     pub(super) latest: Vec<PlanNumber>,
@@ -44,7 +44,7 @@ pub struct GradientReducer {
     /// The result of each tensor's last reduction, where checksums are to be compared.
     unchecked: Mutex<Vec<Option<Span>>>,
     /// What messages left, where they are to be compared.
-    receipts: Receipts,
+    messages: MessageLog,
 }
 
 /// A bucket, with those of its tensors (as indices of the reducer's list) for which its reduction was the last.
@@ -81,14 +81,14 @@ impl GradientReducer {
         )?;
         let all = (0..tensors.len()).collect();
         let mut reducer = GradientReducer {
-            whole: Prepared::new(world, tensors, all, options, choices, "")?,
-            subsets: Subsets::new(options.subset_plans),
+            whole: Program::new(world, tensors, all, options, choices, "")?,
+            subsets: Plans::new(options.subset_plans),
             slots: Slots::new(options.pipeline_depth),
             latest: vec![WHOLE; tensors.len()],
             observing: false,
             observed: vec![false; tensors.len()],
             unchecked: Mutex::new(vec![None; tensors.len()]),
-            receipts: Receipts::default(),
+            messages: MessageLog::default(),
             world: world.clone(),
             specs: tensors.to_vec(),
             options: options.clone(),
@@ -148,7 +148,7 @@ impl GradientReducer {
         if !self.options.checksum {
             return Ok(());
         }
-        let compared = self.receipts.compare(&self.world, timeout);
+        let compared = self.messages.compare(&self.world, timeout);
         compared.inspect_err(|error| self.world.fail(error))?;
         let results = std::mem::replace(&mut *self.unchecked(), vec![None; self.specs.len()]);
         let reduced = self.specs.iter().zip(&results);
@@ -253,7 +253,7 @@ impl GradientReducer {
         Ok(found)
     }
 
-    fn plan(&self, number: PlanNumber) -> Result<&Prepared> {
+    fn plan(&self, number: PlanNumber) -> Result<&Program> {
         if number == WHOLE {
             return Ok(&self.whole);
         }
@@ -324,8 +324,8 @@ impl GradientReducer {
                     tensors,
                     timeout,
                     clock,
-                    receipts: (tensors.is_some() && self.options.checksum)
-                        .then_some(&self.receipts),
+                    messages: (tensors.is_some() && self.options.checksum)
+                        .then_some(&self.messages),
                 };
                 plan.enqueue(&self.world, &self.slots, &run, stream)
             }
@@ -353,10 +353,10 @@ impl GradientReducer {
 
 /// The plan with this number, if it is still there.
 pub(super) fn plan_of<'a>(
-    whole: &'a mut Prepared,
-    subsets: &'a mut Subsets,
+    whole: &'a mut Program,
+    subsets: &'a mut Plans,
     number: PlanNumber,
-) -> Option<&'a mut Prepared> {
+) -> Option<&'a mut Program> {
     match number {
         WHOLE => Some(whole),
         number => subsets.get_mut(number),

@@ -9,8 +9,8 @@ use crate::kernel::{Fold, Gram, Vectors, WeightedSum};
 use crate::plan::{DType, TensorSpec};
 use crate::reduce::engine::bucket::Pass;
 use crate::reduce::engine::device_tables::{table, upload};
-use crate::reduce::engine::program::Prepared;
-use crate::reduce::engine::tensor_copies::{Flat, Part, Store};
+use crate::reduce::engine::program::Program;
+use crate::reduce::engine::tensor_copies::{Part, Store, TensorCopies};
 use crate::reduce::gradient::GradientReducer;
 use crate::reduce::gradient::plans::{PlanNumber, WHOLE};
 use crate::reduce::gradient::statistics::{Together, exchange, gram};
@@ -69,7 +69,7 @@ impl GradientReducer {
             none => {
                 let of_plan = plan.tensors.iter().map(|&tensor| specs[tensor].clone());
                 let of_plan: Vec<TensorSpec> = of_plan.collect();
-                none.insert(Flat::new(world.device(), &of_plan, Store::Native)?)
+                none.insert(TensorCopies::new(world.device(), &of_plan, Store::Native)?)
             }
         };
         world
@@ -82,7 +82,7 @@ impl GradientReducer {
         let world = &self.world;
         let (device, kernels) = (world.device(), world.kernels());
         let saved = self.saved()?;
-        let mut vectors = Flat::new(device, &self.specs, Store::Fp32)?;
+        let mut vectors = TensorCopies::new(device, &self.specs, Store::Fp32)?;
         let own_server = (world.rank() / world.locals()) as usize;
         let units: Vec<f64> = norms.iter().map(|of| 1.0 / of[own_server]).collect();
         let scaling = Scaling::new(device, &vectors, &units)?;
@@ -121,7 +121,7 @@ impl GradientReducer {
     /// The saved gradients in the order of the list.
     fn saved(&self) -> Result<Vec<Span>> {
         let mut found: Vec<Option<Span>> = vec![None; self.specs.len()];
-        let mut take = |plan: &Prepared, number: PlanNumber| {
+        let mut take = |plan: &Program, number: PlanNumber| {
             let places = plan.saved.iter().flat_map(|saved| saved.places());
             for (&tensor, place) in plan.tensors.iter().zip(places) {
                 if self.latest[tensor] == number {
@@ -161,7 +161,7 @@ impl GradientReducer {
     }
 
     /// The squared norms of `vectors`, which are the same on all ranks, or parts of the same ones. Collective.
-    fn squares(&self, vectors: &Flat, stream: &Stream) -> Result<Vec<f64>> {
+    fn squares(&self, vectors: &TensorCopies, stream: &Stream) -> Result<Vec<f64>> {
         let mut own = vec![[0.0]; self.specs.len()];
         for part in vectors.parts() {
             for (&tensor, square) in part.filled().zip(self.squares_of(part, stream)?.iter()) {
@@ -227,7 +227,7 @@ impl GradientReducer {
 struct Scaling(Vec<(Vectors, Span)>);
 
 impl Scaling {
-    fn new(device: &Device, vectors: &Flat, factors: &[f64]) -> Result<Self> {
+    fn new(device: &Device, vectors: &TensorCopies, factors: &[f64]) -> Result<Self> {
         let parts = vectors.parts().iter().map(|part| {
             let weights: Vec<f32> = part
                 .members
@@ -240,7 +240,12 @@ impl Scaling {
         Ok(Scaling(parts.collect::<Result<_>>()?))
     }
 
-    fn run(&self, reducer: &GradientReducer, vectors: &Flat, stream: &Stream) -> Result<()> {
+    fn run(
+        &self,
+        reducer: &GradientReducer,
+        vectors: &TensorCopies,
+        stream: &Stream,
+    ) -> Result<()> {
         for (part, (copies, weights)) in vectors.parts().iter().zip(&self.0) {
             reducer.world.kernels().weighted_sum(
                 stream,

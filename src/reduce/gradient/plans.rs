@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use crate::reduce::engine::program::Prepared;
+use crate::reduce::engine::program::Program;
 
 /// Tells the plans of a reducer apart.
 pub(super) type PlanNumber = u64;
@@ -11,7 +11,7 @@ pub(super) type PlanNumber = u64;
 pub(super) const WHOLE: PlanNumber = 0;
 
 /// The plans of subsets, those that were used last.
-pub(in crate::reduce) struct Subsets {
+pub(in crate::reduce) struct Plans {
     numbers: HashMap<Box<[usize]>, PlanNumber>,
     plans: HashMap<PlanNumber, Kept>,
     most: usize,
@@ -21,14 +21,14 @@ pub(in crate::reduce) struct Subsets {
 }
 
 struct Kept {
-    plan: Prepared,
+    plan: Program,
     /// Number of its last use.
     used: u64,
 }
 
-impl Subsets {
+impl Plans {
     pub(in crate::reduce) fn new(most: usize) -> Self {
-        Subsets {
+        Plans {
             numbers: HashMap::new(),
             plans: HashMap::new(),
             most,
@@ -37,25 +37,25 @@ impl Subsets {
         }
     }
 
-    pub(in crate::reduce) fn get(&self, number: PlanNumber) -> Option<&Prepared> {
+    pub(in crate::reduce) fn get(&self, number: PlanNumber) -> Option<&Program> {
         self.plans.get(&number).map(|kept| &kept.plan)
     }
 
     /// All that are kept.
-    pub(super) fn plans(&self) -> impl Iterator<Item = &Prepared> {
+    pub(super) fn plans(&self) -> impl Iterator<Item = &Program> {
         self.plans.values().map(|kept| &kept.plan)
     }
 
-    pub(in crate::reduce) fn get_mut(&mut self, number: PlanNumber) -> Option<&mut Prepared> {
+    pub(in crate::reduce) fn get_mut(&mut self, number: PlanNumber) -> Option<&mut Program> {
         self.plans.get_mut(&number).map(|kept| &mut kept.plan)
     }
 
-    pub(in crate::reduce) fn all(&self) -> impl Iterator<Item = (PlanNumber, &Prepared)> {
+    pub(in crate::reduce) fn all(&self) -> impl Iterator<Item = (PlanNumber, &Program)> {
         let plans = self.plans.iter();
         plans.map(|(&number, kept)| (number, &kept.plan))
     }
 
-    pub(super) fn all_mut(&mut self) -> impl Iterator<Item = &mut Prepared> {
+    pub(super) fn all_mut(&mut self) -> impl Iterator<Item = &mut Program> {
         self.plans.values_mut().map(|kept| &mut kept.plan)
     }
 
@@ -68,7 +68,7 @@ impl Subsets {
     }
 
     /// Keeps a new plan.
-    pub(super) fn insert(&mut self, plan: Prepared) -> PlanNumber {
+    pub(super) fn insert(&mut self, plan: Program) -> PlanNumber {
         self.newest += 1;
         self.uses += 1;
         self.numbers

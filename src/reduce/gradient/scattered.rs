@@ -3,7 +3,7 @@
 use crate::ascend::{Span, Stream};
 use crate::error::{Error, ErrorKind, Result};
 use crate::reduce::engine::bucket::Pass;
-use crate::reduce::engine::program::Prepared;
+use crate::reduce::engine::program::Program;
 use crate::reduce::gradient::GradientReducer;
 use crate::reduce::gradient::plans::WHOLE;
 
@@ -80,7 +80,7 @@ impl GradientReducer {
     }
 }
 
-fn owned(plan: &Prepared) -> Vec<Owned> {
+fn owned(plan: &Program) -> Vec<Owned> {
     let parts = plan.buckets.iter().flat_map(|bucket| {
         let tensors = bucket.layout.tensors().iter().zip(&bucket.members);
         tensors.map(|(range, &member)| {

@@ -5,7 +5,7 @@ use crate::error::{Context, Error, Result};
 use crate::plan::{TensorSpec, fingerprint};
 use crate::reduce::engine::arguments::{check_tensors, cut, flat_bytes};
 use crate::reduce::engine::bucket::Pass;
-use crate::reduce::engine::program::Prepared;
+use crate::reduce::engine::program::Program;
 use crate::reduce::gradient::GradientReducer;
 use crate::reduce::gradient::plans::{PlanNumber, WHOLE};
 
@@ -114,7 +114,7 @@ impl GradientReducer {
         // What is queued may still read the tables of a plan that goes.
         world.drain(self.options.create_timeout)?;
         self.subsets.make_room();
-        let made = Prepared::new(
+        let made = Program::new(
             &world,
             &self.specs,
             tensors.to_vec(),

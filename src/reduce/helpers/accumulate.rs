@@ -6,7 +6,7 @@ use crate::kernel::{Vectors, WeightedSum};
 use crate::plan::TensorSpec;
 use crate::reduce::engine::arguments::check_tensors;
 use crate::reduce::engine::device_tables::uniform_weights;
-use crate::reduce::engine::tensor_copies::{Flat, Store};
+use crate::reduce::engine::tensor_copies::{Store, TensorCopies};
 use crate::reduce::world::World;
 
 /// Sums gradients over micro-steps in fp32, before one reduction.
@@ -16,8 +16,8 @@ use crate::reduce::world::World;
 pub struct GradientAccumulator {
     world: World,
     specs: Vec<TensorSpec>,
-    sum: Flat,
-    addend: Flat,
+    sum: TensorCopies,
+    addend: TensorCopies,
     /// The sum and the addend of each element type, and ones to weigh them with.
     pairs: Vec<(Vectors, Span)>,
     steps: u32,
@@ -30,8 +30,8 @@ impl GradientAccumulator {
     /// If device memory is short.
     pub fn new(world: &World, tensors: &[TensorSpec]) -> Result<Self> {
         let device = world.device();
-        let sum = Flat::new(device, tensors, Store::Fp32)?;
-        let addend = Flat::new(device, tensors, Store::Fp32)?;
+        let sum = TensorCopies::new(device, tensors, Store::Fp32)?;
+        let addend = TensorCopies::new(device, tensors, Store::Fp32)?;
         let pairs = sum.parts().iter().zip(addend.parts()).map(|(a, b)| {
             let vectors = Vectors::new(device, &[a.copies.clone(), b.copies.clone()])?;
             Ok((

@@ -12,10 +12,10 @@ use crate::kernel::{Coefficients, Fold, Gram, Rule, Vectors, WeightedSum};
 use crate::plan::TensorSpec;
 use crate::reduce::engine::arguments::check_tensors;
 use crate::reduce::engine::device_tables::{Segments, table, upload};
-use crate::reduce::engine::tensor_copies::{Flat, Store};
+use crate::reduce::engine::tensor_copies::{Store, TensorCopies};
 use crate::reduce::gradient::scattered::Owned;
 use crate::reduce::world::World;
-use crate::reduce::world::watch::Mark;
+use crate::reduce::world::watch::WatchedStep;
 
 /// The AdaSum of a vector and itself is the vector: this many operands make the kernels work for one.
 const TWICE: usize = 2;
@@ -32,7 +32,7 @@ pub struct NormClip {
     specs: Vec<TensorSpec>,
     /// What of them is clipped.
     owned: Vec<Owned>,
-    copies: Flat,
+    copies: TensorCopies,
     parts: Vec<Part>,
     /// A record for each segment of each part, from the own ones to those of all ranks.
     records: Span,
@@ -50,7 +50,7 @@ pub struct NormClip {
 struct Sharing {
     /// This rank's records, as many as any rank has.
     own: Span,
-    mark: Arc<Mark>,
+    watched: Arc<WatchedStep>,
     timeout: Duration,
 }
 
@@ -132,7 +132,7 @@ impl NormClip {
             count: part.len,
             ..tensors[part.tensor].clone()
         });
-        let copies = Flat::new(device, &clipped.collect::<Vec<_>>(), Store::Native)?;
+        let copies = TensorCopies::new(device, &clipped.collect::<Vec<_>>(), Store::Native)?;
         let count: u64 = copies.parts().iter().map(|part| part.segments.count).sum();
         let counts = match timeout {
             None => vec![count],
@@ -144,8 +144,15 @@ impl NormClip {
             Some(timeout) => {
                 let own = records(device, most)?;
                 let all = records(device, most * u64::from(world.size()))?;
-                let mark = world.mark("sum of the norm", all.len() as u64)?;
-                (all, Some(Sharing { own, mark, timeout }))
+                let watched = world.watched("sum of the norm", all.len() as u64)?;
+                (
+                    all,
+                    Some(Sharing {
+                        own,
+                        watched,
+                        timeout,
+                    }),
+                )
             }
         };
         let own = sharing.as_ref().map_or(&records, |sharing| &sharing.own);
@@ -226,14 +233,19 @@ impl NormClip {
 
     /// Enqueues that all ranks get all records, where they share the norm.
     fn share(&self, stream: &Stream) -> Result<()> {
-        let Some(Sharing { own, mark, timeout }) = &self.sharing else {
+        let Some(Sharing {
+            own,
+            watched,
+            timeout,
+        }) = &self.sharing
+        else {
             return Ok(());
         };
         if own.is_empty() {
             return Ok(());
         }
         self.world
-            .enqueue_watched(mark, *timeout, stream, |stream| {
+            .enqueue_watched(watched, *timeout, stream, |stream| {
                 let comm = self.world.comm();
                 comm.all_gather(own, &self.records, DataType::F32, stream)
             })

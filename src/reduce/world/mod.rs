@@ -259,8 +259,8 @@ impl World {
     ///
     /// Collective and stream-ordered.
     pub fn barrier(&self, stream: &Stream) -> Result<()> {
-        let mark = self.mark("barrier", 0)?;
-        self.enqueue_watched(&mark, PATIENCE, stream, |stream| {
+        let watched = self.watched("barrier", 0)?;
+        self.enqueue_watched(&watched, PATIENCE, stream, |stream| {
             self.inner.comm.barrier(stream)
         })
     }
@@ -269,8 +269,8 @@ impl World {
     ///
     /// Collective and stream-ordered. Makes no claim of determinism: HCCL chooses the order of the sum.
     pub fn all_reduce_sum(&self, values: &Span, stream: &Stream) -> Result<()> {
-        let mark = self.mark("sum over all ranks", 2 * values.len() as u64)?;
-        self.enqueue_watched(&mark, PATIENCE, stream, |stream| {
+        let watched = self.watched("sum over all ranks", 2 * values.len() as u64)?;
+        self.enqueue_watched(&watched, PATIENCE, stream, |stream| {
             let comm = &self.inner.comm;
             comm.all_reduce(values, values, DataType::F32, ReduceOp::Sum, stream)
         })
@@ -314,8 +314,8 @@ impl World {
         let mine = Buffer::from_slice(device, bytes)?.span();
         let all = Buffer::new(device, bytes.len() * self.size() as usize)?.span();
         let stream = Stream::new(device)?;
-        let mark = self.mark("gathering from all ranks", all.len() as u64)?;
-        self.enqueue_watched(&mark, timeout, &stream, |stream| {
+        let watched = self.watched("gathering from all ranks", all.len() as u64)?;
+        self.enqueue_watched(&watched, timeout, &stream, |stream| {
             self.comm().all_gather(&mine, &all, DataType::U8, stream)
         })?;
         self.synchronize(&stream, timeout)

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use crate::ascend::{Event, Stream};
 use crate::error::Result;
-use crate::reduce::world::streams::Lanes;
-use crate::reduce::world::watch::Mark;
+use crate::reduce::world::streams::CallStreams;
+use crate::reduce::world::watch::WatchedStep;
 use crate::reduce::world::{World, lock};
 
 /// Chains what is enqueued on different streams. Its lock is held while a call enqueues.
@@ -21,9 +21,13 @@ pub(super) struct Order {
 
 impl World {
     /// An operation of all ranks, for those who watch.
-    pub(in crate::reduce) fn mark(&self, operation: &str, bytes: u64) -> Result<Arc<Mark>> {
+    pub(in crate::reduce) fn watched(
+        &self,
+        operation: &str,
+        bytes: u64,
+    ) -> Result<Arc<WatchedStep>> {
         let others = (0..self.size()).filter(|&rank| rank != self.rank());
-        Ok(Arc::new(Mark {
+        Ok(Arc::new(WatchedStep {
             operation: operation.to_owned(),
             peers: others.map(|rank| self.rank_in_root(rank)).collect(),
             bytes,
@@ -35,16 +39,16 @@ impl World {
     /// end within `timeout`, poisons the world.
     pub(in crate::reduce) fn enqueue_watched(
         &self,
-        mark: &Arc<Mark>,
+        watched: &Arc<WatchedStep>,
         timeout: Duration,
         stream: &Stream,
         work: impl FnOnce(&Stream) -> Result<()>,
     ) -> Result<()> {
         let watch = &self.inner.work.watch;
         self.in_order(stream, |_| {
-            watch.begin(&[Arc::clone(mark)].into(), timeout);
-            watch.call(mark, 0, || work(stream))?;
-            stream.record(&mark.done)?;
+            watch.begin(&[Arc::clone(watched)].into(), timeout);
+            watch.call(watched, 0, || work(stream))?;
+            stream.record(&watched.done)?;
             watch.end(stream)
         })
     }
@@ -61,28 +65,28 @@ impl World {
 
     /// Lets `work` enqueue on the streams of the world and on `stream`, which must wait for all of it in the end; with
     /// `overlap` false on `stream` only. A failure poisons the world.
-    pub(crate) fn enqueue_lanes(
+    pub(crate) fn enqueue_on(
         &self,
         stream: &Stream,
         overlap: bool,
-        work: impl FnOnce(&Lanes<'_>) -> Result<()>,
+        work: impl FnOnce(&CallStreams<'_>) -> Result<()>,
     ) -> Result<()> {
         if !overlap {
-            return self.in_order(stream, |_| work(&Lanes::one(stream)));
+            return self.in_order(stream, |_| work(&CallStreams::one(stream)));
         }
-        let lanes = Lanes {
+        let streams = CallStreams {
             payload: stream,
             kernels: &self.inner.work.kernel_stream,
             scalars: &self.inner.work.scalar_stream,
         };
         self.in_order(stream, |order| {
             // Nobody else waits for these, and they would keep every buffer that a caller ever gave.
-            lanes.kernels.release_if_done();
-            lanes.scalars.release_if_done();
+            streams.kernels.release_if_done();
+            streams.scalars.release_if_done();
             stream.record(&order.start)?;
-            lanes.kernels.wait(&order.start)?;
-            lanes.scalars.wait(&order.start)?;
-            work(&lanes)
+            streams.kernels.wait(&order.start)?;
+            streams.scalars.wait(&order.start)?;
+            work(&streams)
         })
     }
 

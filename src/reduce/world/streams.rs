@@ -16,7 +16,7 @@ use crate::ascend::Stream;
 
 /// Which stream a stage runs on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::reduce) enum Lane {
+pub(in crate::reduce) enum StreamRole {
     /// The caller's stream.
     Payload,
     /// The world's stream of kernels.
@@ -27,16 +27,16 @@ pub(in crate::reduce) enum Lane {
 
 /// The streams of one call.
 #[derive(Clone, Copy)]
-pub(crate) struct Lanes<'a> {
+pub(crate) struct CallStreams<'a> {
     pub(in crate::reduce) payload: &'a Stream,
     pub(in crate::reduce) kernels: &'a Stream,
     pub(in crate::reduce) scalars: &'a Stream,
 }
 
-impl<'a> Lanes<'a> {
+impl<'a> CallStreams<'a> {
     /// All work on the caller's stream.
     pub(in crate::reduce) fn one(stream: &'a Stream) -> Self {
-        Lanes {
+        CallStreams {
             payload: stream,
             kernels: stream,
             scalars: stream,
@@ -44,15 +44,15 @@ impl<'a> Lanes<'a> {
     }
 
     /// Whether the work of both is on one stream.
-    pub(in crate::reduce) fn are_one(&self, a: Lane, b: Lane) -> bool {
+    pub(in crate::reduce) fn are_same(&self, a: StreamRole, b: StreamRole) -> bool {
         std::ptr::eq(self.get(a), self.get(b))
     }
 
-    pub(in crate::reduce) fn get(&self, lane: Lane) -> &'a Stream {
-        match lane {
-            Lane::Payload => self.payload,
-            Lane::Kernels => self.kernels,
-            Lane::Scalars => self.scalars,
+    pub(in crate::reduce) fn get(&self, role: StreamRole) -> &'a Stream {
+        match role {
+            StreamRole::Payload => self.payload,
+            StreamRole::Kernels => self.kernels,
+            StreamRole::Scalars => self.scalars,
         }
     }
 }

@@ -12,7 +12,7 @@ use crate::reduce::world::report::{Failure, Report, Trouble, Waiting};
 const ENDS: usize = 16;
 
 /// A step of a reduction as others see it.
-pub(in crate::reduce) struct Mark {
+pub(in crate::reduce) struct WatchedStep {
     /// Bucket, round and operation.
     pub(in crate::reduce) operation: String,
     /// World ranks that it exchanges data with.
@@ -28,7 +28,7 @@ pub(in crate::reduce) struct Mark {
 struct Flight {
     step: u64,
     /// In the order in which they are issued; the same list for all steps of a reducer.
-    marks: Arc<[Arc<Mark>]>,
+    watched: Arc<[Arc<WatchedStep>]>,
     timeout: Duration,
     /// Whether all of them have been enqueued; before, their events are those of an earlier step.
     enqueued: bool,
@@ -45,7 +45,7 @@ pub(in crate::reduce) struct Watch {
 struct State {
     /// The first failure.
     failure: Option<Error>,
-    /// The newest reduction of each reducer that may not have ended, by the address of its marks.
+    /// The newest reduction of each reducer that may not have ended, by the address of its list of steps.
     flights: Vec<Flight>,
     steps: u64,
     /// Recorded behind steps, the oldest first; behind some of them only where the host is far ahead.
@@ -55,7 +55,7 @@ struct State {
     /// The newest step of which the end has been seen.
     finished: u64,
     /// The position that is being enqueued: a call of the vendor's that has not returned yet.
-    call: Option<(Arc<Mark>, usize)>,
+    call: Option<(Arc<WatchedStep>, usize)>,
     over: bool,
 }
 
@@ -144,19 +144,19 @@ impl Watch {
     }
 
     /// A reduction begins to be enqueued.
-    pub(in crate::reduce) fn begin(&self, marks: &Arc<[Arc<Mark>]>, timeout: Duration) {
+    pub(in crate::reduce) fn begin(&self, watched: &Arc<[Arc<WatchedStep>]>, timeout: Duration) {
         let mut state = self.state();
         state.steps += 1;
         let flight = Flight {
             step: state.steps,
-            marks: Arc::clone(marks),
+            watched: Arc::clone(watched),
             timeout,
             enqueued: false,
         };
         let idle = state.flights.is_empty();
         state
             .flights
-            .retain(|older| !Arc::ptr_eq(&older.marks, marks));
+            .retain(|older| !Arc::ptr_eq(&older.watched, watched));
         state.flights.push(flight);
         if idle {
             self.changed.notify_all();
@@ -182,11 +182,11 @@ impl Watch {
     /// this rank waits for, as far as others learn.
     pub(in crate::reduce) fn call<T>(
         &self,
-        mark: &Arc<Mark>,
+        watched: &Arc<WatchedStep>,
         position: usize,
         call: impl FnOnce() -> Result<T>,
     ) -> Result<T> {
-        self.state().call = Some((Arc::clone(mark), position));
+        self.state().call = Some((Arc::clone(watched), position));
         let called = call();
         if called.is_ok() {
             self.state().call = None;
@@ -203,28 +203,29 @@ impl Watch {
             (state.flights.clone(), state.call.clone(), oldest)
         };
         let pending = flights.iter().find_map(|flight| {
-            let incomplete = |mark: &Arc<Mark>| !mark.done.is_complete().unwrap_or(false);
-            let position = flight.marks.iter().position(incomplete)?;
-            Some((flight, position, Arc::clone(&flight.marks[position])))
+            let incomplete =
+                |watched: &Arc<WatchedStep>| !watched.done.is_complete().unwrap_or(false);
+            let position = flight.watched.iter().position(incomplete)?;
+            Some((flight, position, Arc::clone(&flight.watched[position])))
         });
         if let (Some((flight, ..)), Some(oldest)) = (&pending, oldest)
             && oldest < flight.step
         {
             return Some(somewhere(oldest, flight));
         }
-        let pending = pending.map(|(flight, position, mark)| (flight.step, position, mark));
-        let calling = call.map(|(mark, position)| {
+        let pending = pending.map(|(flight, position, watched)| (flight.step, position, watched));
+        let calling = call.map(|(watched, position)| {
             let step = flights.last().map_or(0, |flight| flight.step);
-            (step, position, mark)
+            (step, position, watched)
         });
         // What was enqueued before the call ends before it.
-        let (step, position, mark) = pending.or(calling)?;
+        let (step, position, watched) = pending.or(calling)?;
         Some(Waiting {
             step,
             position,
-            operation: mark.operation.clone(),
-            peers: mark.peers.clone(),
-            bytes: mark.bytes,
+            operation: watched.operation.clone(),
+            peers: watched.peers.clone(),
+            bytes: watched.bytes,
         })
     }
 
@@ -302,10 +303,11 @@ impl Watch {
     fn look(&self, flights: Vec<Flight>, mut seen: Seen) -> Option<Seen> {
         let mut moving = seen.call.is_some();
         for flight in flights {
-            let complete = |mark: &&Arc<Mark>| mark.done.is_complete().unwrap_or(false);
-            let count = flight.marks.iter().filter(complete).count();
+            let complete =
+                |watched: &&Arc<WatchedStep>| watched.done.is_complete().unwrap_or(false);
+            let count = flight.watched.iter().filter(complete).count();
             seen.complete += count;
-            if flight.enqueued && count == flight.marks.len() {
+            if flight.enqueued && count == flight.watched.len() {
                 let mut state = self.state();
                 state.flights.retain(|other| other.step != flight.step);
             } else {
@@ -344,7 +346,7 @@ impl Watch {
 
 /// A step whose events already stand for a later one: all that can be said is whom the reducer meets at all.
 fn somewhere(step: u64, later: &Flight) -> Waiting {
-    let peers: BTreeSet<u32> = later.marks.iter().flat_map(|m| m.peers.clone()).collect();
+    let peers: BTreeSet<u32> = later.watched.iter().flat_map(|m| m.peers.clone()).collect();
     Waiting {
         step,
         position: 0,
@@ -353,7 +355,7 @@ fn somewhere(step: u64, later: &Flight) -> Waiting {
             later.step
         ),
         peers: peers.into_iter().collect(),
-        bytes: later.marks.iter().map(|mark| mark.bytes).sum(),
+        bytes: later.watched.iter().map(|watched| watched.bytes).sum(),
     }
 }
 
