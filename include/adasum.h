@@ -19,7 +19,7 @@
 /**
  * Version of this interface. A program compiled with another number must not use the library.
  */
-#define ADASUM_ABI_VERSION 1
+#define ADASUM_ABI_VERSION 2
 
 /**
  * The tensor is another one on each rank (MindSpore's layerwise_parallel): a mean reducer leaves its gradient as it is.
@@ -40,146 +40,6 @@
  * bfloat16 (the number that aclDataType gives it).
  */
 #define ADASUM_BF16 27
-
-/**
- * The paper's algorithm in the fastest arrangement. The default.
- */
-#define ADASUM_PROFILE_PAPER 0
-
-/**
- * As MindSpore's cells: servers of 8, columns, pairwise exchange, a barrier at the end.
- */
-#define ADASUM_PROFILE_MINDSPORE 1
-
-/**
- * AdaSum between servers, the mean in each server. The default.
- */
-#define ADASUM_REDUCTION_ADASUM 0
-
-/**
- * The mean over all ranks.
- */
-#define ADASUM_REDUCTION_MEAN 1
-
-/**
- * The sum over all ranks.
- */
-#define ADASUM_REDUCTION_SUM 2
-
-/**
- * Their mean; their sum with ADASUM_REDUCTION_SUM. The default.
- */
-#define ADASUM_IN_SERVER_MEAN 0
-
-/**
- * Their sum, which makes the result of AdaSum as many times as large as a server has ranks.
- */
-#define ADASUM_IN_SERVER_SUM 1
-
-/**
- * Nothing: all ranks of a server hold the same gradients already, bit for bit.
- */
-#define ADASUM_IN_SERVER_REDUCED 2
-
-/**
- * Nothing: they hold different parts of the same tensors, all of one size, as in tensor-parallel models.
- */
-#define ADASUM_IN_SERVER_SHARDS 3
-
-/**
- * As radix: the fastest one by the cost model.
- */
-#define ADASUM_RADIX_AUTO 0
-
-/**
- * Each rank of a server owns one chunk of its mean: the least traffic between servers. The default.
- */
-#define ADASUM_PLACEMENT_HIERARCHICAL 0
-
-/**
- * Each rank has its server's whole mean and merges it with the ranks of its number: MindSpore's arrangement.
- */
-#define ADASUM_PLACEMENT_COLUMNS 1
-
-/**
- * The library decides. The default.
- */
-#define ADASUM_EXCHANGE_AUTO 0
-
-/**
- * One batch a step (HcclBatchSendRecv): sends one after another, receives beside them.
- */
-#define ADASUM_EXCHANGE_BATCH 1
-
-/**
- * One after the other (HcclSend, HcclRecv).
- */
-#define ADASUM_EXCHANGE_PAIRWISE 2
-
-/**
- * In a server one all-to-all a step (HcclAlltoAllV), over all links at once; between servers as ADASUM_EXCHANGE_AUTO.
- */
-#define ADASUM_EXCHANGE_ALLTOALL 3
-
-/**
- * All sends and receives of a step at once, in a group (HcclGroupStart, HcclGroupEnd): CANN 9.0, on A2, A3 and 950.
- */
-#define ADASUM_EXCHANGE_GROUP 4
-
-/**
- * The faster way by the cost model. The default.
- */
-#define ADASUM_SCALARS_AUTO 0
-
-/**
- * Every rank gathers all of them.
- */
-#define ADASUM_SCALARS_GATHERED 1
-
-/**
- * Each tensor has an owner who sums and hands out its coefficients.
- */
-#define ADASUM_SCALARS_OWNED 2
-
-/**
- * That of the tensor. The default.
- */
-#define ADASUM_WIRE_NATIVE 0
-
-/**
- * fp32, rounded to the tensor's type once at the end.
- */
-#define ADASUM_WIRE_F32 1
-
-/**
- * Tensors that have one are non-finite on all ranks afterwards; adasum_reducer_nonfinite tells. The default.
- */
-#define ADASUM_OVERFLOW_REPORT 0
-
-/**
- * Beside that, adasum_reducer_overflow lets the ranks decide together before they reduce.
- */
-#define ADASUM_OVERFLOW_VOTE 1
-
-/**
- * The mean of the gradients of the server. The default.
- */
-#define ADASUM_DELTA_SERVER_MEAN 0
-
-/**
- * The rank's own gradients, as in Horovod.
- */
-#define ADASUM_DELTA_LOCAL 1
-
-/**
- * All gradients of a mean reducer travel together. The default.
- */
-#define ADASUM_FUSION_ALL 0
-
-/**
- * Each one travels alone.
- */
-#define ADASUM_FUSION_NONE 1
 
 /**
  * Size of the root info that one rank hands to the others.
@@ -297,7 +157,7 @@ typedef int32_t adasum_status;
 
 /**
  * Choices of worlds and reducers; made by adasum_options_create with the defaults. They must be the same on all ranks,
- * except for scale, create_timeout and stall_timeout. May be used from any thread, by several at once.
+ * except for scale, padded, create_timeout_ms and stall_timeout_ms. May be used from any thread, by several at once.
  */
 typedef struct adasum_options adasum_options;
 
@@ -411,29 +271,92 @@ adasum_status adasum_options_create(struct adasum_options **out);
 void adasum_options_destroy(struct adasum_options *options);
 
 /**
- * Takes over what the environment says; what is set later with a setter wins. A variable that is not set or empty
- * changes nothing.
+ * Sets the option `name` to what `value` says. Numbers are written with a point and without spaces, lists with commas.
+ * Those with a star can be set by the environment: see adasum_options_load_environment.
  *
- *   ADASUM_PROFILE             paper, mindspore
- *   ADASUM_REDUCTION           adasum, mean, sum
- *   ADASUM_IN_SERVER           mean, sum, reduced, shards
- *   ADASUM_DEVICES_PER_SERVER  ranks of a server
- *   ADASUM_RADIX               auto, 2 to 8
- *   ADASUM_PLACEMENT           hierarchical, columns
- *   ADASUM_EXCHANGE            auto, batch, pairwise
- *   ADASUM_SCALARS             auto, gathered, owned
- *   ADASUM_MACHINE             910A, 910B, A3, mock
- *   ADASUM_WIRE                native, f32
- *   ADASUM_BUCKET_BYTES        bytes
- *   ADASUM_PIPELINE_DEPTH      1 to 64
- *   ADASUM_ZERO_TOL            at least 0, below 1
- *   ADASUM_OVERFLOW            report, vote
- *   ADASUM_BARRIER             0, 1
- *   ADASUM_CHECKSUM            0, 1
- *   ADASUM_ALLOW_PLAIN_MEAN    0, 1
- *   ADASUM_CREATE_TIMEOUT_MS   milliseconds
- *   ADASUM_STALL_TIMEOUT_MS    milliseconds
- *   ADASUM_BOOST_CONFIG        a file as for adasum_options_load_boost at level O2; read last
+ *   profile*: paper or mindspore; default paper
+ *       options that go together; mindspore checks the world as MindSpore's cells do, with their words, and overrides
+ *       radix, placement, exchange and barrier
+ *   reduction*: adasum, mean or sum; default adasum
+ *       how servers are combined: AdaSum of the servers' means, or the mean or sum over all ranks
+ *   in_server*: mean, sum, reduced or shards; default mean
+ *       how the ranks of a server are combined before that; reduced: they hold the same gradients, bit for bit;
+ *       shards: different parts of the same tensors, all of one size. Delta reducers take only mean
+ *   devices_per_server*: auto or a number above 0; default auto
+ *       ranks of a server, in worlds made with these options; auto: what the rank table or the hosts say; 1 makes
+ *       each rank a server
+ *   radix*: auto or 2 to 8; default 2
+ *       the most subtrees that a round merges; auto: the fastest by the cost model. Part of the result's last bits
+ *   placement*: hierarchical or columns; default hierarchical
+ *       where vectors lie while servers are merged: one chunk on each rank of a server, or, as MindSpore does, the
+ *       whole on each
+ *   exchange*: auto, alltoall, batch, group or pairwise; default auto
+ *       how exchanges are given to HCCL: HcclAlltoAllV in servers, HcclBatchSendRecv, a group of sends and receives
+ *       (CANN 9.0; A2, A3, 950), or one after the other. Results do not depend on it
+ *   scalars*: auto, gathered or owned; default auto
+ *       how the scalars of a round are summed: by every rank, or by an owner of each tensor. Results do not depend on
+ *       it
+ *   machine*: auto, 910A, 910B, A3 or mock; default auto
+ *       what the cost model assumes; auto: by the name of the chip
+ *   wire*: native or f32; default native
+ *       element type between ranks: that of the tensor, or fp32, rounded once at the end
+ *   scale: a finite number; default 1
+ *       what this rank's gradients are multiplied by, in fp32, before anything else. May differ between ranks
+ *   result_scale: a finite number; default 1
+ *       what results are multiplied by, in fp32, on their way back to the tensors
+ *   zero_tol*: a number of at least 0 and below 1; default 0
+ *       relative squared norm up to which a vector counts as zero
+ *   overflow*: report or vote; default report
+ *       what becomes of NaN and infinity; vote: the ranks can also vote before they reduce, and all skip the step
+ *   bucket_bytes*: a number above 0; default 26214400
+ *       bytes of tensors that share a fused buffer; a larger tensor has one of its own
+ *   pipeline_depth*: 1 to 64; default 4
+ *       fused buffers under way at a time: device memory grows with it, results do not depend on it
+ *   subset_plans: a number above 0; default 256
+ *       plans of subsets that are kept; one more takes the place of the one that was used longest ago
+ *   padded: 0 or 1; default 0
+ *       whether what lies between a tensor's end and the next multiple of 64 bytes from its start may be overwritten,
+ *       so that such tensors are reduced in place. May differ between ranks
+ *   scattered: 0 or 1; default 0
+ *       whether each result stays on the rank that computed it, for sharded optimizers
+ *   barrier*: 0 or 1; default 0
+ *       whether a reduction ends with a barrier of all ranks
+ *   checksum*: 0 or 1; default 0
+ *       whether synchronising compares messages and results between ranks; the host then waits for each message
+ *   allow_plain_mean*: 0 or 1; default 0
+ *       whether a single server of several ranks may give a plain mean
+ *   create_timeout_ms*: milliseconds above 0; default 300000
+ *       limit of joining a world and of the warm-up of a reducer. May differ between ranks
+ *   stall_timeout_ms*: milliseconds above 0; default 1800000
+ *       time without movement after which a reduction has failed, and the error says what this rank waits for. May
+ *       differ between ranks
+ *   delta_form: server_mean or local; default server_mean
+ *       what the optimizer steps on in a delta reducer: the mean of its server's gradients, or the rank's own as in
+ *       Horovod
+ *   degree: auto or a whole number; default auto
+ *       what a mean reducer divides sums by; auto: the number of ranks. Numbers below 1 are refused by the reducer,
+ *       with MindSpore's words
+ *   fusion: all, none or ascending positions as 3,7; default all
+ *       which gradients of a mean reducer travel together: positions cut their list behind them. Results do not
+ *       depend on it
+ *   group: all or ascending ranks as 0,4; default all
+ *       the ranks that a mean or sparse reducer goes over, the caller's among them; only they create and use it
+ *   mindspore_context: auto, or mode, enable_parallel_optimizer, pipeline_stages and device_num as data_parallel,0,1,16; default auto
+ *       what the checks of the profile mindspore and of boost see; auto: what follows from the world
+ *
+ * Errors: ADASUM_INVALID_ARGUMENT names the option and what it may be, or the options there are; nothing is changed then.
+ *
+ * # Safety
+ * `options` is NULL or live; `name` and `value` are NULL or C strings.
+ */
+adasum_status adasum_options_set(struct adasum_options *options,
+                                 const char *name,
+                                 const char *value);
+
+/**
+ * Takes over what the environment says: the variable ADASUM_NAME sets the option `name`, for those of adasum_options_set that
+ * are marked with a star, and ADASUM_BOOST_CONFIG names a file as for adasum_options_load_boost at level O2, which is read last. What is set
+ * later wins. A variable that is not set or empty changes nothing.
  *
  * Errors: ADASUM_INVALID_ARGUMENT names the variable and what it may be; the options are as before then.
  *
@@ -455,288 +378,6 @@ adasum_status adasum_options_load_environment(struct adasum_options *options);
  * `options` is NULL or live; `path` and `level` are NULL or C strings.
  */
 adasum_status adasum_options_load_boost(struct adasum_options *options, const char *path, const char *level);
-
-/**
- * Options that go together: ADASUM_PROFILE_PAPER or ADASUM_PROFILE_MINDSPORE. The second checks the world as MindSpore's
- * cells do, with their words, and overrides radix, placement, exchange and barrier when a reducer is created.
- *
- * # Safety
- * `options` is NULL or live.
- */
-adasum_status adasum_options_set_profile(struct adasum_options *options,
-                                         int32_t profile);
-
-/**
- * What MindSpore's checks are to see: `mode` is "stand_alone", "data_parallel", "hybrid_parallel", "semi_auto_parallel" or
- * "auto_parallel"; `device_num` counts the devices of all stages. Without this call they see what follows from the world.
- * Used with ADASUM_PROFILE_MINDSPORE and after adasum_options_load_boost.
- *
- * # Safety
- * `options` is NULL or live; `mode` is NULL or a C string.
- */
-adasum_status adasum_options_set_mindspore_context(struct adasum_options *options,
-                                                   const char *mode,
-                                                   int32_t enable_parallel_optimizer,
-                                                   uint32_t pipeline_stages,
-                                                   uint32_t device_num);
-
-/**
- * How servers are combined: ADASUM_REDUCTION_ADASUM, ADASUM_REDUCTION_MEAN or ADASUM_REDUCTION_SUM.
- *
- * # Safety
- * `options` is NULL or live.
- */
-adasum_status adasum_options_set_reduction(struct adasum_options *options, int32_t reduction);
-
-/**
- * How the ranks of a server are combined before servers are: ADASUM_IN_SERVER_MEAN, _SUM, _REDUCED or _SHARDS.
- * Delta reducers decide this themselves: it must be ADASUM_IN_SERVER_MEAN for them.
- *
- * # Safety
- * `options` is NULL or live.
- */
-adasum_status adasum_options_set_in_server(struct adasum_options *options, int32_t in_server);
-
-/**
- * Ranks of a server, for worlds made with these options; all ranks must be a whole number of such servers. 0, the
- * default: what the rank table or the hosts of the ranks say. 1 makes each rank a server of its own.
- *
- * # Safety
- * `options` is NULL or live.
- */
-adasum_status adasum_options_set_devices_per_server(struct adasum_options *options, uint32_t devices);
-
-/**
- * The most subtrees of servers that a round merges, 2 to 8, or ADASUM_RADIX_AUTO. Default 2. Part of the result's last
- * bits.
- *
- * # Safety
- * `options` is NULL or live.
- */
-adasum_status adasum_options_set_radix(struct adasum_options *options, uint32_t radix);
-
-/**
- * Where vectors lie while servers are merged: ADASUM_PLACEMENT_HIERARCHICAL or ADASUM_PLACEMENT_COLUMNS.
- *
- * # Safety
- * `options` is NULL or live.
- */
-adasum_status adasum_options_set_placement(struct adasum_options *options, int32_t placement);
-
-/**
- * How exchanges are given to HCCL: ADASUM_EXCHANGE_AUTO, _ALLTOALL, _BATCH, _GROUP or _PAIRWISE. Results do not depend on it.
- *
- * # Safety
- * `options` is NULL or live.
- */
-adasum_status adasum_options_set_exchange(struct adasum_options *options,
-                                          int32_t exchange);
-
-/**
- * How the scalars of a round are summed: ADASUM_SCALARS_AUTO, ADASUM_SCALARS_GATHERED or ADASUM_SCALARS_OWNED. Results do not
- * depend on it.
- *
- * # Safety
- * `options` is NULL or live.
- */
-adasum_status adasum_options_set_scalars(struct adasum_options *options,
-                                         int32_t scalars);
-
-/**
- * What the cost model assumes of the machine: "910A", "910B", "A3" or "mock". NULL, the default: by the name of the chip.
- *
- * # Safety
- * `options` is NULL or live; `name` is NULL or a C string.
- */
-adasum_status adasum_options_set_machine(struct adasum_options *options,
-                                         const char *name);
-
-/**
- * Element type of what ranks send each other: ADASUM_WIRE_NATIVE or ADASUM_WIRE_F32.
- *
- * # Safety
- * `options` is NULL or live.
- */
-adasum_status adasum_options_set_wire(struct adasum_options *options, int32_t wire);
-
-/**
- * What this rank's gradients are multiplied by, in fp32, before anything else. May differ between ranks. Default 1.
- *
- * # Safety
- * `options` is NULL or live.
- */
-adasum_status adasum_options_set_scale(struct adasum_options *options, float scale);
-
-/**
- * What results are multiplied by, in fp32, on their way back to the tensors. Default 1.
- *
- * # Safety
- * `options` is NULL or live.
- */
-adasum_status adasum_options_set_result_scale(struct adasum_options *options, float scale);
-
-/**
- * AdaSum of two vectors is one of them if the squared norm of the other is at most so many times its own. At least 0 and
- * below 1; 0, the default, lets only exact zeros count as zero.
- *
- * # Safety
- * `options` is NULL or live.
- */
-adasum_status adasum_options_set_zero_tol(struct adasum_options *options,
-                                          float tolerance);
-
-/**
- * What becomes of NaN and infinity: ADASUM_OVERFLOW_REPORT or ADASUM_OVERFLOW_VOTE.
- *
- * # Safety
- * `options` is NULL or live.
- */
-adasum_status adasum_options_set_overflow(struct adasum_options *options, int32_t overflow);
-
-/**
- * Bytes of tensors that share a fused buffer, at least 1; a larger tensor has one of its own. Default 26,214,400. Results
- * differ between values by at most a rounding.
- *
- * # Safety
- * `options` is NULL or live.
- */
-adasum_status adasum_options_set_bucket_bytes(struct adasum_options *options,
-                                              uint64_t bytes);
-
-/**
- * Fused buffers that are under way at a time, 1 to 64. Default 4. Device memory grows with it, results do not depend on it.
- *
- * # Safety
- * `options` is NULL or live.
- */
-adasum_status adasum_options_set_pipeline_depth(struct adasum_options *options,
-                                                uint32_t depth);
-
-/**
- * Plans of subsets of tensors (adasum_reducer_reduce_some) that a reducer keeps, at least 1. Default 256. One more takes the
- * place of the one that was used longest ago.
- *
- * # Safety
- * `options` is NULL or live.
- */
-adasum_status adasum_options_set_subset_plans(struct adasum_options *options,
-                                              uint32_t plans);
-
-/**
- * Whether gaps between tensors may be overwritten: 1 or 0 (default). With 1, tensors of a bucket are reduced where they are,
- * without a copy, if each starts at the first multiple of 64 bytes, counted from the start of the one before it, behind that
- * one's end. What lies between them is overwritten, and tensors that lie so must be in one allocation of device memory. May
- * differ between ranks. With 0 only tensors of adasum_reducer_reduce_flat are reduced in place, where all sizes but the last
- * one's are multiples of 64 bytes.
- *
- * # Safety
- * `options` is NULL or live; with 1 tensors of later calls are as described.
- */
-adasum_status adasum_options_set_padded(struct adasum_options *options,
-                                        int32_t value);
-
-/**
- * Whether each rank gets only the parts of results that it owns, for sharded optimizers (adasum_reducer_owned and
- * adasum_reducer_collect): 1 or 0 (default). Saves half of the traffic.
- *
- * # Safety
- * `options` is NULL or live.
- */
-adasum_status adasum_options_set_scattered(struct adasum_options *options, int32_t value);
-
-/**
- * Whether each reduction ends with a barrier of all ranks: 1 or 0 (default).
- *
- * # Safety
- * `options` is NULL or live.
- */
-adasum_status adasum_options_set_barrier(struct adasum_options *options, int32_t value);
-
-/**
- * Whether adasum_reducer_synchronize compares checksums of all messages, between those who sent and those who received
- * them, and of the last results, between all ranks: 1 or 0 (default). It is collective then, and reductions wait for each
- * message and read it to the host.
- *
- * # Safety
- * `options` is NULL or live.
- */
-adasum_status adasum_options_set_checksum(struct adasum_options *options,
-                                          int32_t value);
-
-/**
- * Whether a single server of several ranks, where AdaSum has nothing to combine, may give a plain mean: 1 or 0 (default),
- * which refuses such a world.
- *
- * # Safety
- * `options` is NULL or live.
- */
-adasum_status adasum_options_set_allow_plain_mean(struct adasum_options *options,
-                                                  int32_t value);
-
-/**
- * Limit of joining a world without a rank table, of the collective warm-up of a reducer, and of waits for collective
- * figures. Default 300,000. May differ between ranks.
- *
- * # Safety
- * `options` is NULL or live.
- */
-adasum_status adasum_options_set_create_timeout(struct adasum_options *options, uint64_t milliseconds);
-
-/**
- * A reduction in which nothing moves for so long has failed; the error says what this rank waits for. Default 1,800,000. May
- * differ between ranks.
- *
- * # Safety
- * `options` is NULL or live.
- */
-adasum_status adasum_options_set_stall_timeout(struct adasum_options *options,
-                                               uint64_t milliseconds);
-
-/**
- * What the optimizer steps on in a delta reducer: ADASUM_DELTA_SERVER_MEAN or ADASUM_DELTA_LOCAL.
- *
- * # Safety
- * `options` is NULL or live.
- */
-adasum_status adasum_options_set_delta_form(struct adasum_options *options, int32_t form);
-
-/**
- * What a mean reducer divides sums by, at least 1; 0, the default, for the number of ranks. Negative values are kept and
- * refused by the reducer, with MindSpore's words.
- *
- * # Safety
- * `options` is NULL or live.
- */
-adasum_status adasum_options_set_degree(struct adasum_options *options,
-                                        int64_t degree);
-
-/**
- * Which gradients of a mean reducer travel together: ADASUM_FUSION_ALL or ADASUM_FUSION_NONE. Results do not depend on it.
- *
- * # Safety
- * `options` is NULL or live.
- */
-adasum_status adasum_options_set_fusion(struct adasum_options *options,
-                                        int32_t fusion);
-
-/**
- * Cuts the list of a mean reducer's gradients behind `count` positions, in ascending order; copied.
- *
- * # Safety
- * `options` is NULL or live; `positions` points to `count` numbers.
- */
-adasum_status adasum_options_set_fusion_split(struct adasum_options *options, const size_t *positions, size_t count);
-
-/**
- * The ranks that a mean or sparse reducer goes over, ascending, the caller's among them; copied. (NULL, 0), the default: all
- * ranks. Only ranks of the group may create and use such a reducer.
- *
- * # Safety
- * `options` is NULL or live; `ranks` points to `count` numbers.
- */
-adasum_status adasum_options_set_group(struct adasum_options *options,
-                                       const uint32_t *ranks,
-                                       size_t count);
 
 /**
  * Joins the world of the rank table in the file `path` as rank `rank`; opens the device that the table gives that rank.
@@ -1092,7 +733,7 @@ adasum_status adasum_reducer_prepare_some(struct adasum_reducer *reducer,
 /**
  * Lets all ranks decide whether any of them has a NaN or an infinity in `gradients`, which are not changed: 1 or 0 in
  * `out_overflowed`, the same on all ranks. For loss scaling: skip reduction and optimizer if so. Gradient and delta
- * reducers that were created with ADASUM_OVERFLOW_VOTE.
+ * reducers that were created with overflow = vote.
  *
  * Collective. Waits for the vote, and so for what `stream` holds, at most `timeout_ms`.
  *
@@ -1196,7 +837,7 @@ adasum_status adasum_reducer_plan(struct adasum_reducer *reducer,
  * Collective: all ranks call it with the same tensors and options (NULL: the defaults). Waits for the others, at most the
  * creation timeout. End it with adasum_reducer_destroy.
  * Errors: ADASUM_MISMATCH on all ranks if they do not agree; ADASUM_INVALID_ARGUMENT if in_server is not
- * ADASUM_IN_SERVER_MEAN.
+ * mean.
  *
  * # Safety
  * `world` and `options` are live or NULL; `tensors` points to `count` tensors with valid names; `out` may be written to.
@@ -1208,7 +849,7 @@ adasum_status adasum_reducer_create_delta(const struct adasum_world *world,
                                           struct adasum_reducer **out);
 
 /**
- * Starts a step: saves `weights` and, with ADASUM_DELTA_SERVER_MEAN and several ranks a server, replaces `inout_gradients` by
+ * Starts a step: saves `weights` and, with delta_form = server_mean and several ranks a server, replaces `inout_gradients` by
  * their mean over the server. Otherwise `inout_gradients` may be NULL and is left alone. Both have `count` device
  * addresses in the order of creation. Delta reducers.
  *
@@ -1253,7 +894,7 @@ adasum_status adasum_reducer_delta_end(struct adasum_reducer *reducer,
 adasum_status adasum_reducer_delta_reset(struct adasum_reducer *reducer);
 
 /**
- * Plans the mean (with ADASUM_REDUCTION_SUM: the sum) of the gradients of `count` tensors over the ranks of the option group:
+ * Plans the mean (with reduction = sum: the sum) of the gradients of `count` tensors over the ranks of the option group:
  * MindSpore's DistributedGradReducer. fp32 between ranks, multiplied by 1 / degree, rounded once. Tensors with
  * ADASUM_TENSOR_LAYERWISE are left as they are. Reduce with adasum_reducer_reduce.
  *
@@ -1274,7 +915,7 @@ adasum_status adasum_reducer_create_mean(const struct adasum_world *world,
 /**
  * Prepares the gathering of a sparse gradient over the ranks of the option group: rows of `width` elements of type `dtype`
  * with numbers of type `index` (ADASUM_INDEX_I32 or ADASUM_INDEX_I64). With `exact` 1 every rank brings `rows` rows in
- * every call; with 0 any number up to that. Values are multiplied by 1 / degree unless ADASUM_REDUCTION_SUM is set.
+ * every call; with 0 any number up to that. Values are multiplied by 1 / degree unless reduction is sum.
  *
  * Collective among the ranks of the group, as adasum_reducer_create_mean. Device memory: room for the rows of all ranks.
  *

@@ -11,9 +11,14 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <iomanip>
+#include <limits>
+#include <locale>
 #include <memory>
+#include <sstream>
 #include <stdexcept>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -63,6 +68,14 @@ inline std::uint64_t milliseconds(std::chrono::milliseconds limit) {
     return limit.count() > 0 ? static_cast<std::uint64_t>(limit.count()) : 0;
 }
 
+// A number as options take it, whatever the program's locale.
+template <typename T> std::string text(T value) {
+    std::ostringstream stream;
+    stream.imbue(std::locale::classic());
+    stream << std::setprecision(std::numeric_limits<T>::max_digits10) << +value;
+    return stream.str();
+}
+
 } // namespace detail
 
 // "cann" or "mock".
@@ -73,7 +86,7 @@ inline std::string backend() {
     return name;
 }
 
-// Choices of a reducer; each setter returns the options, so that they can be chained.
+// Choices of worlds and reducers; each call returns the options, so that they can be chained.
 class Options {
 public:
     Options() {
@@ -83,55 +96,35 @@ public:
         handle_.reset(handle);
     }
 
-    Options &profile(std::int32_t value) { return set(adasum_options_set_profile(get(), value)); }
-    Options &reduction(std::int32_t value) { return set(adasum_options_set_reduction(get(), value)); }
-    Options &in_server(std::int32_t value) { return set(adasum_options_set_in_server(get(), value)); }
-    Options &devices_per_server(std::uint32_t value) { return set(adasum_options_set_devices_per_server(get(), value)); }
-    Options &radix(std::uint32_t value) { return set(adasum_options_set_radix(get(), value)); }
-    Options &placement(std::int32_t value) { return set(adasum_options_set_placement(get(), value)); }
-    Options &exchange(std::int32_t value) { return set(adasum_options_set_exchange(get(), value)); }
-    Options &scalars(std::int32_t value) { return set(adasum_options_set_scalars(get(), value)); }
-    Options &machine(const std::string &value) { return set(adasum_options_set_machine(get(), value.c_str())); }
-    Options &wire(std::int32_t value) { return set(adasum_options_set_wire(get(), value)); }
-    Options &scale(float value) { return set(adasum_options_set_scale(get(), value)); }
-    Options &result_scale(float value) { return set(adasum_options_set_result_scale(get(), value)); }
-    Options &zero_tol(float value) { return set(adasum_options_set_zero_tol(get(), value)); }
-    Options &overflow(std::int32_t value) { return set(adasum_options_set_overflow(get(), value)); }
-    Options &bucket_bytes(std::uint64_t value) { return set(adasum_options_set_bucket_bytes(get(), value)); }
-    Options &pipeline_depth(std::uint32_t value) { return set(adasum_options_set_pipeline_depth(get(), value)); }
-    Options &subset_plans(std::uint32_t value) { return set(adasum_options_set_subset_plans(get(), value)); }
-    Options &padded(bool value) { return set(adasum_options_set_padded(get(), value ? 1 : 0)); }
-    Options &scattered(bool value) { return set(adasum_options_set_scattered(get(), value ? 1 : 0)); }
-    Options &barrier(bool value) { return set(adasum_options_set_barrier(get(), value ? 1 : 0)); }
-    Options &checksum(bool value) { return set(adasum_options_set_checksum(get(), value ? 1 : 0)); }
-    Options &allow_plain_mean(bool value) { return set(adasum_options_set_allow_plain_mean(get(), value ? 1 : 0)); }
-    Options &create_timeout(std::chrono::milliseconds value) { return set(adasum_options_set_create_timeout(get(), detail::milliseconds(value))); }
-    Options &stall_timeout(std::chrono::milliseconds value) { return set(adasum_options_set_stall_timeout(get(), detail::milliseconds(value))); }
-    Options &delta_form(std::int32_t value) { return set(adasum_options_set_delta_form(get(), value)); }
-    Options &degree(std::int64_t value) { return set(adasum_options_set_degree(get(), value)); }
-    Options &fusion(std::int32_t value) { return set(adasum_options_set_fusion(get(), value)); }
-    Options &fusion_split(const std::vector<std::size_t> &positions) {
-        return set(adasum_options_set_fusion_split(get(), positions.data(), positions.size()));
+    // The options are listed at adasum_options_set. Values are texts, numbers, bools or lists of whole numbers.
+    Options &set(const std::string &name, const std::string &value) {
+        return changed(adasum_options_set(get(), name.c_str(), value.c_str()));
     }
-    Options &group(const std::vector<std::uint32_t> &ranks) {
-        return set(adasum_options_set_group(get(), ranks.data(), ranks.size()));
+    Options &set(const std::string &name, const char *value) {
+        return changed(adasum_options_set(get(), name.c_str(), value));
     }
-    Options &mindspore_context(const std::string &mode, bool enable_parallel_optimizer, std::uint32_t pipeline_stages,
-                               std::uint32_t device_num) {
-        return set(adasum_options_set_mindspore_context(get(), mode.c_str(), enable_parallel_optimizer ? 1 : 0,
-                                                        pipeline_stages, device_num));
+    template <typename T, typename = std::enable_if_t<std::is_arithmetic_v<T>>>
+    Options &set(const std::string &name, T value) {
+        return set(name, detail::text(value));
+    }
+    template <typename T> Options &set(const std::string &name, const std::vector<T> &values) {
+        std::string list;
+        for (const T &value : values) {
+            list += (list.empty() ? "" : ",") + detail::text(value);
+        }
+        return set(name, list);
     }
 
-    // What the ADASUM_* variables say; setters that follow win.
-    Options &load_environment() { return set(adasum_options_load_environment(get())); }
+    // What the ADASUM_* variables say; what is set later wins.
+    Options &load_environment() { return changed(adasum_options_load_environment(get())); }
     Options &load_boost(const std::string &path, const std::string &level) {
-        return set(adasum_options_load_boost(get(), path.c_str(), level.c_str()));
+        return changed(adasum_options_load_boost(get(), path.c_str(), level.c_str()));
     }
 
     adasum_options *get() const noexcept { return handle_.get(); }
 
 private:
-    Options &set(adasum_status status) {
+    Options &changed(adasum_status status) {
         check(status);
         return *this;
     }
@@ -335,7 +328,7 @@ public:
         check(adasum_reducer_prepare_some(get(), tensors.data(), tensors.size()));
     }
 
-    // Whether any rank has a NaN or an infinity; with ADASUM_OVERFLOW_VOTE.
+    // Whether any rank has a NaN or an infinity; with overflow = vote.
     bool overflow(const std::vector<void *> &gradients, void *stream, std::chrono::milliseconds limit) {
         return vote(gradients, stream, limit);
     }
@@ -415,7 +408,7 @@ public:
 
     void reset() { check(adasum_reducer_delta_reset(get())); }
 
-    // Whether any rank has a NaN or an infinity; with ADASUM_OVERFLOW_VOTE.
+    // Whether any rank has a NaN or an infinity; with overflow = vote.
     bool overflow(const std::vector<void *> &gradients, void *stream, std::chrono::milliseconds limit) {
         return vote(gradients, stream, limit);
     }

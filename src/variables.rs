@@ -50,7 +50,7 @@ const fn variable(
 /// Beginnings of the names that are the project's own.
 pub const PREFIXES: [&str; 3] = ["ADASUM_", "HCCL_MOCK_", "ASCEND_MOCK_"];
 
-/// All but those that set options of reductions (`reduce::VARIABLES`), those of a reader together.
+/// All but those that set options of reductions (`reduce::OPTIONS`), those of a reader together.
 pub const VARIABLES: &[Variable] = &[
     variable(
         Reader::Library,

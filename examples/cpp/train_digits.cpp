@@ -76,7 +76,7 @@ public:
         : world_(world), arguments_(arguments), network_({PIXELS, 128, 64, CLASSES}, SEED),
           momentum_(network_, MOMENTUM), gradients_(network_.zeros()), device_gradients_(gradients_),
           device_weights_(gradients_), device_loss_(std::vector<Values>(1, Values(1))),
-          losses_(world, {{"loss", 1, ADASUM_F32}}, adasum::Options().reduction(ADASUM_REDUCTION_SUM)) {
+          losses_(world, {{"loss", 1, ADASUM_F32}}, adasum::Options().set("reduction", "sum")) {
         std::tie(train_, test_) = split(read_digits(arguments.data));
         std::vector<adasum::Tensor> tensors;
         const std::vector<std::string> names = network_.names();

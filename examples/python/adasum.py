@@ -102,26 +102,9 @@ class _Handle:
         self.close()
 
 
-#: Words for the options that are numbers in the header.
-_WORDS = {
-    "profile": {"paper": 0, "mindspore": 1},
-    "reduction": {"adasum": 0, "mean": 1, "sum": 2},
-    "in_server": {"mean": 0, "sum": 1, "reduced": 2, "shards": 3},
-    "radix": {"auto": 0},
-    "placement": {"hierarchical": 0, "columns": 1},
-    "exchange": {"auto": 0, "batch": 1, "pairwise": 2},
-    "scalars": {"auto": 0, "gathered": 1, "owned": 2},
-    "wire": {"native": 0, "f32": 1},
-    "overflow": {"report": 0, "vote": 1},
-    "delta_form": {"server_mean": 0, "local": 1},
-    "fusion": {"all": 0, "none": 1},
-}
-_LISTS = {"group": c_uint32, "fusion_split": c_size_t}
-
-
 class Options(_Handle):
-    """Choices of worlds and reducers, the same on all ranks: one keyword per adasum_options_set_... of the header, where
-    they are described. Numbers with names are given by name, lists as sequences.
+    """Choices of worlds and reducers, the same on all ranks: one keyword per option of adasum_options_set in the header, where
+    they are described. Values are texts, numbers, bools, or sequences for lists.
 
         Options(devices_per_server=8, radix="auto", wire="f32", group=[0, 1], allow_plain_mean=True)"""
 
@@ -135,21 +118,11 @@ class Options(_Handle):
             self._set(name, value)
 
     def _set(self, name: str, value: Any) -> None:
-        function = f"adasum_options_set_{name}"
-        if function not in abi.SIGNATURES:
-            raise TypeError(f"there is no option {name!r}")
-        if name in _LISTS:
-            values = (_LISTS[name] * len(value))(*value)
-            _call(function, self._get(), values, len(values))
-            return
-        words = _WORDS.get(name, {})
-        if isinstance(value, str) and name != "machine":
-            if value not in words:
-                raise ValueError(f"{name}={value!r}: not one of {', '.join(words)}")
-            value = words[value]
-        elif words and name != "radix":
-            raise TypeError(f"{name}={value!r}: one of {', '.join(words)} is wanted")
-        _call(function, self._get(), value.encode() if isinstance(value, str) else value)
+        if isinstance(value, bool):
+            value = int(value)
+        if isinstance(value, (list, tuple)):
+            value = ",".join(map(str, value))
+        _call("adasum_options_set", self._get(), name.encode(), str(value).encode())
 
     @classmethod
     def from_environment(cls, **choices: Any) -> "Options":
@@ -184,7 +157,7 @@ def root_info(device: int) -> bytes:
 
 class World(_Handle):
     """This process's membership of a job. Made by one of the `from_` functions, all of which are collective; their options
-    count for devices_per_server and create_timeout.
+    count for devices_per_server and create_timeout_ms.
 
     At the end of a `with` statement it is finished, unless there was an exception."""
 

@@ -13,7 +13,7 @@ from ctypes import (
 from pathlib import Path
 from typing import Any, Iterator
 
-ABI_VERSION = 1
+ABI_VERSION = 2
 ROOT_INFO_BYTES = 4108
 
 #: Constants of the header, by their names there without ADASUM_.
@@ -131,38 +131,9 @@ SIGNATURES: dict[str, tuple[Any, list[Any]]] = {
     "adasum_set_log_callback": (_STATUS, [adasum_log_callback, c_void_p, c_int32]),
     "adasum_options_create": (_STATUS, [POINTER(_OPTIONS)]),
     "adasum_options_destroy": (None, [_OPTIONS]),
+    "adasum_options_set": _option(c_char_p, c_char_p),
     "adasum_options_load_environment": _option(),
     "adasum_options_load_boost": _option(c_char_p, c_char_p),
-    "adasum_options_set_profile": _option(c_int32),
-    "adasum_options_set_mindspore_context": _option(c_char_p, c_int32, c_uint32, c_uint32),
-    "adasum_options_set_reduction": _option(c_int32),
-    "adasum_options_set_in_server": _option(c_int32),
-    "adasum_options_set_devices_per_server": _option(c_uint32),
-    "adasum_options_set_radix": _option(c_uint32),
-    "adasum_options_set_placement": _option(c_int32),
-    "adasum_options_set_exchange": _option(c_int32),
-    "adasum_options_set_scalars": _option(c_int32),
-    "adasum_options_set_machine": _option(c_char_p),
-    "adasum_options_set_wire": _option(c_int32),
-    "adasum_options_set_scale": _option(c_float),
-    "adasum_options_set_result_scale": _option(c_float),
-    "adasum_options_set_zero_tol": _option(c_float),
-    "adasum_options_set_overflow": _option(c_int32),
-    "adasum_options_set_bucket_bytes": _option(c_uint64),
-    "adasum_options_set_pipeline_depth": _option(c_uint32),
-    "adasum_options_set_subset_plans": _option(c_uint32),
-    "adasum_options_set_padded": _option(c_int32),
-    "adasum_options_set_scattered": _option(c_int32),
-    "adasum_options_set_barrier": _option(c_int32),
-    "adasum_options_set_checksum": _option(c_int32),
-    "adasum_options_set_allow_plain_mean": _option(c_int32),
-    "adasum_options_set_create_timeout": _option(c_uint64),
-    "adasum_options_set_stall_timeout": _option(c_uint64),
-    "adasum_options_set_delta_form": _option(c_int32),
-    "adasum_options_set_degree": _option(c_int64),
-    "adasum_options_set_fusion": _option(c_int32),
-    "adasum_options_set_fusion_split": _option(POINTER(c_size_t), c_size_t),
-    "adasum_options_set_group": _option(POINTER(c_uint32), c_size_t),
     "adasum_world_from_rank_table": (_STATUS, [c_char_p, c_uint32, _OPTIONS, POINTER(_WORLD)]),
     "adasum_world_from_environment": (_STATUS, [_OPTIONS, POINTER(_WORLD)]),
     "adasum_root_info_create": (_STATUS, [c_int32, POINTER(c_uint8), c_size_t]),

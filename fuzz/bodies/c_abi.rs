@@ -4,12 +4,13 @@
 //! could be). Everything else is up to the bytes: order, kinds, numbers, alignments. Then every call answers with a
 //! status that is none of a defect's, says why it refuses, and leaves outputs alone when it does.
 
-use std::ffi::{CStr, c_char, c_void};
+use std::ffi::{CStr, CString, c_char, c_void};
 use std::ptr::{null, null_mut};
 use std::sync::OnceLock;
 
 use adasum::ascend::{Buffer, Device, Span};
 use adasum::ffi::*;
+use adasum::reduce::{OPTIONS, OptionInfo};
 use adasum::sys;
 use adasum::sys::acl::aclrtStream;
 
@@ -216,58 +217,35 @@ impl<'a> Machine<'a> {
 
     fn set(&mut self) {
         let options = self.option();
-        let which = self.byte() % 33;
-        let number = self.number();
-        let (int, word) = (number as i32, number as u32);
-        let float = f32::from_bits((number as u32) << 24 | word);
-        let list = [word, word.wrapping_add(1), 0];
-        let cuts = [number as usize, 1, 2];
-        let length = if number > 3 && number < 1 << 62 {
-            3
-        } else {
-            number as usize
-        };
         let text = self.text();
-        // Timeouts of a few milliseconds would make outcomes a matter of luck.
-        let time = number.saturating_mul(LIMIT);
-        let status = unsafe {
-            match which {
-                0 => adasum_options_set_profile(options, int),
-                1 => adasum_options_set_mindspore_context(options, text, int, word, word),
-                2 => adasum_options_set_reduction(options, int),
-                3 => adasum_options_set_in_server(options, int),
-                4 => adasum_options_set_devices_per_server(options, word),
-                5 => adasum_options_set_radix(options, word),
-                6 => adasum_options_set_placement(options, int),
-                7 => adasum_options_set_exchange(options, int),
-                8 => adasum_options_set_scalars(options, int),
-                9 => adasum_options_set_machine(options, text),
-                10 => adasum_options_set_wire(options, int),
-                11 => adasum_options_set_scale(options, float),
-                12 => adasum_options_set_result_scale(options, float),
-                13 => adasum_options_set_zero_tol(options, float),
-                14 => adasum_options_set_overflow(options, int),
-                15 => adasum_options_set_bucket_bytes(options, number),
-                16 => adasum_options_set_pipeline_depth(options, word),
-                17 => adasum_options_set_subset_plans(options, word),
-                18 => adasum_options_set_scattered(options, int),
-                19 => adasum_options_set_barrier(options, int),
-                20 => adasum_options_set_checksum(options, int),
-                21 => adasum_options_set_allow_plain_mean(options, int),
-                22 => adasum_options_set_create_timeout(options, time),
-                23 => adasum_options_set_stall_timeout(options, time),
-                24 => adasum_options_set_delta_form(options, int),
-                25 => adasum_options_set_degree(options, number as i64),
-                26 => adasum_options_set_fusion(options, int),
-                27 => adasum_options_set_fusion_split(options, cuts.as_ptr(), length),
-                28 => adasum_options_set_group(options, list.as_ptr(), length),
-                29 => adasum_options_load_boost(options, text, text),
-                30 => adasum_options_load_environment(options),
-                31 => adasum_options_set_padded(options, int),
-                _ => adasum_options_set_group(options, null(), length),
+        let status = match self.byte() % 16 {
+            0 => unsafe { adasum_options_load_boost(options, text, text) },
+            1 => unsafe { adasum_options_load_environment(options) },
+            2 => unsafe { adasum_options_set(options, text, text) },
+            _ => {
+                let option = &OPTIONS[usize::from(self.byte()) % OPTIONS.len()];
+                let name = CString::new(option.name).unwrap();
+                let value = CString::new(self.value(option)).unwrap();
+                unsafe { adasum_options_set(options, name.as_ptr(), value.as_ptr()) }
             }
         };
         self.answered(status);
+    }
+
+    /// A word that the option lists, or numbers.
+    fn value(&mut self, option: &OptionInfo) -> String {
+        let words: Vec<&str> = option.values.split([' ', ',']).collect();
+        let kind = self.byte() % 8;
+        let number = self.number();
+        match kind {
+            0..4 => words[number as usize % words.len()].to_owned(),
+            // Timeouts of a few milliseconds would make outcomes a matter of luck.
+            4 | 5 if option.name.ends_with("_ms") => number.saturating_mul(LIMIT).to_string(),
+            4 => number.to_string(),
+            5 => f32::from_bits((number as u32) << 24 | number as u32).to_string(),
+            6 => format!("{number},{},0", number.wrapping_add(1)),
+            _ => format!("{},{},{},{number}", words[0], number % 2, number % 3),
+        }
     }
 
     fn make_world(&mut self) {

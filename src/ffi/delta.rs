@@ -17,7 +17,7 @@ use crate::reduce::DeltaWeightReducer;
 /// Collective: all ranks call it with the same tensors and options (NULL: the defaults). Waits for the others, at most the
 /// creation timeout. End it with adasum_reducer_destroy.
 /// Errors: ADASUM_MISMATCH on all ranks if they do not agree; ADASUM_INVALID_ARGUMENT if in_server is not
-/// ADASUM_IN_SERVER_MEAN.
+/// mean.
 ///
 /// # Safety
 /// `world` and `options` are live or NULL; `tensors` points to `count` tensors with valid names; `out` may be written to.
@@ -51,7 +51,7 @@ pub unsafe extern "C" fn adasum_reducer_create_delta(
     })
 }
 
-/// Starts a step: saves `weights` and, with ADASUM_DELTA_SERVER_MEAN and several ranks a server, replaces `inout_gradients` by
+/// Starts a step: saves `weights` and, with delta_form = server_mean and several ranks a server, replaces `inout_gradients` by
 /// their mean over the server. Otherwise `inout_gradients` may be NULL and is left alone. Both have `count` device
 /// addresses in the order of creation. Delta reducers.
 ///

@@ -240,7 +240,7 @@ pub unsafe extern "C" fn adasum_reducer_prepare_some(
 
 /// Lets all ranks decide whether any of them has a NaN or an infinity in `gradients`, which are not changed: 1 or 0 in
 /// `out_overflowed`, the same on all ranks. For loss scaling: skip reduction and optimizer if so. Gradient and delta
-/// reducers that were created with ADASUM_OVERFLOW_VOTE.
+/// reducers that were created with overflow = vote.
 ///
 /// Collective. Waits for the vote, and so for what `stream` holds, at most `timeout_ms`.
 ///
@@ -275,7 +275,7 @@ pub unsafe extern "C" fn adasum_reducer_overflow(
         let Some(vote) = vote else {
             return Err(Fault::new(
                 adasum_status::ADASUM_INVALID_STATE,
-                "the reducer was not created with ADASUM_OVERFLOW_VOTE",
+                "the reducer was not created with overflow = vote",
             ));
         };
         vote.cast(&gradients, stream)?;

@@ -9,7 +9,7 @@ use super::status::adasum_status;
 use crate::ascend;
 
 /// Version of this interface. A program compiled with another number must not use the library.
-pub const ADASUM_ABI_VERSION: u32 = 1;
+pub const ADASUM_ABI_VERSION: u32 = 2;
 
 /// The ADASUM_ABI_VERSION that the library was built with.
 #[unsafe(no_mangle)]

@@ -12,7 +12,7 @@ use super::status::{Fault, adasum_status};
 use super::world::adasum_world;
 use crate::reduce::{IndexType, MeanReducer, Rows, SparseReducer, SparseSpec};
 
-/// Plans the mean (with ADASUM_REDUCTION_SUM: the sum) of the gradients of `count` tensors over the ranks of the option group:
+/// Plans the mean (with reduction = sum: the sum) of the gradients of `count` tensors over the ranks of the option group:
 /// MindSpore's DistributedGradReducer. fp32 between ranks, multiplied by 1 / degree, rounded once. Tensors with
 /// ADASUM_TENSOR_LAYERWISE are left as they are. Reduce with adasum_reducer_reduce.
 ///
@@ -60,7 +60,7 @@ pub const ADASUM_INDEX_I64: i32 = 1;
 
 /// Prepares the gathering of a sparse gradient over the ranks of the option group: rows of `width` elements of type `dtype`
 /// with numbers of type `index` (ADASUM_INDEX_I32 or ADASUM_INDEX_I64). With `exact` 1 every rank brings `rows` rows in
-/// every call; with 0 any number up to that. Values are multiplied by 1 / degree unless ADASUM_REDUCTION_SUM is set.
+/// every call; with 0 any number up to that. Values are multiplied by 1 / degree unless reduction is sum.
 ///
 /// Collective among the ranks of the group, as adasum_reducer_create_mean. Device memory: room for the rows of all ranks.
 ///

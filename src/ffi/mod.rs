@@ -15,7 +15,6 @@ mod log;
 mod mean;
 mod options;
 mod reducer;
-mod setters;
 mod status;
 mod streams;
 #[cfg(test)]
@@ -33,6 +32,5 @@ pub use log::*;
 pub use mean::*;
 pub use options::*;
 pub use reducer::*;
-pub use setters::*;
 pub use status::*;
 pub use world::*;

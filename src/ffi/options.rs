@@ -1,4 +1,4 @@
-//! The object that choices are set in, one by one, so that new ones never change a struct.
+//! The object that choices are set in, one by one and by name, so that new ones never change a struct or the interface.
 
 use std::ffi::c_char;
 use std::path::Path;
@@ -11,7 +11,7 @@ use crate::plan::mindspore::Level;
 use crate::reduce::Settings;
 
 /// Choices of worlds and reducers; made by adasum_options_create with the defaults. They must be the same on all ranks,
-/// except for scale, create_timeout and stall_timeout. May be used from any thread, by several at once.
+/// except for scale, padded, create_timeout_ms and stall_timeout_ms. May be used from any thread, by several at once.
 #[allow(non_camel_case_types, reason = "the name that C sees")]
 pub struct adasum_options(Mutex<Settings>);
 
@@ -63,29 +63,35 @@ pub unsafe extern "C" fn adasum_options_destroy(options: *mut adasum_options) {
     });
 }
 
-/// Takes over what the environment says; what is set later with a setter wins. A variable that is not set or empty
-/// changes nothing.
+/// Sets the option `name` to what `value` says. Numbers are written with a point and without spaces, lists with commas.
+/// Those with a star can be set by the environment: see adasum_options_load_environment.
 ///
-///   ADASUM_PROFILE             paper, mindspore
-///   ADASUM_REDUCTION           adasum, mean, sum
-///   ADASUM_IN_SERVER           mean, sum, reduced, shards
-///   ADASUM_DEVICES_PER_SERVER  ranks of a server
-///   ADASUM_RADIX               auto, 2 to 8
-///   ADASUM_PLACEMENT           hierarchical, columns
-///   ADASUM_EXCHANGE            auto, batch, pairwise
-///   ADASUM_SCALARS             auto, gathered, owned
-///   ADASUM_MACHINE             910A, 910B, A3, mock
-///   ADASUM_WIRE                native, f32
-///   ADASUM_BUCKET_BYTES        bytes
-///   ADASUM_PIPELINE_DEPTH      1 to 64
-///   ADASUM_ZERO_TOL            at least 0, below 1
-///   ADASUM_OVERFLOW            report, vote
-///   ADASUM_BARRIER             0, 1
-///   ADASUM_CHECKSUM            0, 1
-///   ADASUM_ALLOW_PLAIN_MEAN    0, 1
-///   ADASUM_CREATE_TIMEOUT_MS   milliseconds
-///   ADASUM_STALL_TIMEOUT_MS    milliseconds
-///   ADASUM_BOOST_CONFIG        a file as for adasum_options_load_boost at level O2; read last
+/// OPTIONS
+///
+/// Errors: ADASUM_INVALID_ARGUMENT names the option and what it may be, or the options there are; nothing is changed then.
+///
+/// # Safety
+/// `options` is NULL or live; `name` and `value` are NULL or C strings.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn adasum_options_set(
+    options: *mut adasum_options,
+    name: *const c_char,
+    value: *const c_char,
+) -> adasum_status {
+    let change = |settings: &mut Settings| {
+        // SAFETY: as promised by the caller.
+        let name = unsafe { text(name, "name") }?;
+        // SAFETY: as promised by the caller.
+        let value = unsafe { text(value, "value") }?;
+        Ok(settings.set(name, value)?)
+    };
+    // SAFETY: as promised by the caller.
+    unsafe { set("adasum_options_set", options, change) }
+}
+
+/// Takes over what the environment says: the variable ADASUM_NAME sets the option `name`, for those of adasum_options_set that
+/// are marked with a star, and ADASUM_BOOST_CONFIG names a file as for adasum_options_load_boost at level O2, which is read last. What is set
+/// later wins. A variable that is not set or empty changes nothing.
 ///
 /// Errors: ADASUM_INVALID_ARGUMENT names the variable and what it may be; the options are as before then.
 ///
@@ -131,7 +137,7 @@ pub unsafe extern "C" fn adasum_options_load_boost(
 ///
 /// # Safety
 /// `options` is NULL or live.
-pub(super) unsafe fn set(
+unsafe fn set(
     function: &'static str,
     options: *mut adasum_options,
     change: impl FnOnce(&mut Settings) -> Result<(), Fault>,

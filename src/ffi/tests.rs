@@ -19,23 +19,26 @@ fn options_are_set_refused_and_ended() {
     let created = unsafe { adasum_options_create(&mut options) };
     assert_eq!(created, adasum_status::ADASUM_OK);
     let ok = adasum_status::ADASUM_OK;
-    // SAFETY: live options, here and below.
-    assert_eq!(unsafe { adasum_options_set_radix(options, 8) }, ok);
-    // SAFETY: as above, and an array of that length.
-    let group = unsafe { adasum_options_set_group(options, [0, 1].as_ptr(), 2) };
-    assert_eq!(group, ok);
-    // SAFETY: as above.
-    let refused = unsafe { adasum_options_set_radix(options, 9) };
-    assert_eq!(refused, adasum_status::ADASUM_INVALID_ARGUMENT);
+    let set = |name: &CStr, value: &CStr| {
+        // SAFETY: live options and C strings.
+        unsafe { adasum_options_set(options, name.as_ptr(), value.as_ptr()) }
+    };
+    assert_eq!(set(c"radix", c"8"), ok);
+    assert_eq!(set(c"group", c"0,1"), ok);
+    let refused = adasum_status::ADASUM_INVALID_ARGUMENT;
+    assert_eq!(set(c"radix", c"9"), refused);
     assert_eq!(
         last(),
-        "adasum_options_set_radix: radix is 9, must be 2 to 8 or ADASUM_RADIX_AUTO (0)"
+        "adasum_options_set: radix is \"9\", must be auto or 2 to 8"
     );
-    // SAFETY: as above.
-    let machine = unsafe { adasum_options_set_machine(options, c"910B".as_ptr()) };
-    assert_eq!(machine, ok);
-    // SAFETY: as above; NULL is allowed.
-    assert_eq!(unsafe { adasum_options_set_machine(options, null()) }, ok);
+    assert_eq!(set(c"rad", c"8"), refused);
+    assert!(last().starts_with("adasum_options_set: \"rad\" is no option; there are profile, "));
+    assert_eq!(set(c"radix", c"\xff"), refused);
+    assert!(
+        last().starts_with("adasum_options_set: value: "),
+        "{}",
+        last()
+    );
     // SAFETY: as above.
     let settings = unsafe { adasum_options::get(options) };
     assert_eq!(
@@ -55,7 +58,7 @@ fn nulls_are_refused_by_name() {
     assert_eq!(unsafe { adasum_options_create(null_mut()) }, null_argument);
     assert_eq!(last(), "adasum_options_create: out is NULL");
     // SAFETY: as above.
-    let set = unsafe { adasum_options_set_barrier(null_mut(), 1) };
+    let set = unsafe { adasum_options_set(null_mut(), c"radix".as_ptr(), null()) };
     assert_eq!(set, null_argument);
     // SAFETY: as above.
     let world = unsafe { adasum_world_rank(null(), null_mut()) };

@@ -29,7 +29,8 @@ pub use helpers::journal::{Figure, Journal, Record, STATISTICS_VARIABLE, TensorR
 pub use helpers::overflow::OverflowVote;
 pub use mean::{MeanReducer, MeanTensor};
 pub use options::fusion::Fusion;
-pub use options::settings::{BOOST_FILE, Overflow, Profile, Settings, VARIABLES, Variable};
+pub use options::settings::{Overflow, Profile, Settings};
+pub use options::table::{BOOST_FILE, OPTIONS, OptionInfo};
 pub use options::{DeltaForm, InServer, MeanOptions, Options, Reduction, ScalarExchange, Wire};
 pub use sparse::{IndexType, Rows, SparseReducer, SparseRows, SparseSpec};
 pub use world::World;

@@ -19,38 +19,36 @@ static void expect_sum(const float *values, float factor) {
 }
 
 static void every_option(adasum_options *options) {
-    const uint32_t none = 0;
-    const size_t cut = 0;
-    OK(adasum_options_set_profile(options, ADASUM_PROFILE_PAPER));
-    OK(adasum_options_set_mindspore_context(options, "semi_auto_parallel", 0, 1, RANKS));
-    OK(adasum_options_set_in_server(options, ADASUM_IN_SERVER_MEAN));
-    OK(adasum_options_set_radix(options, ADASUM_RADIX_AUTO));
-    OK(adasum_options_set_placement(options, ADASUM_PLACEMENT_HIERARCHICAL));
-    OK(adasum_options_set_exchange(options, ADASUM_EXCHANGE_PAIRWISE));
-    OK(adasum_options_set_scalars(options, ADASUM_SCALARS_OWNED));
-    OK(adasum_options_set_machine(options, "A3"));
-    OK(adasum_options_set_machine(options, NULL));
-    OK(adasum_options_set_wire(options, ADASUM_WIRE_F32));
-    OK(adasum_options_set_scale(options, 0.5f));
-    OK(adasum_options_set_result_scale(options, 2.0f));
-    OK(adasum_options_set_zero_tol(options, 1e-12f));
-    OK(adasum_options_set_overflow(options, ADASUM_OVERFLOW_VOTE));
-    OK(adasum_options_set_bucket_bytes(options, 4096));
-    OK(adasum_options_set_pipeline_depth(options, 2));
-    OK(adasum_options_set_subset_plans(options, 2));
-    OK(adasum_options_set_padded(options, 1));
-    OK(adasum_options_set_scattered(options, 0));
-    OK(adasum_options_set_barrier(options, 1));
-    OK(adasum_options_set_checksum(options, 1));
-    OK(adasum_options_set_allow_plain_mean(options, 1));
-    OK(adasum_options_set_create_timeout(options, LIMIT));
-    OK(adasum_options_set_stall_timeout(options, LIMIT));
-    OK(adasum_options_set_delta_form(options, ADASUM_DELTA_LOCAL));
-    OK(adasum_options_set_degree(options, 3));
-    OK(adasum_options_set_fusion(options, ADASUM_FUSION_NONE));
-    OK(adasum_options_set_fusion_split(options, &cut, 1));
-    OK(adasum_options_set_group(options, &none, 1));
-    OK(adasum_options_set_group(options, NULL, 0));
+    OK(adasum_options_set(options, "profile", "paper"));
+    OK(adasum_options_set(options, "mindspore_context", "semi_auto_parallel,0,1,2"));
+    OK(adasum_options_set(options, "in_server", "mean"));
+    OK(adasum_options_set(options, "radix", "auto"));
+    OK(adasum_options_set(options, "placement", "hierarchical"));
+    OK(adasum_options_set(options, "exchange", "pairwise"));
+    OK(adasum_options_set(options, "scalars", "owned"));
+    OK(adasum_options_set(options, "machine", "A3"));
+    OK(adasum_options_set(options, "machine", "auto"));
+    OK(adasum_options_set(options, "wire", "f32"));
+    OK(adasum_options_set(options, "scale", "0.5"));
+    OK(adasum_options_set(options, "result_scale", "2.0"));
+    OK(adasum_options_set(options, "zero_tol", "1e-12"));
+    OK(adasum_options_set(options, "overflow", "vote"));
+    OK(adasum_options_set(options, "bucket_bytes", "4096"));
+    OK(adasum_options_set(options, "pipeline_depth", "2"));
+    OK(adasum_options_set(options, "subset_plans", "2"));
+    OK(adasum_options_set(options, "padded", "1"));
+    OK(adasum_options_set(options, "scattered", "0"));
+    OK(adasum_options_set(options, "barrier", "1"));
+    OK(adasum_options_set(options, "checksum", "1"));
+    OK(adasum_options_set(options, "allow_plain_mean", "1"));
+    OK(set_number(options, "create_timeout_ms", LIMIT));
+    OK(set_number(options, "stall_timeout_ms", LIMIT));
+    OK(adasum_options_set(options, "delta_form", "local"));
+    OK(adasum_options_set(options, "degree", "3"));
+    OK(adasum_options_set(options, "fusion", "none"));
+    OK(adasum_options_set(options, "fusion", "0"));
+    OK(adasum_options_set(options, "group", "0"));
+    OK(adasum_options_set(options, "group", "all"));
 }
 
 /* `scale` is what the reducer multiplied gradients by before it combined them. */
@@ -77,12 +75,12 @@ static void figures_and_plan(adasum_reducer *reducer, double scale) {
     CHECK(length == all && strlen(start) == 9 && strncmp(start, text, 9) == 0);
 }
 
-static void gradients(adasum_world *world, uint32_t rank, int32_t reduction, int all_options) {
+static void gradients(adasum_world *world, uint32_t rank, const char *reduction, int all_options) {
     const float equal[4] = {1.0f, -2.0f, 3.0f, 0.5f};
     const adasum_tensor tensors[3] = {
         {"orthogonal", COUNT, ADASUM_F32, 0}, {"empty", 0, ADASUM_F16, 0}, {"equal", 4, ADASUM_F32, 0}};
-    const float factor = reduction == ADASUM_REDUCTION_MEAN ? 0.5f : 1.0f;
-    const float of_equal = reduction == ADASUM_REDUCTION_SUM ? 2.0f : 1.0f;
+    const float factor = strcmp(reduction, "mean") == 0 ? 0.5f : 1.0f;
+    const float of_equal = strcmp(reduction, "sum") == 0 ? 2.0f : 1.0f;
     void *memory[3] = {NULL, NULL, NULL};
     float values[COUNT];
     adasum_options *options = options_with(0);
@@ -95,7 +93,7 @@ static void gradients(adasum_world *world, uint32_t rank, int32_t reduction, int
     if (all_options) {
         every_option(options);
     }
-    OK(adasum_options_set_reduction(options, reduction));
+    OK(adasum_options_set(options, "reduction", reduction));
     OK(adasum_reducer_create(world, tensors, 3, options, &reducer));
     adasum_options_destroy(options);
     fill(values, rank);
@@ -105,7 +103,7 @@ static void gradients(adasum_world *world, uint32_t rank, int32_t reduction, int
         OK(adasum_reducer_overflow(reducer, memory, 3, stream, LIMIT, &overflowed));
         CHECK(overflowed == 0);
     } else {
-        REFUSED(ADASUM_INVALID_STATE, "ADASUM_OVERFLOW_VOTE",
+        REFUSED(ADASUM_INVALID_STATE, "overflow = vote",
                 adasum_reducer_overflow(reducer, memory, 3, stream, LIMIT, &overflowed));
     }
     REFUSED(ADASUM_INVALID_ARGUMENT, "on", adasum_reducer_observe(reducer, 2));
@@ -120,7 +118,7 @@ static void gradients(adasum_world *world, uint32_t rank, int32_t reduction, int
     }
     OK(adasum_reducer_nonfinite(reducer, flags, 3));
     CHECK(flags[0] == 0 && flags[1] == 0 && flags[2] == 0);
-    if (reduction == ADASUM_REDUCTION_ADASUM) {
+    if (strcmp(reduction, "adasum") == 0) {
         figures_and_plan(reducer, all_options ? 0.5 : 1.0);
     } else {
         double figures[3 * ADASUM_STATISTICS];
@@ -184,7 +182,7 @@ static void nan_on_one(adasum_world *world, uint32_t rank) {
     }
     memory[0] = put(bad, sizeof bad);
     memory[1] = put(good, sizeof good);
-    OK(adasum_options_set_overflow(options, ADASUM_OVERFLOW_VOTE));
+    OK(adasum_options_set(options, "overflow", "vote"));
     OK(adasum_reducer_create(world, tensors, 2, options, &reducer));
     adasum_options_destroy(options);
     OK(adasum_reducer_overflow(reducer, memory, 2, stream, LIMIT, &overflowed));
@@ -207,13 +205,14 @@ static void deltas(adasum_world *world, uint32_t rank) {
     aclrtStream stream = new_stream();
     uint8_t flag = 7;
     void *memory;
+    const char *const forms[2] = {"server_mean", "local"};
     int form, i;
-    for (form = ADASUM_DELTA_SERVER_MEAN; form <= ADASUM_DELTA_LOCAL; form++) {
+    for (form = 0; form < 2; form++) {
         for (i = 0; i < COUNT; i++) {
             values[i] = 10.0f;
         }
         memory = put(values, sizeof values);
-        OK(adasum_options_set_delta_form(options, form));
+        OK(adasum_options_set(options, "delta_form", forms[form]));
         OK(adasum_reducer_create_delta(world, &tensor, 1, options, &reducer));
         REFUSED(ADASUM_INVALID_STATE, "end without begin", adasum_reducer_delta_end(reducer, &memory, 1, stream));
         OK(adasum_reducer_delta_begin(reducer, NULL, &memory, 1, stream));
@@ -237,7 +236,7 @@ static void deltas(adasum_world *world, uint32_t rank) {
         let_go(reducer, stream);
         CHECK(aclrtFree(memory) == ACL_SUCCESS);
     }
-    OK(adasum_options_set_in_server(options, ADASUM_IN_SERVER_SUM));
+    OK(adasum_options_set(options, "in_server", "sum"));
     REFUSED(ADASUM_INVALID_ARGUMENT, "in_server", adasum_reducer_create_delta(world, &tensor, 1, options, &reducer));
     adasum_options_destroy(options);
     CHECK(aclrtDestroyStream(stream) == ACL_SUCCESS);
@@ -253,7 +252,7 @@ static void means(adasum_world *world, uint32_t rank) {
     void *memory[2];
     memory[0] = put(mine, sizeof mine);
     memory[1] = put(mine, sizeof mine);
-    OK(adasum_options_set_degree(options, 4));
+    OK(adasum_options_set(options, "degree", "4"));
     OK(adasum_reducer_create_mean(world, tensors, 2, options, &reducer));
     OK(adasum_reducer_reduce(reducer, memory, 2, stream));
     OK(adasum_reducer_synchronize(reducer, stream, LIMIT));
@@ -265,8 +264,8 @@ static void means(adasum_world *world, uint32_t rank) {
     reducer = NULL;
 
     /* A group of this rank alone. */
-    OK(adasum_options_set_reduction(options, ADASUM_REDUCTION_SUM));
-    OK(adasum_options_set_group(options, &rank, 1));
+    OK(adasum_options_set(options, "reduction", "sum"));
+    OK(set_number(options, "group", rank));
     OK(adasum_reducer_create_mean(world, tensors, 1, options, &reducer));
     OK(adasum_reducer_reduce(reducer, memory, 1, stream));
     OK(adasum_reducer_synchronize(reducer, stream, LIMIT));
@@ -276,10 +275,10 @@ static void means(adasum_world *world, uint32_t rank) {
     reducer = NULL;
     {
         const uint32_t other = 1 - rank;
-        OK(adasum_options_set_group(options, &other, 1));
+        OK(set_number(options, "group", other));
         REFUSED(ADASUM_INVALID_ARGUMENT, "is not in", adasum_reducer_create_mean(world, tensors, 1, options, &reducer));
-        OK(adasum_options_set_group(options, NULL, 0));
-        OK(adasum_options_set_degree(options, -1));
+        OK(adasum_options_set(options, "group", "all"));
+        OK(adasum_options_set(options, "degree", "-1"));
         REFUSED(ADASUM_INVALID_ARGUMENT, "should large than 0",
                 adasum_reducer_create_mean(world, tensors, 1, options, &reducer));
     }
@@ -336,7 +335,7 @@ static void scattered(adasum_world *world, uint32_t rank) {
         values[i] = i % 2 == rank ? (float)(i + 1) : 0.0f;
     }
     memory = put(values, sizeof results[rank]);
-    OK(adasum_options_set_scattered(options, 1));
+    OK(adasum_options_set(options, "scattered", "1"));
     OK(adasum_reducer_create(world, &tensor, 1, options, &reducer));
     adasum_options_destroy(options);
     OK(adasum_reducer_reduce(reducer, &memory, 1, stream));
@@ -376,10 +375,10 @@ static void *rank_main(void *argument) {
     CHECK(adasum_world_devices_per_server(world, &number) == ADASUM_OK && number == 1);
     CHECK(adasum_world_device(world, &device) == ADASUM_OK && device == (int32_t)rank);
     CHECK(adasum_world_last_vendor_code(world, &device) == ADASUM_OK && device == 0);
-    gradients(world, rank, ADASUM_REDUCTION_ADASUM, 0);
-    gradients(world, rank, ADASUM_REDUCTION_ADASUM, 1);
-    gradients(world, rank, ADASUM_REDUCTION_MEAN, 1);
-    gradients(world, rank, ADASUM_REDUCTION_SUM, 0);
+    gradients(world, rank, "adasum", 0);
+    gradients(world, rank, "adasum", 1);
+    gradients(world, rank, "mean", 1);
+    gradients(world, rank, "sum", 0);
     subsets(world, rank);
     nan_on_one(world, rank);
     deltas(world, rank);

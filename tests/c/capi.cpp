@@ -43,7 +43,7 @@ void other_reducers(const adasum::World &world, std::uint32_t rank, aclrtStream 
     const std::vector<float> sum{2.0f, 4.0f}, mean{1.0f, 2.0f};
     void *a = put(mine), *b = put(mine);
 
-    adasum::Reducer reducer(world, tensors, adasum::Options().overflow(ADASUM_OVERFLOW_VOTE));
+    adasum::Reducer reducer(world, tensors, adasum::Options().set("overflow", "vote"));
     REQUIRE(!reducer.overflow({a, b}, stream, LIMIT));
     reducer.prepare_some({1});
     reducer.reduce_some({1}, {b}, stream);
@@ -65,14 +65,14 @@ void other_reducers(const adasum::World &world, std::uint32_t rank, aclrtStream 
     delta.forget_stream(stream);
 
     void *c = put(mine);
-    adasum::MeanReducer means(world, {tensors[0]}, adasum::Options().fusion_split({0}).degree(RANKS));
+    adasum::MeanReducer means(world, {tensors[0]}, adasum::Options().set("fusion", std::vector<std::uint32_t>{0}).set("degree", RANKS));
     means.reduce({c}, stream);
     means.synchronize(stream, LIMIT);
     REQUIRE(get(c, 2) == mean);
     means.forget_stream(stream);
 
     adasum::SparseReducer sparse(world, "rows", 1, ADASUM_F32, ADASUM_INDEX_I64, 1, true,
-                                 adasum::Options().reduction(ADASUM_REDUCTION_SUM));
+                                 adasum::Options().set("reduction", "sum"));
     const adasum::Rows rows = sparse.gather(c, b, 1, stream);
     sparse.synchronize(stream, LIMIT);
     REQUIRE(rows.rows == RANKS && get(rows.values, RANKS) == (std::vector<float>{2.0f, 2.0f}));
@@ -110,7 +110,7 @@ void adopt(const HcclRootInfo &root, std::uint32_t rank) {
         adasum::World alone = adasum::World::from_comm(part);
         REQUIRE(alone.rank() == 0 && alone.size() == 1);
         alone.finish(LIMIT);
-        adasum::World world = adasum::World::from_comm(comm, adasum::Options().devices_per_server(1));
+        adasum::World world = adasum::World::from_comm(comm, adasum::Options().set("devices_per_server", 1));
         REQUIRE(world.servers() == RANKS && world.last_vendor_code() == 0);
         {
             adasum::Reducer reducer(world, {{"w", 2, ADASUM_F32}});
@@ -135,7 +135,7 @@ void adopt(const HcclRootInfo &root, std::uint32_t rank) {
 // Parallel gradients of 1 and 3 times the same vector: their mean, twice the vector.
 void run(const adasum::RootInfo &root, std::uint32_t rank) {
     adasum::World first = adasum::World::from_root_info(static_cast<std::int32_t>(rank), root, RANKS, rank,
-                                                        adasum::Options().devices_per_server(1));
+                                                        adasum::Options().set("devices_per_server", 1));
     adasum::World world = std::move(first);
     REQUIRE(world.rank() == rank && world.size() == RANKS && world.servers() == RANKS);
     REQUIRE(world.devices_per_server() == 1 && world.device() == static_cast<std::int32_t>(rank));
@@ -152,7 +152,7 @@ void run(const adasum::RootInfo &root, std::uint32_t rank) {
     REQUIRE(aclrtMalloc(&memory, bytes, ACL_MEM_MALLOC_HUGE_FIRST) == ACL_SUCCESS);
     REQUIRE(aclrtMemcpy(memory, bytes, values.data(), bytes, ACL_MEMCPY_HOST_TO_DEVICE) == ACL_SUCCESS);
     {
-        adasum::Reducer reducer(world, {{"w", values.size(), ADASUM_F32}}, adasum::Options().radix(4).barrier(true));
+        adasum::Reducer reducer(world, {{"w", values.size(), ADASUM_F32}}, adasum::Options().set("radix", 4).set("barrier", true));
         reducer.reduce({memory}, stream);
         reducer.synchronize(stream, LIMIT);
         REQUIRE(!reducer.nonfinite().at(0));

@@ -43,11 +43,19 @@ enum { LIMIT = 60000 };
 
 static uint8_t root_info[ADASUM_ROOT_INFO_BYTES];
 
+static inline adasum_status set_number(adasum_options *options, const char *name, long long value) {
+    char text[24];
+    snprintf(text, sizeof text, "%lld", value);
+    return adasum_options_set(options, name, text);
+}
+
 /* Options for ranks that are threads of one host: each is a server of its own unless `devices` says otherwise. */
 static inline adasum_options *options_with(uint32_t devices) {
     adasum_options *options = NULL;
     OK(adasum_options_create(&options));
-    OK(adasum_options_set_devices_per_server(options, devices));
+    if (devices > 0) {
+        OK(set_number(options, "devices_per_server", devices));
+    }
     return options;
 }
 

@@ -26,7 +26,7 @@ int main(void) {
     CHECK(aclrtSetDevice(device) == ACL_SUCCESS);
     stream = new_stream();
     memory = put(&value, sizeof value);
-    OK(adasum_options_set_reduction(options, ADASUM_REDUCTION_SUM));
+    OK(adasum_options_set(options, "reduction", "sum"));
     OK(adasum_reducer_create(world, &tensor, 1, options, &reducer));
     adasum_options_destroy(options);
     OK(adasum_reducer_reduce(reducer, &memory, 1, stream));

@@ -20,80 +20,21 @@ static void options_of_null(void) {
     IS_NULL("adasum_options_create", "out", adasum_options_create(NULL));
     IS_NULL("adasum_options_load_environment", "options", adasum_options_load_environment(none));
     IS_NULL("adasum_options_load_boost", "options", adasum_options_load_boost(none, "", ""));
-    IS_NULL("adasum_options_set_profile", "options", adasum_options_set_profile(none, 0));
-    IS_NULL("adasum_options_set_mindspore_context", "options", adasum_options_set_mindspore_context(none, "", 0, 1, 1));
-    IS_NULL("adasum_options_set_reduction", "options", adasum_options_set_reduction(none, 0));
-    IS_NULL("adasum_options_set_in_server", "options", adasum_options_set_in_server(none, 0));
-    IS_NULL("adasum_options_set_devices_per_server", "options", adasum_options_set_devices_per_server(none, 1));
-    IS_NULL("adasum_options_set_radix", "options", adasum_options_set_radix(none, 2));
-    IS_NULL("adasum_options_set_placement", "options", adasum_options_set_placement(none, 0));
-    IS_NULL("adasum_options_set_exchange", "options", adasum_options_set_exchange(none, 0));
-    IS_NULL("adasum_options_set_scalars", "options", adasum_options_set_scalars(none, 0));
-    IS_NULL("adasum_options_set_machine", "options", adasum_options_set_machine(none, "A3"));
-    IS_NULL("adasum_options_set_wire", "options", adasum_options_set_wire(none, 0));
-    IS_NULL("adasum_options_set_scale", "options", adasum_options_set_scale(none, 1.0f));
-    IS_NULL("adasum_options_set_result_scale", "options", adasum_options_set_result_scale(none, 1.0f));
-    IS_NULL("adasum_options_set_zero_tol", "options", adasum_options_set_zero_tol(none, 0.0f));
-    IS_NULL("adasum_options_set_overflow", "options", adasum_options_set_overflow(none, 0));
-    IS_NULL("adasum_options_set_bucket_bytes", "options", adasum_options_set_bucket_bytes(none, 1));
-    IS_NULL("adasum_options_set_pipeline_depth", "options", adasum_options_set_pipeline_depth(none, 1));
-    IS_NULL("adasum_options_set_subset_plans", "options", adasum_options_set_subset_plans(none, 1));
-    IS_NULL("adasum_options_set_padded", "options", adasum_options_set_padded(none, 1));
-    IS_NULL("adasum_options_set_scattered", "options", adasum_options_set_scattered(none, 1));
-    IS_NULL("adasum_options_set_barrier", "options", adasum_options_set_barrier(none, 1));
-    IS_NULL("adasum_options_set_checksum", "options", adasum_options_set_checksum(none, 1));
-    IS_NULL("adasum_options_set_allow_plain_mean", "options", adasum_options_set_allow_plain_mean(none, 1));
-    IS_NULL("adasum_options_set_create_timeout", "options", adasum_options_set_create_timeout(none, 1));
-    IS_NULL("adasum_options_set_stall_timeout", "options", adasum_options_set_stall_timeout(none, 1));
-    IS_NULL("adasum_options_set_delta_form", "options", adasum_options_set_delta_form(none, 0));
-    IS_NULL("adasum_options_set_degree", "options", adasum_options_set_degree(none, 1));
-    IS_NULL("adasum_options_set_fusion", "options", adasum_options_set_fusion(none, 0));
-    IS_NULL("adasum_options_set_fusion_split", "options", adasum_options_set_fusion_split(none, NULL, 0));
-    IS_NULL("adasum_options_set_group", "options", adasum_options_set_group(none, NULL, 0));
+    IS_NULL("adasum_options_set", "options", adasum_options_set(none, "radix", "2"));
 }
 
 static void wrong_options(adasum_options *options) {
-    const uint32_t number = 0;
     IS_NULL("adasum_options_load_boost", "path", adasum_options_load_boost(options, NULL, "O2"));
     IS_NULL("adasum_options_load_boost", "level", adasum_options_load_boost(options, "boost.json", NULL));
     REFUSED(ADASUM_IO, "nowhere.json", adasum_options_load_boost(options, "nowhere.json", "O2"));
-    REFUSED(ADASUM_INVALID_ARGUMENT, "profile is 2", adasum_options_set_profile(options, 2));
-    IS_NULL("adasum_options_set_mindspore_context", "mode", adasum_options_set_mindspore_context(options, NULL, 0, 1, 16));
-    REFUSED(ADASUM_INVALID_ARGUMENT, "mode \"x\"", adasum_options_set_mindspore_context(options, "x", 0, 1, 16));
-    REFUSED(ADASUM_INVALID_ARGUMENT, "enable_parallel_optimizer is 2",
-            adasum_options_set_mindspore_context(options, "data_parallel", 2, 1, 16));
-    REFUSED(ADASUM_INVALID_ARGUMENT, "pipeline_stages is 0",
-            adasum_options_set_mindspore_context(options, "data_parallel", 0, 0, 16));
-    REFUSED(ADASUM_INVALID_ARGUMENT, "reduction is 3, must be one of ADASUM_REDUCTION_ADASUM (0)",
-            adasum_options_set_reduction(options, 3));
-    REFUSED(ADASUM_INVALID_ARGUMENT, "in_server is 4", adasum_options_set_in_server(options, 4));
-    REFUSED(ADASUM_INVALID_ARGUMENT, "radix is 9, must be 2 to 8", adasum_options_set_radix(options, 9));
-    REFUSED(ADASUM_INVALID_ARGUMENT, "radix is 1", adasum_options_set_radix(options, 1));
-    REFUSED(ADASUM_INVALID_ARGUMENT, "placement is 2", adasum_options_set_placement(options, 2));
-    REFUSED(ADASUM_INVALID_ARGUMENT, "exchange is 5", adasum_options_set_exchange(options, 5));
-    REFUSED(ADASUM_INVALID_ARGUMENT, "scalars is -1", adasum_options_set_scalars(options, -1));
-    REFUSED(ADASUM_INVALID_ARGUMENT, "\"Z80\" is none of", adasum_options_set_machine(options, "Z80"));
-    REFUSED(ADASUM_INVALID_ARGUMENT, "wire is -1", adasum_options_set_wire(options, -1));
-    REFUSED(ADASUM_INVALID_ARGUMENT, "scale is inf", adasum_options_set_scale(options, (float)INFINITY));
-    REFUSED(ADASUM_INVALID_ARGUMENT, "scale is NaN", adasum_options_set_result_scale(options, (float)NAN));
-    REFUSED(ADASUM_INVALID_ARGUMENT, "tolerance is 1", adasum_options_set_zero_tol(options, 1.0f));
-    REFUSED(ADASUM_INVALID_ARGUMENT, "tolerance is NaN", adasum_options_set_zero_tol(options, (float)NAN));
-    REFUSED(ADASUM_INVALID_ARGUMENT, "overflow is 2", adasum_options_set_overflow(options, 2));
-    REFUSED(ADASUM_INVALID_ARGUMENT, "bytes is 0", adasum_options_set_bucket_bytes(options, 0));
-    REFUSED(ADASUM_INVALID_ARGUMENT, "depth is 65", adasum_options_set_pipeline_depth(options, 65));
-    REFUSED(ADASUM_INVALID_ARGUMENT, "plans is 0", adasum_options_set_subset_plans(options, 0));
-    REFUSED(ADASUM_INVALID_ARGUMENT, "value is 2", adasum_options_set_padded(options, 2));
-    REFUSED(ADASUM_INVALID_ARGUMENT, "value is 2", adasum_options_set_scattered(options, 2));
-    REFUSED(ADASUM_INVALID_ARGUMENT, "value is 7", adasum_options_set_barrier(options, 7));
-    REFUSED(ADASUM_INVALID_ARGUMENT, "value is -1", adasum_options_set_checksum(options, -1));
-    REFUSED(ADASUM_INVALID_ARGUMENT, "value is 2", adasum_options_set_allow_plain_mean(options, 2));
-    REFUSED(ADASUM_INVALID_ARGUMENT, "milliseconds is 0", adasum_options_set_create_timeout(options, 0));
-    REFUSED(ADASUM_INVALID_ARGUMENT, "milliseconds is 0", adasum_options_set_stall_timeout(options, 0));
-    REFUSED(ADASUM_INVALID_ARGUMENT, "form is 2", adasum_options_set_delta_form(options, 2));
-    REFUSED(ADASUM_INVALID_ARGUMENT, "fusion is 2", adasum_options_set_fusion(options, 2));
-    IS_NULL("adasum_options_set_fusion_split", "positions", adasum_options_set_fusion_split(options, NULL, 1));
-    IS_NULL("adasum_options_set_group", "ranks", adasum_options_set_group(options, NULL, 1));
-    REFUSED(ADASUM_INVALID_ARGUMENT, "more than memory can hold", adasum_options_set_group(options, &number, SIZE_MAX));
+    IS_NULL("adasum_options_set", "name", adasum_options_set(options, NULL, "2"));
+    IS_NULL("adasum_options_set", "value", adasum_options_set(options, "radix", NULL));
+    REFUSED(ADASUM_INVALID_ARGUMENT, "\"colour\" is no option; there are profile, reduction,",
+            adasum_options_set(options, "colour", "red"));
+    REFUSED(ADASUM_INVALID_ARGUMENT, "radix is \"9\", must be auto or 2 to 8", adasum_options_set(options, "radix", "9"));
+    REFUSED(ADASUM_INVALID_ARGUMENT, "scale is \"inf\", must be a finite number", adasum_options_set(options, "scale", "inf"));
+    REFUSED(ADASUM_INVALID_ARGUMENT, "group is \"\", must be all or ascending ranks", adasum_options_set(options, "group", ""));
+    REFUSED(ADASUM_INVALID_ARGUMENT, "value", adasum_options_set(options, "radix", "\xff"));
 }
 
 static void worlds(void) {
@@ -218,7 +159,7 @@ static void calls(adasum_world *world, aclrtStream stream) {
     char text[8] = "1234567";
     void *place = NULL;
 
-    OK(adasum_options_set_overflow(options, ADASUM_OVERFLOW_VOTE));
+    OK(adasum_options_set(options, "overflow", "vote"));
     OK(adasum_reducer_create(world, &tensor, 1, options, &gradient));
     OK(adasum_reducer_create_delta(world, &tensor, 1, options, &delta));
     OK(adasum_reducer_create_sparse(world, "rows", 2, ADASUM_F32, ADASUM_INDEX_I32, 2, 1, options, &sparse));

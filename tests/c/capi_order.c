@@ -106,7 +106,7 @@ static void *two_worlds(void *argument) {
     aclrtStream stream = new_stream();
     void *memory = ones();
     uint32_t servers = 0;
-    OK(adasum_options_set_allow_plain_mean(options, 1));
+    OK(adasum_options_set(options, "allow_plain_mean", "1"));
     OK(adasum_world_from_root_info((int32_t)rank, other_root_info, sizeof other_root_info, RANKS, rank, options, &other));
     CHECK(adasum_world_servers(other, &servers) == ADASUM_OK && servers == 1);
     OK(adasum_reducer_create(world, &TENSOR, 1, NULL, &here));
@@ -196,9 +196,9 @@ static void *asks(void *argument) {
     uint32_t number = 0;
     int i;
     for (i = 0; i < 200; i++) {
-        OK(adasum_options_set_radix(job->options, 2 + (uint32_t)i % 7));
+        OK(set_number(job->options, "radix", 2 + (uint32_t)i % 7));
         CHECK(adasum_world_size(job->world, &number) == ADASUM_OK && number == 1);
-        REFUSED(ADASUM_INVALID_ARGUMENT, "radix is 99", adasum_options_set_radix(job->options, 99));
+        REFUSED(ADASUM_INVALID_ARGUMENT, "radix is \"99\"", adasum_options_set(job->options, "radix", "99"));
         CHECK(adasum_last_vendor_code() == 0);
     }
     return NULL;

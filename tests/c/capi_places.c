@@ -46,7 +46,7 @@ static void reduce(adasum_world *world, uint32_t rank, aclrtStream stream, const
     memory = put(values, sizeof all[rank]);
     places[0] = memory;
     places[1] = memory + sizeof(float) * way->place;
-    OK(adasum_options_set_padded(options, way->padded));
+    OK(set_number(options, "padded", way->padded));
     OK(adasum_reducer_create(world, tensors, TENSORS, options, &reducer));
     adasum_options_destroy(options);
     before = launches(world, rank, stream);

@@ -10,20 +10,20 @@ static void profile(const adasum_world *world) {
     const adasum_tensor tensor = {"w", 1, ADASUM_F32, 0};
     adasum_options *options = options_with(0);
     adasum_reducer *reducer = NULL;
-    OK(adasum_options_set_profile(options, ADASUM_PROFILE_MINDSPORE));
+    OK(adasum_options_set(options, "profile", "mindspore"));
     REFUSED(ADASUM_INVALID_STATE, "The device_num must be at least 16 and must be the power of 2 when applying adasum.",
             adasum_reducer_create(world, &tensor, 1, options, &reducer));
-    OK(adasum_options_set_mindspore_context(options, "stand_alone", 0, 1, 16));
+    OK(adasum_options_set(options, "mindspore_context", "stand_alone,0,1,16"));
     REFUSED(ADASUM_INVALID_STATE, "Stand alone mode is not supported to apply adasum.",
             adasum_reducer_create_delta(world, &tensor, 1, options, &reducer));
-    OK(adasum_options_set_mindspore_context(options, "semi_auto_parallel", 1, 1, 16));
+    OK(adasum_options_set(options, "mindspore_context", "semi_auto_parallel,1,1,16"));
     REFUSED(ADASUM_INVALID_STATE, "the optimizer shard is not supported",
             adasum_reducer_create(world, &tensor, 1, options, &reducer));
-    OK(adasum_options_set_mindspore_context(options, "semi_auto_parallel", 0, 1, 16));
+    OK(adasum_options_set(options, "mindspore_context", "semi_auto_parallel,0,1,16"));
     REFUSED(ADASUM_INVALID_ARGUMENT, "the context has 2 servers of 8 devices, the world 1 of 1",
             adasum_reducer_create(world, &tensor, 1, options, &reducer));
     /* Without the profile nothing of that matters. */
-    OK(adasum_options_set_profile(options, ADASUM_PROFILE_PAPER));
+    OK(adasum_options_set(options, "profile", "paper"));
     OK(adasum_reducer_create(world, &tensor, 1, options, &reducer));
     adasum_reducer_destroy(reducer);
     adasum_options_destroy(options);

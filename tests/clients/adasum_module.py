@@ -179,8 +179,8 @@ def finds_what_is_not_finite(world):
 
 def refuses_what_is_wrong(world):
     data = inputs()
-    refuses(TypeError, "no option 'colour'", lambda: adasum.Options(colour=1))
-    refuses(ValueError, "not one of adasum, mean, sum", lambda: adasum.Options(reduction="max"))
+    refuses(adasum.Error, '"colour" is no option', lambda: adasum.Options(colour=1))
+    refuses(adasum.Error, 'reduction is "max", must be adasum, mean or sum', lambda: adasum.Options(reduction="max"))
     error = refuses(adasum.Error, "radix", lambda: adasum.Options(radix=9))
     assert error.status == "INVALID_ARGUMENT" and error.vendor_code == 0, error.status
     refuses(TypeError, "neither fp32", lambda: adasum.view(array.array("d", [1.0])))

@@ -150,9 +150,8 @@ fn pointers() -> Vec<(String, Vec<String>)> {
 }
 
 /// Where NULL is an answer, and the comment in the header says so.
-const MAY_BE_NULL: [&str; 6] = [
+const MAY_BE_NULL: [&str; 5] = [
     "options of adasum_world_from_rank_table, _environment, _root_info, _comm and adasum_reducer_create, _delta, _mean, _sparse",
-    "name of adasum_options_set_machine",
     "user_data of adasum_set_log_callback",
     "inout_gradients of adasum_reducer_delta_begin",
     "out_norms of adasum_reducer_statistics",
@@ -165,7 +164,6 @@ fn may_be_null(function: &str, pointer: &str) -> bool {
             function.starts_with("adasum_world_from_")
                 || function.starts_with("adasum_reducer_create")
         }
-        "name" => function == "adasum_options_set_machine",
         "user_data" => function == "adasum_set_log_callback",
         "inout_gradients" => function == "adasum_reducer_delta_begin",
         "out_norms" => function == "adasum_reducer_statistics",

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use adasum::reduce::{OPTIONS, OptionInfo};
 use cbindgen::{Builder, Config, DocumentationLength, EnumConfig, Language, Style};
 
 /// The folder of the crate.
@@ -47,7 +48,6 @@ fn generated() -> String {
         "log",
         "arguments",
         "options",
-        "setters",
         "world",
         "reducer",
         "gradient",
@@ -58,8 +58,45 @@ fn generated() -> String {
     }
     let mut text = Vec::new();
     builder.generate().unwrap().write(&mut text);
-    String::from_utf8(text).unwrap()
+    let text = String::from_utf8(text).unwrap();
+    assert_eq!(text.matches(OPTIONS_HERE).count(), 1);
+    text.replace(OPTIONS_HERE, &options())
 }
+
+/// The line for which the list of options stands.
+const OPTIONS_HERE: &str = " * OPTIONS\n";
+
+/// The options: name, a star where a variable sets it, what it may be, what it decides.
+fn options() -> String {
+    let mut text = String::new();
+    for option in &OPTIONS {
+        let star = if option.variable.is_some() { "*" } else { "" };
+        let OptionInfo {
+            name,
+            values,
+            default,
+            help,
+            ..
+        } = option;
+        text += &format!(" *   {name}{star}: {values}; default {default}\n");
+        let mut line = String::new();
+        for word in help.split(' ') {
+            if !line.is_empty() && line.len() + word.len() > WIDTH {
+                text += &format!(" *       {line}\n");
+                line.clear();
+            }
+            if !line.is_empty() {
+                line.push(' ');
+            }
+            line += word;
+        }
+        text += &format!(" *       {line}\n");
+    }
+    text
+}
+
+/// Letters of a line of help.
+const WIDTH: usize = 108;
 
 #[test]
 fn header_is_that_of_the_sources() {

@@ -23,7 +23,7 @@ const OTHERS: [&str; 5] = [
 
 /// All names that are listed.
 fn listed() -> BTreeSet<&'static str> {
-    let options = reduce::VARIABLES.iter().map(|variable| variable.name);
+    let options = reduce::OPTIONS.iter().filter_map(|option| option.variable);
     let others = VARIABLES.iter().map(|variable| variable.name);
     options.chain(others).chain([BOOST_FILE]).collect()
 }
@@ -117,10 +117,9 @@ fn every_listed_variable_is_read() {
         .filter(|name| !read.contains_key(*name))
         .collect();
     assert!(unread.is_empty(), "read nowhere: {unread:?}");
-    assert_eq!(
-        listed().len(),
-        VARIABLES.len() + reduce::VARIABLES.len() + 1
-    );
+    let options = reduce::OPTIONS.iter();
+    let options = options.filter(|option| option.variable.is_some()).count();
+    assert_eq!(listed().len(), VARIABLES.len() + options + 1);
 }
 
 /// The scanner itself: a name that it would miss may be missing from the list.
@@ -153,18 +152,14 @@ fn page() -> String {
             .filter(|variable| variable.reader == Reader::Library)
             .map(row),
     );
-    let options = reduce::VARIABLES.iter().map(|variable| {
-        [
-            variable.name,
-            variable.values,
-            variable.default,
-            variable.help,
-        ]
-        .map(str::to_owned)
+    let options = reduce::OPTIONS.iter().filter_map(|option| {
+        let cells = [option.variable?, option.values, option.default, option.help];
+        Some(cells.map(str::to_owned))
     });
     page += &table("Options of reductions", options);
     page += &format!(
         "\nThese are read by programs that ask for it: `adasum_options_load_environment` in C, `Settings::load_environment` in Rust. \
+         What only a program can know has no variable: `adasum_options_set` in `include/adasum.h` lists all options. \
          `{BOOST_FILE}` names a boost configuration of MindSpore, which is read last.\n"
     );
     for (reader, title) in [

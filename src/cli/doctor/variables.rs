@@ -54,7 +54,7 @@ pub(super) fn check(backend: Option<&str>, soc: Option<&str>) -> Check {
 
 /// Whether a variable of the project has this name.
 fn is_listed(name: &str) -> bool {
-    let options = reduce::VARIABLES.iter().map(|variable| variable.name);
+    let options = reduce::OPTIONS.iter().filter_map(|option| option.variable);
     let others = VARIABLES.iter().map(|variable| variable.name);
     options
         .chain(others)

@@ -2,6 +2,7 @@
 
 pub(super) mod fusion;
 pub(super) mod settings;
+pub(super) mod table;
 
 use std::time::Duration;
 
