@@ -6,7 +6,7 @@
 mod scalars;
 mod turns;
 
-use super::{Combine, Exchange, Form, Group, Placement, Plan, Range, Transfer};
+use super::{Combine, Exchange, Form, Group, Placement, Plan, Range, Step, StepKind, Transfer};
 use crate::error::{Error, ErrorKind, Result};
 
 /// Checks the plans of all ranks of a world together; `plans[r]` must be rank r's.
@@ -18,30 +18,31 @@ use crate::error::{Error, ErrorKind, Result};
 /// transfers never wait for each other in a circle, and if at the end every rank holds the whole result.
 pub fn check(plans: &[Plan]) -> Result<()> {
     let mut state = State::new(plans)?;
-    state.mean()?;
-    state.share()?;
-    for round in 0..state.rounds {
-        state.round(round)?;
+    state.surroundings()?;
+    for step in plans[0].steps() {
+        let kind = step.kind();
+        match kind {
+            StepKind::Mean => state.mean()?,
+            StepKind::Round(round) => state.round(round)?,
+            StepKind::Share | StepKind::Return(_) | StepKind::Gather => {
+                if step.is_way_back() {
+                    state.all_servers_merged()?;
+                }
+                let form = step.form(plans[0].forms);
+                state.gather(&step.to_string(), form, |plan| {
+                    let own = plan.steps().find(|step| step.kind() == kind);
+                    own.map(Step::exchange)
+                })?;
+            }
+        }
     }
     state.all_servers_merged()?;
-    let forms = plans[0].forms;
-    for step in 0..state.rounds {
-        state.gather(&format!("return {step}"), forms.across, |plan| {
-            plan.returns.get(step)
-        })?;
-    }
-    if plans[0].gather.is_some() {
-        state.gather("gather in the server", forms.in_server, |plan| {
-            plan.gather.as_ref()
-        })?;
-    }
     state.whole_result()
 }
 
 /// What the ranks hold after the steps so far.
 struct State<'a> {
     plans: &'a [Plan],
-    rounds: usize,
     whole: Range,
     /// Range of the fused buffer in which each rank's vector is valid.
     held: Vec<Range>,
@@ -85,7 +86,6 @@ impl<'a> State<'a> {
         let whole = Range::new(0, first.elements);
         Ok(State {
             plans,
-            rounds: first.rounds.len(),
             whole,
             held: vec![whole; plans.len()],
             before: Vec::new(),
@@ -101,15 +101,6 @@ impl<'a> State<'a> {
 
     /// Step 1: chunks of the mean of a server.
     fn mean(&mut self) -> Result<()> {
-        if self.plans[0].mean.is_none() {
-            return if self.plans[0].shape.locals == 1 {
-                Ok(())
-            } else {
-                Err(broken(
-                    "several ranks a server, but no in-server mean".to_owned(),
-                ))
-            };
-        }
         let step = "in-server mean";
         let combine = |plan: &'a Plan| plan.mean.as_ref();
         let form = self.plans[0].forms.in_server;
@@ -146,9 +137,14 @@ impl<'a> State<'a> {
         Ok(())
     }
 
-    /// Step 1 in columns: the whole mean for everyone.
-    fn share(&mut self) -> Result<()> {
+    /// Which steps there are, beside rounds and returns.
+    fn surroundings(&self) -> Result<()> {
         let first = &self.plans[0];
+        if first.mean.is_none() && first.shape.locals > 1 {
+            return Err(broken(
+                "several ranks a server, but no in-server mean".to_owned(),
+            ));
+        }
         let shared = first.placement == Placement::Columns && first.shape.locals > 1;
         let gathered = first.placement == Placement::Hierarchical && first.shape.locals > 1;
         if first.share.is_some() != shared || first.gather.is_some() != gathered {
@@ -159,10 +155,6 @@ impl<'a> State<'a> {
                 first.share.is_some(),
                 first.gather.is_some()
             )));
-        }
-        if shared {
-            let form = first.forms.in_server;
-            self.gather("share in the server", form, |plan| plan.share.as_ref())?;
         }
         Ok(())
     }

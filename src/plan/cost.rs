@@ -5,7 +5,7 @@
 
 use super::{
     Choices, Combine, DType, Exchange, Form, Forms, Layout, Machine, Placement, Plan, Planner,
-    Scalars, Shape, record_bytes,
+    Scalars, Shape, Step, StepKind, record_bytes,
 };
 use crate::error::{Error, Result};
 
@@ -48,26 +48,11 @@ impl Links {
     }
 }
 
-/// Which step of a plan.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Step {
-    /// The mean in the server.
-    Mean,
-    /// The whole mean for everyone in the server, in columns.
-    Share,
-    /// A round across servers.
-    Round(usize),
-    /// A round backwards; 0 undoes the last one.
-    Return(usize),
-    /// The gather in the server.
-    Gather,
-}
-
 /// What a step costs one rank.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct StepCost {
     /// Which step.
-    pub step: Step,
+    pub step: StepKind,
     /// Traffic of the vectors.
     pub payload: Links,
     /// Traffic of the scalars. A gather counts as what reaches each member directly, between servers only once for each
@@ -114,22 +99,18 @@ impl Cost {
     /// The cost of `plan` on `machine`.
     pub fn of(plan: &Plan, machine: &Machine) -> Self {
         let counter = Counter { plan, machine };
-        let mut steps = Vec::new();
-        steps.extend(plan.mean.as_ref().map(|mean| counter.mean(mean)));
-        let moved = |step, exchange| counter.moved(step, exchange);
-        steps.extend(plan.share.as_ref().map(|share| moved(Step::Share, share)));
-        for (index, round) in plan.rounds.iter().enumerate() {
-            if round.combine.operands > 1 {
-                steps.push(counter.round(index, &round.combine, &round.scalars));
+        let steps = plan.steps().filter_map(|step| match step {
+            Step::Mean(mean) => Some(counter.mean(mean)),
+            Step::Round(_, round) if round.combine.operands < 2 => None,
+            Step::Round(index, round) => Some(counter.round(index, &round.combine, &round.scalars)),
+            Step::Return(_, exchange) if exchange.is_empty() => None,
+            Step::Share(exchange) | Step::Return(_, exchange) | Step::Gather(exchange) => {
+                Some(counter.moved(step.kind(), exchange))
             }
+        });
+        Cost {
+            steps: steps.collect(),
         }
-        for (index, exchange) in plan.returns.iter().enumerate() {
-            if !exchange.is_empty() {
-                steps.push(moved(Step::Return(index), exchange));
-            }
-        }
-        steps.extend(plan.gather.as_ref().map(|g| moved(Step::Gather, g)));
-        Cost { steps }
     }
 
     /// Bytes that the rank sends in all, scalars counted.
@@ -175,7 +156,7 @@ impl Counter<'_> {
             .saturating_sub(most)
             .div_ceil(most - 1);
         let accesses = (u64::from(mean.operands) + 1 + 2 * further) * bytes;
-        let moved = self.moved(Step::Mean, &mean.exchange);
+        let moved = self.moved(StepKind::Mean, &mean.exchange);
         let phases = Phases {
             combine: accesses as f64 / self.machine.memory,
             ..moved.phases
@@ -188,7 +169,7 @@ impl Counter<'_> {
         }
     }
 
-    fn moved(&self, step: Step, exchange: &Exchange) -> StepCost {
+    fn moved(&self, step: StepKind, exchange: &Exchange) -> StepCost {
         let size = self.plan.dtype.size();
         let payload = self.links(exchange, |transfer| transfer.range.len() * size);
         let phases = Phases {
@@ -218,7 +199,7 @@ impl Counter<'_> {
         let gram = (radix * bytes) as f64 / machine.memory;
         let sum = ((radix + 1) * bytes) as f64 / machine.memory;
         let (links, exchange) = self.scalars(combine.operands, scalars);
-        let moved = self.moved(Step::Round(index), &combine.exchange);
+        let moved = self.moved(StepKind::Round(index), &combine.exchange);
         let phases = Phases {
             gram: gram.max(products as f64 * product),
             scalars: exchange,

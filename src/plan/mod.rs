@@ -23,7 +23,7 @@ mod wavefront;
 pub use buckets::buckets;
 pub use check::check;
 pub use cost::{
-    COEFFICIENT_BYTES, Cost, Links, Phases, Request, Step, StepCost, Traffic, choose, seconds,
+    COEFFICIENT_BYTES, Cost, Links, Phases, Request, StepCost, Traffic, choose, seconds,
 };
 pub use fingerprint::{Description, Fingerprint, fingerprint, first_difference};
 pub use layout::{DType, Layout, Segment, TensorSpec, UNIT};
@@ -32,7 +32,8 @@ pub use planner::{Choices, Planner, record_bytes};
 pub use range::Range;
 pub use shape::{Group, Shape};
 pub use steps::{
-    Combine, Exchange, Form, Forms, Owned, Placement, Plan, Round, Scalars, Transfer, Turn,
+    Combine, Exchange, Form, Forms, Owned, Placement, Plan, Round, Scalars, Step, StepKind,
+    Transfer, Turn,
 };
 pub use tree::MAX_RADIX;
 pub use wavefront::wavefront;

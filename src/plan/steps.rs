@@ -1,4 +1,4 @@
-//! The steps of one rank as data.
+//! The steps of one rank as data, and their order.
 
 use serde::{Deserialize, Serialize};
 
@@ -237,4 +237,135 @@ pub struct Plan {
     pub returns: Vec<Exchange>,
     /// Step 3 in the server, absent with one rank per server and in columns.
     pub gather: Option<Exchange>,
+}
+
+/// A step of a plan. All ranks of a world take the same steps; in some a rank may have nothing to do.
+#[derive(Debug, Clone, Copy)]
+pub enum Step<'a> {
+    /// The mean in the server.
+    Mean(&'a Combine),
+    /// The whole mean for everyone in the server, in columns.
+    Share(&'a Exchange),
+    /// A round across servers, and its number.
+    Round(usize, &'a Round),
+    /// A round backwards, and the number of that round.
+    Return(usize, &'a Exchange),
+    /// The gather in the server.
+    Gather(&'a Exchange),
+}
+
+/// Which step of a plan; ordered as they run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum StepKind {
+    /// The mean in the server.
+    Mean,
+    /// The whole mean for everyone in the server, in columns.
+    Share,
+    /// A round across servers.
+    Round(usize),
+    /// A round backwards.
+    Return(usize),
+    /// The gather in the server.
+    Gather,
+}
+
+impl Plan {
+    /// The steps in their order.
+    pub fn steps(&self) -> impl Iterator<Item = Step<'_>> {
+        let rounds = self.rounds.iter().enumerate();
+        let last = self.returns.len();
+        let returns = self.returns.iter().enumerate();
+        self.mean
+            .iter()
+            .map(Step::Mean)
+            .chain(self.share.iter().map(Step::Share))
+            .chain(rounds.map(|(index, round)| Step::Round(index, round)))
+            .chain(returns.map(move |(index, exchange)| Step::Return(last - 1 - index, exchange)))
+            .chain(self.gather.iter().map(Step::Gather))
+    }
+}
+
+impl<'a> Step<'a> {
+    /// Which one it is.
+    pub fn kind(self) -> StepKind {
+        match self {
+            Step::Mean(_) => StepKind::Mean,
+            Step::Share(_) => StepKind::Share,
+            Step::Round(index, _) => StepKind::Round(index),
+            Step::Return(index, _) => StepKind::Return(index),
+            Step::Gather(_) => StepKind::Gather,
+        }
+    }
+
+    /// What crosses in it.
+    pub fn exchange(self) -> &'a Exchange {
+        match self {
+            Step::Mean(combine) => &combine.exchange,
+            Step::Round(_, round) => &round.combine.exchange,
+            Step::Share(exchange) | Step::Return(_, exchange) | Step::Gather(exchange) => exchange,
+        }
+    }
+
+    /// What is combined in it, if anything is.
+    pub fn combine(self) -> Option<&'a Combine> {
+        match self {
+            Step::Mean(combine) => Some(combine),
+            Step::Round(_, round) => Some(&round.combine),
+            Step::Share(_) | Step::Return(..) | Step::Gather(_) => None,
+        }
+    }
+
+    /// Whether results are on their way to all ranks.
+    pub fn is_way_back(self) -> bool {
+        matches!(self, Step::Return(..) | Step::Gather(_))
+    }
+
+    /// How its exchange is given to HCCL.
+    pub fn form(self, forms: Forms) -> Form {
+        match self {
+            Step::Mean(_) | Step::Share(_) | Step::Gather(_) => forms.in_server,
+            Step::Round(..) | Step::Return(..) => forms.across,
+        }
+    }
+}
+
+impl Ord for StepKind {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        let place = |kind: &StepKind| match *kind {
+            StepKind::Mean => (0, 0),
+            StepKind::Share => (1, 0),
+            StepKind::Round(round) => (2, round),
+            StepKind::Return(round) => (3, usize::MAX - round),
+            StepKind::Gather => (4, 0),
+        };
+        place(self).cmp(&place(other))
+    }
+}
+
+impl PartialOrd for StepKind {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl std::fmt::Display for StepKind {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            StepKind::Mean => f.write_str("mean"),
+            StepKind::Share => f.write_str("share"),
+            StepKind::Round(round) => write!(f, "round {round}"),
+            StepKind::Return(round) => write!(f, "return of round {round}"),
+            StepKind::Gather => f.write_str("gather"),
+        }
+    }
+}
+
+impl std::fmt::Display for Step<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let place = match self {
+            Step::Mean(_) | Step::Share(_) | Step::Gather(_) => " in the server",
+            Step::Round(..) | Step::Return(..) => "",
+        };
+        write!(f, "{}{place}", self.kind())
+    }
 }

@@ -625,7 +625,8 @@ impl Signals {
         let name = format!("{}-{number}", std::process::id());
         let variables = [
             (JOB_VARIABLE, name.as_str()),
-            (STEPS_VARIABLE, "150"),
+            // More than a job gets done before its signal.
+            (STEPS_VARIABLE, "600"),
             ("HCCL_EXEC_TIMEOUT", self.hccl_seconds),
             ("HCCL_CONNECT_TIMEOUT", "8"),
         ];
@@ -663,13 +664,18 @@ impl Signals {
         {
             return Ok(false);
         }
-        if outcome.culprits.is_empty()
-            || outcome
-                .culprits
-                .iter()
-                .any(|rank| !self.ranks.contains(rank))
-        {
-            return wrong(format!("the culprits are {:?}", outcome.culprits));
+        // Where nobody waited for it any more, it is only told who failed.
+        let first = || {
+            let (_, text) = outcome.text.split_once("adasum-run: rank ")?;
+            let (rank, _) = text.split_once(" failed first")?;
+            rank.parse::<u32>().ok()
+        };
+        let mut named = outcome.culprits.clone();
+        if named.is_empty() {
+            named.extend(first());
+        }
+        if named.is_empty() || named.iter().any(|rank| !self.ranks.contains(rank)) {
+            return wrong(format!("the culprits are {named:?}"));
         }
         Ok(true)
     }

@@ -231,7 +231,7 @@ fn a_broken_plan_is_refused() {
         ("a missing return", "another rank, shape", |plans| {
             plans[3].returns.pop();
         }),
-        ("a swapped return", "return 0", |plans| {
+        ("a swapped return", "return of round 1", |plans| {
             plans[3].returns.swap(0, 1)
         }),
         ("an all-to-all between servers", "round 0", |plans| {

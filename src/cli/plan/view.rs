@@ -6,8 +6,8 @@ use crate::cli::workload::{Bucket, TensorArgs};
 use crate::error::{Error, ErrorKind, Result};
 use crate::plan::mindspore::{TagHash, group_name, tag};
 use crate::plan::{
-    Combine, Cost, Exchange, Group, Machine, Placement, Plan, Planner, Request, Round, Shape, Step,
-    StepCost, Transfer, choose,
+    Combine, Cost, Group, Machine, Placement, Plan, Planner, Request, Round, Shape, Step, StepCost,
+    Transfer, choose,
 };
 
 /// Name and version of the form of `--json`.
@@ -201,8 +201,11 @@ impl View {
                 bucket,
                 buckets: self.buckets.len(),
             };
-            view.steps
-                .extend(cost.steps.iter().map(|step| steps.view(step)));
+            // The cost has no steps in which this rank does nothing.
+            for step in plan.steps() {
+                let cost = cost.steps.iter().find(|cost| cost.step == step.kind());
+                view.steps.extend(cost.map(|cost| steps.view(step, cost)));
+            }
         }
         Ok(view)
     }
@@ -234,9 +237,8 @@ struct Steps<'a> {
 }
 
 impl Steps<'_> {
-    fn view(&self, cost: &StepCost) -> StepView {
+    fn view(&self, step: Step<'_>, cost: &StepCost) -> StepView {
         let plan = self.plan;
-        let rounds = plan.rounds.len();
         let of = |combine: &Combine| (combine.slice.start(), combine.slice.end());
         // What the rounds find, which returns lead back to.
         let chunk = match (&plan.mean, plan.placement) {
@@ -248,49 +250,16 @@ impl Steps<'_> {
             None => chunk,
         };
         let whole = (0, plan.elements);
-        let empty = Exchange::default();
-        let (name, exchange, owns, combine, round) = match cost.step {
-            Step::Mean => {
-                let mean = plan.mean.as_ref();
-                let exchange = mean.map_or(&empty, |mean| &mean.exchange);
-                let combine = mean.map(mean_view);
-                (
-                    "mean".to_owned(),
-                    exchange,
-                    mean.map_or(whole, of),
-                    combine,
-                    None,
-                )
-            }
-            Step::Share => {
-                let share = plan.share.as_ref().unwrap_or(&empty);
-                ("share".to_owned(), share, whole, None, None)
-            }
-            Step::Round(index) => {
-                let round = &plan.rounds[index];
-                let exchange = &round.combine.exchange;
-                let combine = Some(round_view(round));
-                (
-                    format!("round {index}"),
-                    exchange,
-                    of(&round.combine),
-                    combine,
-                    Some(index),
-                )
-            }
-            Step::Return(index) => {
-                let round = rounds - 1 - index;
-                let name = format!("return of round {round}");
-                (name, &plan.returns[index], after(round), None, Some(round))
-            }
-            Step::Gather => {
-                let gather = plan.gather.as_ref().unwrap_or(&empty);
-                ("gather".to_owned(), gather, whole, None, None)
-            }
+        let (owns, combine, round) = match step {
+            Step::Mean(mean) => (of(mean), Some(mean_view(mean)), None),
+            Step::Round(index, round) => (of(&round.combine), Some(round_view(round)), Some(index)),
+            Step::Return(round, _) => (after(round), None, Some(round)),
+            Step::Share(_) | Step::Gather(_) => (whole, None, None),
         };
+        let exchange = step.exchange();
         StepView {
             bucket: self.bucket,
-            step: name,
+            step: cost.step.to_string(),
             owns: [owns.0, owns.1],
             sends: self.messages(&exchange.sends, round, true),
             receives: self.messages(&exchange.receives, round, false),

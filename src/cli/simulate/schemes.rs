@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use super::cluster::Cluster;
 use super::timeline::{Lane, Stage};
 use crate::error::{Error, Result};
-use crate::plan::{Choices, Cost, Layout, Link, Phases, Planner, Shape, Step};
+use crate::plan::{Choices, Cost, Layout, Link, Phases, Planner, Shape, StepKind};
 
 /// Ranks of a plan that are looked at to find the slowest of each stage.
 const SAMPLE: u32 = 32;
@@ -256,7 +256,7 @@ pub(super) fn adasum(
 ) -> Result<(Vec<Stage>, u64)> {
     let planner = Planner::with(shape, layout.clone(), choices)?;
     let samples = SAMPLE.min(shape.size());
-    let mut slowest: BTreeMap<(u32, usize), Phases> = BTreeMap::new();
+    let mut slowest: BTreeMap<StepKind, Phases> = BTreeMap::new();
     let mut bytes = 0;
     for sample in 0..samples {
         let rank = u64::from(sample) * u64::from(shape.size()) / u64::from(samples);
@@ -266,7 +266,7 @@ pub(super) fn adasum(
         let cost = Cost::of(&planner.plan(rank)?, &cluster.machine);
         bytes = cost.payload_between_servers().max(bytes);
         for step in &cost.steps {
-            let slow = slowest.entry(position(step.step)).or_default();
+            let slow = slowest.entry(step.step).or_default();
             slow.exchange = slow.exchange.max(step.phases.exchange);
             slow.gram = slow.gram.max(step.phases.gram);
             slow.scalars = slow.scalars.max(step.phases.scalars);
@@ -277,17 +277,6 @@ pub(super) fn adasum(
         .values()
         .flat_map(|phases| stages(phases, cluster.launch));
     Ok((stages.collect(), bytes))
-}
-
-/// Steps in the order in which they run; some ranks sit out some of them.
-fn position(step: Step) -> (u32, usize) {
-    match step {
-        Step::Mean => (0, 0),
-        Step::Share => (1, 0),
-        Step::Round(index) => (2, index),
-        Step::Return(index) => (3, index),
-        Step::Gather => (4, 0),
-    }
 }
 
 /// The phases of a step, with launches: the sum in the server; Gram matrix, coefficients and weighted sum of a round.

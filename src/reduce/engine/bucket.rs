@@ -4,7 +4,7 @@ use crate::ascend::{DataType, Span};
 use crate::error::{Error, Result};
 use crate::kernel::Receipt;
 use crate::kernel::layout::{COEFFICIENT_FLAGS, COEFFICIENT_WORDS, FLAG_WORDS};
-use crate::plan::{DType, Layout, Plan, Range};
+use crate::plan::{DType, Layout, Plan, Range, Step};
 use crate::reduce::engine::memory::{Memory, Place};
 use crate::reduce::engine::stage::{Combine, Merge, Solve, Stage, Task};
 
@@ -133,9 +133,8 @@ impl Bucket {
 
 /// What a rank holds when the rounds are done.
 pub(in crate::reduce) fn owned(plan: &Plan, layout: &Layout) -> Range {
-    let last = plan.rounds.last().map(|round| &round.combine);
-    last.or(plan.mean.as_ref())
-        .map_or(layout.whole(), |combine| combine.slice)
+    let combines = plan.steps().filter_map(Step::combine);
+    combines.last().map_or(layout.whole(), |last| last.slice)
 }
 
 /// The vendor's name of an element type.

@@ -7,7 +7,7 @@ use crate::ascend::{Device, Event};
 use crate::error::Result;
 use crate::kernel::layout::{FLAG_WORDS, MAX_RADIX};
 use crate::kernel::{Receipt, Rule};
-use crate::plan::{self, DType, Exchange, Form, Layout, Plan, Planner, Range, Turn, UNIT};
+use crate::plan::{self, DType, Exchange, Form, Layout, Plan, Planner, Range, Step, Turn, UNIT};
 use crate::reduce::engine::bucket::{Bucket, Entry, bytes, data_type, owned};
 use crate::reduce::engine::build_scalars::Scalars;
 use crate::reduce::engine::device_tables::{Segments, index, table, uniform_weights};
@@ -112,19 +112,25 @@ impl<'a> StageBuilder<'a> {
         let places = self.places(whole)?;
         let copy = self.copy(members, whole, self.options.scale, places)?;
         self.push(&mut stages, "copy in", Task::CopyIn(copy.clone()))?;
-        if let Some(mean) = &plan.mean
-            && let Some(weight) = self.options.weight_in_server(mean.operands)
-        {
-            let weights = vec![weight; mean.operands as usize];
-            let form = plan.forms.in_server;
-            self.constant(&mut stages, "in the server", mean, &weights, form)?;
-            if let Some(exchange) = &plan.share {
-                let task = self.exchange_in_place(exchange, plan.forms.in_server)?;
-                self.push(&mut stages, "share in the server", task)?;
+        for step in plan.steps() {
+            let form = step.form(plan.forms);
+            match step {
+                // Gradients that are the same in a server, or parts of tensors, are not combined there.
+                Step::Mean(mean) => {
+                    if let Some(weight) = self.options.weight_in_server(mean.operands) {
+                        let weights = vec![weight; mean.operands as usize];
+                        self.constant(&mut stages, "in the server", mean, &weights, form)?;
+                    }
+                }
+                Step::Share(exchange) => {
+                    if self.options.weight_in_server(1).is_some() {
+                        let task = self.exchange_in_place(exchange, form)?;
+                        self.push(&mut stages, &step.to_string(), task)?;
+                    }
+                }
+                Step::Round(index, round) => self.round(&mut stages, index, round, form)?,
+                Step::Return(..) | Step::Gather(_) => {}
             }
-        }
-        for (index, round) in plan.rounds.iter().enumerate() {
-            self.round(&mut stages, index, round, plan.forms.across)?;
         }
         if !self.options.merges_servers(self.world) {
             let task = self.check(owned(plan, self.layout))?;
@@ -163,14 +169,9 @@ impl<'a> StageBuilder<'a> {
     }
 
     fn ways_back(&mut self, stages: &mut Vec<Stage>, plan: &Plan) -> Result<()> {
-        for (index, exchange) in plan.returns.iter().enumerate() {
-            let round = plan.returns.len() - 1 - index;
-            let task = self.exchange_in_place(exchange, plan.forms.across)?;
-            self.push(stages, &format!("return of round {round}"), task)?;
-        }
-        if let Some(exchange) = &plan.gather {
-            let task = self.exchange_in_place(exchange, plan.forms.in_server)?;
-            self.push(stages, "gather in the server", task)?;
+        for step in plan.steps().filter(|step| step.is_way_back()) {
+            let task = self.exchange_in_place(step.exchange(), step.form(plan.forms))?;
+            self.push(stages, &step.to_string(), task)?;
         }
         Ok(())
     }
@@ -238,10 +239,7 @@ impl<'a> StageBuilder<'a> {
 
     /// Bytes of the receive buffer: all other operands of the largest combine.
     pub(super) fn scratch_bytes(&self, plan: &Plan) -> Result<usize> {
-        let combines = plan
-            .mean
-            .iter()
-            .chain(plan.rounds.iter().map(|round| &round.combine));
+        let combines = plan.steps().filter_map(Step::combine);
         let elements = combines
             .map(|combine| u64::from(combine.operands - 1) * combine.slice.len())
             .max()

@@ -5,7 +5,7 @@ use std::ops::Add;
 use crate::error::Result;
 use crate::kernel::Receipt;
 use crate::kernel::layout::{COEFFICIENT_WORDS, FLAG_WORDS, MAX_RADIX, record_words};
-use crate::plan::{self, Exchange, Layout, Plan, Planner, Round};
+use crate::plan::{self, Exchange, Layout, Plan, Planner, Round, Step};
 use crate::reduce::options::Options;
 
 /// Device memory of a [`GradientReducer`](crate::reduce::gradient::GradientReducer) in bytes: all that it takes from its creation on. Plans of
@@ -122,18 +122,19 @@ impl Budget<'_> {
             // What the copy back leaves; the rest it shares with the copy in.
             addresses += layout.records_in(layout.whole());
         }
-        if let Some(mean) = &plan.mean
-            && self.options.weight_in_server(mean.operands).is_some()
-        {
-            addresses += constant(planner, mean, memory);
-            addresses += awaited(layout, &mean.exchange);
-            addresses += plan.share.iter().map(|e| awaited(layout, e)).sum::<u64>();
-        }
-        let back = plan.returns.iter().chain(&plan.gather);
-        addresses += back.map(|e| awaited(layout, e)).sum::<u64>();
-        for (index, round) in plan.rounds.iter().enumerate() {
+        for step in plan.steps() {
+            let combined_in_server = self.options.weight_in_server(1).is_some();
+            if matches!(step, Step::Mean(_) | Step::Share(_)) && !combined_in_server {
+                continue;
+            }
+            addresses += awaited(layout, step.exchange());
+            if let Step::Mean(mean) = step {
+                addresses += constant(planner, mean, memory);
+            }
+            let Step::Round(index, round) = step else {
+                continue;
+            };
             let operands = round.combine.operands;
-            addresses += awaited(layout, &round.combine.exchange);
             if self.options.reduction.weight(1, 1).is_some() {
                 if operands > 1 {
                     addresses += constant(planner, &round.combine, memory);
