@@ -1,9 +1,8 @@
-//! Builds what the crate embeds: the mock's two libraries and the CPU twin of the kernels.
+//! Builds what the crate embeds: headers and sources of kernels; with feature `mock` the mock's libraries and the CPU twin.
 
 #![allow(clippy::panic, reason = "a build script reports by panicking")]
 
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 #[allow(dead_code, reason = "the crate uses the rest")]
 #[path = "src/kernel/toolkit.rs"]
@@ -20,69 +19,15 @@ fn main() {
         env("CARGO_PKG_VERSION_MINOR")
     );
 
-    let acl = library("csrc/mock/acl", &["csrc/cann", "csrc/mock"], &[]);
-    link(&acl, &out.join("libascendcl.so"), "libascendcl.so", &[]);
-
-    let hccl = library("csrc/mock/hccl", &["csrc/cann", "csrc/mock"], &[]);
-    let search = format!("-L{}", out.display());
-    link(
-        &hccl,
-        &out.join("libhccl.so"),
-        "libhccl.so",
-        &[&search, "-Wl,-rpath,$ORIGIN", "-lascendcl"],
-    );
-
-    // Clients of the vendor's other libraries look for ACL's functions in them, or only want to find them.
-    let none = Objects {
-        files: Vec::new(),
-        compiler: hccl.compiler.clone(),
-    };
-    for name in COMPANIONS {
-        let flags = [
-            &search,
-            "-Wl,-rpath,$ORIGIN",
-            "-Wl,--no-as-needed",
-            "-lascendcl",
-        ];
-        link(&none, &out.join(name), name, &flags);
-    }
+    #[cfg(feature = "mock")]
+    mock::build(&out);
     list_files("csrc/cann", &out.join("headers.rs"), |_| true);
     // The kernels themselves, not their twins.
     list_files("csrc/kernels", &out.join("kernel_sources.rs"), |name| {
         !name.contains('/') && (name.ends_with(".h") || name.ends_with(".cpp"))
     });
     build_kernels(&out);
-
-    twin("adasum_kernels.o", None);
-    if env("CARGO_CFG_TARGET_ARCH") == "x86_64" {
-        // The processor that a program runs on is not known here: it chooses.
-        for level in ["x86-64-v3", "x86-64-v4"] {
-            twin(&format!("adasum_kernels_{level}.o"), Some(level));
-        }
-    }
 }
-
-/// Builds the CPU twin of the kernels for a level of instructions.
-fn twin(file: &str, level: Option<&str>) {
-    let out = PathBuf::from(env("OUT_DIR"));
-    // A fused multiply-add would make results depend on the compiler and the processor.
-    let mut flags = vec!["-DADASUM_TWIN", "-ffp-contract=off", "-O3"];
-    let march = level.map(|level| format!("-march={level}"));
-    flags.extend(march.as_deref());
-    let includes = ["csrc/kernels", "csrc/kernels/twin"];
-    let objects = library("csrc/kernels", &includes, &flags);
-    // Linked before the next level's objects take the place of these.
-    link(&objects, &out.join(file), file, &[]);
-}
-
-/// Libraries of the vendor that are empty here and lead to `libascendcl.so`.
-const COMPANIONS: [&str; 5] = [
-    "libacl_op_compiler.so",
-    "libacl_tdt_channel.so",
-    "libge_runner.so",
-    "libgraph.so",
-    "libopapi.so",
-];
 
 /// `ADASUM_BUILD_KERNELS=2201,3510` compiles the kernels for these architectures with the CANN toolkit that the
 /// environment names, and embeds them.
@@ -158,73 +103,142 @@ fn entries(folder: &Path) -> Vec<PathBuf> {
     read.unwrap_or_else(|error| panic!("{}: {error}", folder.display()))
 }
 
-/// Object files of all C++ sources in `folder`, with the compiler that made them.
-struct Objects {
-    compiler: cc::Tool,
-    files: Vec<PathBuf>,
-}
-
-fn library(folder: &str, includes: &[&str], flags: &[&str]) -> Objects {
-    let mut sources = entries(Path::new(folder));
-    sources.retain(|path| path.extension().is_some_and(|extension| extension == "cpp"));
-    // The order of a folder listing is not fixed; the library must be.
-    sources.sort();
-
-    let mut build = cc::Build::new();
-    build
-        .cpp(true)
-        .std("c++17")
-        .pic(true)
-        .warnings(true)
-        .extra_warnings(true)
-        // Bits must not depend on a target CPU, and Rust's sanitizer has another runtime than that of this compiler.
-        .inherit_rustflags(false)
-        .flag("-fno-sanitize=address")
-        .flag("-Wpedantic")
-        .flag("-fvisibility=hidden")
-        .flag("-pthread")
-        .files(&sources)
-        .includes(includes);
-    // In every profile: the mock moves and reduces all data, and unoptimised it would hold up every test.
-    build.opt_level(2);
-    for flag in flags {
-        build.flag(flag);
-    }
-    for flag in sanitizer() {
-        build.flag(flag);
-    }
-    let compiler = build.get_compiler();
-    Objects {
-        files: build.compile_intermediates(),
-        compiler,
-    }
-}
-
-fn link(objects: &Objects, output: &Path, soname: &str, flags: &[&str]) {
-    let mut command: Command = objects.compiler.to_command();
-    command
-        .arg("-shared")
-        .arg(format!("-Wl,-soname,{soname}"))
-        .arg("-Wl,--no-undefined")
-        .arg("-o")
-        .arg(output)
-        .args(&objects.files)
-        .args(flags)
-        .arg("-ldl");
-    let status = command
-        .status()
-        .unwrap_or_else(|error| panic!("{command:?}: {error}"));
-    assert!(status.success(), "{command:?} failed with {status}");
-}
-
-/// `ADASUM_SANITIZE=address,undefined` builds the C++ parts with those sanitizers.
-fn sanitizer() -> Vec<String> {
-    match std::env::var("ADASUM_SANITIZE") {
-        Ok(list) if !list.is_empty() => vec![format!("-fsanitize={list}"), "-g".to_owned()],
-        _ => Vec::new(),
-    }
-}
-
 fn env(name: &str) -> String {
     std::env::var(name).unwrap_or_else(|error| panic!("{name}: {error}"))
+}
+
+/// What feature `mock` adds: the only part that needs a C++ compiler.
+#[cfg(feature = "mock")]
+mod mock {
+    use std::path::{Path, PathBuf};
+    use std::process::Command;
+
+    use super::{entries, env};
+
+    /// Builds the libraries of the mock and the twins.
+    pub(crate) fn build(out: &Path) {
+        let acl = library("csrc/mock/acl", &["csrc/cann", "csrc/mock"], &[]);
+        link(&acl, &out.join("libascendcl.so"), "libascendcl.so", &[]);
+
+        let hccl = library("csrc/mock/hccl", &["csrc/cann", "csrc/mock"], &[]);
+        let search = format!("-L{}", out.display());
+        link(
+            &hccl,
+            &out.join("libhccl.so"),
+            "libhccl.so",
+            &[&search, "-Wl,-rpath,$ORIGIN", "-lascendcl"],
+        );
+
+        // Clients of the vendor's other libraries look for ACL's functions in them, or only want to find them.
+        let none = Objects {
+            files: Vec::new(),
+            compiler: hccl.compiler.clone(),
+        };
+        for name in COMPANIONS {
+            let flags = [
+                &search,
+                "-Wl,-rpath,$ORIGIN",
+                "-Wl,--no-as-needed",
+                "-lascendcl",
+            ];
+            link(&none, &out.join(name), name, &flags);
+        }
+
+        twin("adasum_kernels.o", None);
+        if env("CARGO_CFG_TARGET_ARCH") == "x86_64" {
+            // The processor that a program runs on is not known here: it chooses.
+            for level in ["x86-64-v3", "x86-64-v4"] {
+                twin(&format!("adasum_kernels_{level}.o"), Some(level));
+            }
+        }
+    }
+
+    /// Builds the CPU twin of the kernels for a level of instructions.
+    fn twin(file: &str, level: Option<&str>) {
+        let out = PathBuf::from(env("OUT_DIR"));
+        // A fused multiply-add would make results depend on the compiler and the processor.
+        let mut flags = vec!["-DADASUM_TWIN", "-ffp-contract=off", "-O3"];
+        let march = level.map(|level| format!("-march={level}"));
+        flags.extend(march.as_deref());
+        let includes = ["csrc/kernels", "csrc/kernels/twin"];
+        let objects = library("csrc/kernels", &includes, &flags);
+        // Linked before the next level's objects take the place of these.
+        link(&objects, &out.join(file), file, &[]);
+    }
+
+    /// Libraries of the vendor that are empty here and lead to `libascendcl.so`.
+    const COMPANIONS: [&str; 5] = [
+        "libacl_op_compiler.so",
+        "libacl_tdt_channel.so",
+        "libge_runner.so",
+        "libgraph.so",
+        "libopapi.so",
+    ];
+
+    /// Object files of all C++ sources in `folder`, with the compiler that made them.
+    struct Objects {
+        compiler: cc::Tool,
+        files: Vec<PathBuf>,
+    }
+
+    fn library(folder: &str, includes: &[&str], flags: &[&str]) -> Objects {
+        let mut sources = entries(Path::new(folder));
+        sources.retain(|path| path.extension().is_some_and(|extension| extension == "cpp"));
+        // The order of a folder listing is not fixed; the library must be.
+        sources.sort();
+
+        let mut build = cc::Build::new();
+        build
+            .cpp(true)
+            .std("c++17")
+            .pic(true)
+            .warnings(true)
+            .extra_warnings(true)
+            // Bits must not depend on a target CPU, and Rust's sanitizer has another runtime than that of this compiler.
+            .inherit_rustflags(false)
+            .flag("-fno-sanitize=address")
+            .flag("-Wpedantic")
+            .flag("-fvisibility=hidden")
+            .flag("-pthread")
+            .files(&sources)
+            .includes(includes);
+        // In every profile: the mock moves and reduces all data, and unoptimised it would hold up every test.
+        build.opt_level(2);
+        for flag in flags {
+            build.flag(flag);
+        }
+        for flag in sanitizer() {
+            build.flag(flag);
+        }
+        let compiler = build.get_compiler();
+        Objects {
+            files: build.compile_intermediates(),
+            compiler,
+        }
+    }
+
+    fn link(objects: &Objects, output: &Path, soname: &str, flags: &[&str]) {
+        let mut command: Command = objects.compiler.to_command();
+        command
+            .arg("-shared")
+            .arg(format!("-Wl,-soname,{soname}"))
+            .arg("-Wl,--no-undefined")
+            .arg("-o")
+            .arg(output)
+            .args(&objects.files)
+            .args(flags)
+            .arg("-ldl");
+        let status = command
+            .status()
+            .unwrap_or_else(|error| panic!("{command:?}: {error}"));
+        assert!(status.success(), "{command:?} failed with {status}");
+    }
+
+    /// `ADASUM_SANITIZE=address,undefined` builds the C++ parts with those sanitizers.
+    fn sanitizer() -> Vec<String> {
+        match std::env::var("ADASUM_SANITIZE") {
+            Ok(list) if !list.is_empty() => vec![format!("-fsanitize={list}"), "-g".to_owned()],
+            _ => Vec::new(),
+        }
+    }
 }

@@ -7,6 +7,7 @@ use sha1::{Digest, Sha1};
 
 use super::arch::Chip;
 use super::elf::KernelFile;
+#[cfg(feature = "mock")]
 use super::twin;
 use crate::cache;
 use crate::error::{Error, ErrorKind, Result};
@@ -96,12 +97,22 @@ pub(super) fn find(kind: Kind, chip: &Chip) -> Result<PathBuf> {
         Kind::Cann => places.find(chip),
         Kind::Mock => match places.named()? {
             Some(path) if !path.is_dir() => Ok(path),
-            _ => {
-                const FILE: &str = "adasum_kernels.o";
-                Ok(cache::unpack(&[(FILE, twin::binary())])?.join(FILE))
-            }
+            _ => twin_file(),
         },
     }
+}
+
+#[cfg(feature = "mock")]
+fn twin_file() -> Result<PathBuf> {
+    const FILE: &str = "adasum_kernels.o";
+    Ok(cache::unpack(&[(FILE, twin::binary())])?.join(FILE))
+}
+
+#[cfg(not(feature = "mock"))]
+fn twin_file() -> Result<PathBuf> {
+    Err(Error::unsupported(
+        "this build has no kernels for a processor: it was made without feature mock",
+    ))
 }
 
 /// The folder with the kernels' sources, which also keeps what was compiled from them: its name is their hash.

@@ -26,6 +26,7 @@ mod elf_sample;
 pub mod layout;
 mod receipt;
 mod toolkit;
+#[cfg(feature = "mock")]
 mod twin;
 
 pub use arch::Chip;

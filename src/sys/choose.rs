@@ -106,7 +106,8 @@ fn sources(facts: &Facts, only: Option<Kind>) -> Vec<Source> {
     let mut sources: Vec<Source> = facts.toolkits.iter().cloned().map(Source::Home).collect();
     sources.push(Source::LoaderPath);
     // Training on a processor by mistake is worse than an error: never where there may be a device.
-    if only.is_none() && facts.toolkits.is_empty() && !facts.has_device {
+    let mock = cfg!(feature = "mock");
+    if mock && only.is_none() && facts.toolkits.is_empty() && !facts.has_device {
         sources.push(Source::EmbeddedMock);
     }
     sources

@@ -32,6 +32,7 @@ mod families;
 mod faults;
 mod fuzz;
 mod golden;
+mod golden_bits;
 mod golden_log;
 mod header;
 mod kernels;
