@@ -28,7 +28,7 @@ pub use fault::{Fault, FaultKind, Report};
 pub use host::host_key;
 pub use launch::{Launch, Process};
 pub use make::{NewTable, Selection, make};
-pub use meeting::{Meeting, Seat};
+pub use meeting::{Meeting, Participant};
 pub use merge::merge;
 pub use product::Product;
 

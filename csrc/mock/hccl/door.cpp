@@ -43,9 +43,9 @@ std::shared_ptr<Comm> find_called(const std::string &id, uint32_t rank) {
 class Door;
 
 // A caller that has not been let in yet.
-class Stranger : public Watched {
+class PendingConnection : public Watched {
 public:
-    Stranger(Descriptor socket, std::string name, std::shared_ptr<Door> door);
+    PendingConnection(Descriptor socket, std::string name, std::shared_ptr<Door> door);
     int file() const override { return socket_.get(); }
     bool ready(uint32_t events) override;
     bool tick() override;
@@ -70,20 +70,20 @@ private:
 // too many, and whoever belongs to the job is through in a moment. Only the network thread uses it.
 class WaitingRoom {
 public:
-    void enter(const std::shared_ptr<Stranger> &stranger) {
+    void enter(const std::shared_ptr<PendingConnection> &pending) {
         if (waiting_.size() >= MOST_STRANGERS) {
             make_room();
         }
-        waiting_.push_back(stranger);
-        watch(stranger);
+        waiting_.push_back(pending);
+        watch(pending);
     }
     void make_room() {
-        const auto gone = [](const std::weak_ptr<Stranger> &one) { return one.expired(); };
+        const auto gone = [](const std::weak_ptr<PendingConnection> &one) { return one.expired(); };
         waiting_.erase(std::remove_if(waiting_.begin(), waiting_.end(), gone), waiting_.end());
         if (waiting_.empty()) {
             return;
         }
-        const std::shared_ptr<Stranger> oldest = waiting_.front().lock();
+        const std::shared_ptr<PendingConnection> oldest = waiting_.front().lock();
         waiting_.pop_front();
         if (oldest != nullptr) {
             oldest->expel();
@@ -91,7 +91,7 @@ public:
     }
 
 private:
-    std::deque<std::weak_ptr<Stranger>> waiting_;
+    std::deque<std::weak_ptr<PendingConnection>> waiting_;
 };
 
 WaitingRoom &waiting_room() {
@@ -130,7 +130,7 @@ public:
                 }
                 return true;
             }
-            waiting_room().enter(std::make_shared<Stranger>(std::move(socket), name_of(storage), shared_from_this()));
+            waiting_room().enter(std::make_shared<PendingConnection>(std::move(socket), name_of(storage), shared_from_this()));
         }
     }
     // The key with which the caller has proved itself; empty if it has not.
@@ -174,14 +174,14 @@ private:
     const int file_;
 };
 
-Stranger::Stranger(Descriptor socket, std::string name, std::shared_ptr<Door> door)
+PendingConnection::PendingConnection(Descriptor socket, std::string name, std::shared_ptr<Door> door)
     : socket_(std::move(socket)), name_(std::move(name)), door_(std::move(door)) {
     tune(socket_);
     challenge_ = {CALL_MAGIC, 1, make_nonce()};
     send(socket_.get(), &challenge_, sizeof(challenge_), MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
-bool Stranger::ready(uint32_t) {
+bool PendingConnection::ready(uint32_t) {
     while (got_ < sizeof(request_)) {
         const ssize_t count = recv(socket_.get(), reinterpret_cast<char *>(&request_) + got_, sizeof(request_) - got_,
                                    MSG_DONTWAIT);
@@ -208,7 +208,7 @@ bool Stranger::ready(uint32_t) {
     return false;
 }
 
-bool Stranger::tick() {
+bool PendingConnection::tick() {
     if (Clock::now() - start_ < HANDSHAKE) {
         return true;
     }
@@ -217,12 +217,12 @@ bool Stranger::tick() {
 }
 
 // The end of its connection is what the network thread sees next.
-void Stranger::expel() {
+void PendingConnection::expel() {
     refuse("proved nothing, and others wait");
     shutdown(socket_.get(), SHUT_RDWR);
 }
 
-void Stranger::refuse(const std::string &why) const {
+void PendingConnection::refuse(const std::string &why) const {
     static std::atomic<uint64_t> warnings{0};
     count(Counter::RefusedCalls);
     const uint64_t number = ++warnings;
@@ -233,7 +233,7 @@ void Stranger::refuse(const std::string &why) const {
     warn_once(format("a call from %s to %s was refused: it %s", name_.c_str(), door_->name().c_str(), why.c_str()) + last);
 }
 
-void Stranger::decide() {
+void PendingConnection::decide() {
     const std::string key = door_->key_of(challenge_, request_);
     if (key.empty()) {
         refuse("does not belong to this job (its proof is wrong)");
@@ -269,7 +269,7 @@ void Stranger::decide() {
 }
 
 // The network thread forgets and closes its own descriptor of the connection.
-void Stranger::hand_over(const std::string &key) {
+void PendingConnection::hand_over(const std::string &key) {
     Called &all = called();
     std::lock_guard<std::mutex> lock(all.mutex);
     const auto found = all.names.find(request_.name);
@@ -283,7 +283,7 @@ void Stranger::hand_over(const std::string &key) {
     }
 }
 
-bool Stranger::reply(const std::string &key, HcclResult code, const std::string &reason) {
+bool PendingConnection::reply(const std::string &key, HcclResult code, const std::string &reason) {
     Reply reply{};
     reply.magic = CALL_MAGIC;
     reply.code = static_cast<uint32_t>(code);

@@ -10,7 +10,7 @@ use super::stages;
 use crate::ascend::{Comm, CommConfig, Device, RootInfo};
 use crate::error::{Context, Error, Result};
 use crate::reduce::World;
-use crate::topo::{Cluster, Meeting, Seat};
+use crate::topo::{Cluster, Meeting, Participant};
 
 /// How many processes a stage has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -171,12 +171,12 @@ impl Place {
     }
 
     fn root(&self, device: &Device, meeting: &str) -> Result<RootInfo> {
-        let seat = Seat {
+        let participant = Participant {
             rank: self.rank,
             size: self.size,
             limit: PATIENCE,
         };
-        let bytes = Meeting::File(self.meetings.join(meeting)).meet(seat, &[], |_| {
+        let bytes = Meeting::File(self.meetings.join(meeting)).meet(participant, &[], |_| {
             Ok(RootInfo::new(device)?.as_bytes().to_vec())
         })?;
         RootInfo::from_bytes(&bytes)

@@ -7,16 +7,16 @@ use crate::plan::Shape;
 use crate::reduce::options::settings::Settings;
 use crate::reduce::world::hosts::HOST_BYTES;
 use crate::reduce::world::{World, hosts, report};
-use crate::topo::{Launch, Meeting, Process, RankTable, Seat, Version, host_key};
+use crate::topo::{Launch, Meeting, Participant, Process, RankTable, Version, host_key};
 
 /// Bytes of what a rank tells: its number in its server and the ranks there, as it was started, and its host.
 const TOLD: usize = 8 + HOST_BYTES;
 /// Nothing was said about it.
-const UNTOLD: u32 = u32::MAX;
+const UNKNOWN: u32 = u32::MAX;
 
 /// What a rank tells rank 0.
 #[derive(Clone, Copy)]
-struct Told {
+struct RankPlace {
     local_rank: Option<u32>,
     locals: Option<u32>,
     host: [u8; HOST_BYTES],
@@ -78,17 +78,17 @@ impl World {
     fn at_meeting(process: &Process, settings: &Settings) -> Result<World> {
         let Process { rank, size, .. } = *process;
         let device = Device::open(process.device)?;
-        let told = Told {
+        let place = RankPlace {
             local_rank: process.local_rank,
             locals: process.locals,
             host: hosts::encode(&host_key()),
         };
-        let seat = Seat {
+        let participant = Participant {
             rank,
             size,
             limit: settings.options.create_timeout,
         };
-        let answer = process.meeting.meet(seat, &told.bytes(), |all| {
+        let answer = process.meeting.meet(participant, &place.bytes(), |all| {
             let shape = agreed_shape(all, settings.devices_per_server)?;
             let root = RootInfo::new(&device)?;
             Ok([&shape.locals.to_le_bytes()[..], root.as_bytes()].concat())
@@ -121,12 +121,12 @@ impl World {
             .synchronize(limit)
             .context(|| format!("rank {rank}: waiting for earlier work on the device"))?;
         let stream = Stream::new(device)?;
-        let told = Told {
+        let place = RankPlace {
             local_rank: None,
             locals: None,
             host: hosts::encode(&host_key()),
         };
-        let own = Buffer::from_slice(device, &told.bytes())?.span();
+        let own = Buffer::from_slice(device, &place.bytes())?.span();
         let all = Buffer::new(device, TOLD * size as usize)?.span();
         comm.all_gather(&own, &all, DataType::U8, &stream)?;
         stream.synchronize_timeout(limit).context(|| {
@@ -175,9 +175,9 @@ impl World {
     }
 }
 
-impl Told {
+impl RankPlace {
     fn bytes(&self) -> Vec<u8> {
-        let number = |value: Option<u32>| value.unwrap_or(UNTOLD).to_le_bytes();
+        let number = |value: Option<u32>| value.unwrap_or(UNKNOWN).to_le_bytes();
         [
             &number(self.local_rank)[..],
             &number(self.locals),
@@ -186,11 +186,11 @@ impl Told {
         .concat()
     }
 
-    fn parse(bytes: &[u8]) -> Option<Told> {
+    fn parse(bytes: &[u8]) -> Option<RankPlace> {
         let (local_rank, rest) = bytes.split_first_chunk()?;
         let (locals, rest) = rest.split_first_chunk()?;
-        let number = |bytes| Some(u32::from_le_bytes(bytes)).filter(|&value| value != UNTOLD);
-        Some(Told {
+        let number = |bytes| Some(u32::from_le_bytes(bytes)).filter(|&value| value != UNKNOWN);
+        Some(RankPlace {
             local_rank: number(*local_rank),
             locals: number(*locals),
             host: rest.try_into().ok()?,
@@ -200,23 +200,26 @@ impl Told {
 
 /// Servers and ranks of each, from what all ranks told.
 fn agreed_shape(all: &[Vec<u8>], wanted: Option<u32>) -> Result<Shape> {
-    let told: Option<Vec<Told>> = all.iter().map(|bytes| Told::parse(bytes)).collect();
-    let told = told.ok_or_else(|| {
+    let places: Option<Vec<RankPlace>> = all.iter().map(|bytes| RankPlace::parse(bytes)).collect();
+    let places = places.ok_or_else(|| {
         Error::new(
             ErrorKind::Mismatch,
             "ranks run different versions of this library",
         )
     })?;
-    let size = u32::try_from(told.len()).map_err(|_| Error::invalid("too many ranks"))?;
+    let size = u32::try_from(places.len()).map_err(|_| Error::invalid("too many ranks"))?;
     if let Some(locals) = wanted {
         return crate::reduce::world::servers_of(size, locals);
     }
-    if told.iter().all(|rank| rank.locals.is_none()) {
-        let hosts: Vec<_> = told.iter().map(|rank| rank.host).collect();
+    if places.iter().all(|rank| rank.locals.is_none()) {
+        let hosts: Vec<_> = places.iter().map(|rank| rank.host).collect();
         return hosts::shape(&hosts);
     }
-    let first = told[0].locals;
-    if let Some((rank, other)) = (0..size).zip(&told).find(|(_, rank)| rank.locals != first) {
+    let first = places[0].locals;
+    if let Some((rank, other)) = (0..size)
+        .zip(&places)
+        .find(|(_, rank)| rank.locals != first)
+    {
         let show = |locals: Option<u32>| locals.map_or("not set".to_owned(), |n| n.to_string());
         return Err(Error::unsupported(format!(
             "servers have different numbers of ranks: LOCAL_WORLD_SIZE is {} on rank 0 and {} on rank {rank}",
@@ -226,15 +229,16 @@ fn agreed_shape(all: &[Vec<u8>], wanted: Option<u32>) -> Result<Shape> {
     }
     let shape = crate::reduce::world::servers_of(size, first.unwrap_or(1))?;
     let expected = |rank: u32| rank % shape.locals;
-    let misplaced = (0..size).zip(&told).find(|(rank, told)| {
-        told.local_rank
+    let misplaced = (0..size).zip(&places).find(|(rank, place)| {
+        place
+            .local_rank
             .is_some_and(|local| local != expected(*rank))
     });
     match misplaced {
         None => Ok(shape),
-        Some((rank, told)) => Err(Error::unsupported(format!(
+        Some((rank, place)) => Err(Error::unsupported(format!(
             "the ranks of a server are not consecutive: LOCAL_RANK of rank {rank} is {}, with {} ranks a server it would be {}",
-            told.local_rank.unwrap_or_default(),
+            place.local_rank.unwrap_or_default(),
             shape.locals,
             expected(rank)
         ))),
@@ -247,7 +251,7 @@ mod tests {
 
     fn rank(local_rank: Option<u32>, locals: Option<u32>, host: &str) -> Vec<u8> {
         let host = hosts::encode(host);
-        Told {
+        RankPlace {
             local_rank,
             locals,
             host,
@@ -258,11 +262,11 @@ mod tests {
     #[test]
     fn servers_are_those_that_are_asked_for_told_or_found() {
         let shape = |servers, locals| Shape::new(servers, locals).unwrap();
-        let told: Vec<_> = (0..4)
+        let places: Vec<_> = (0..4)
             .map(|n| rank(Some(n % 2), Some(2), "one host"))
             .collect();
-        assert_eq!(agreed_shape(&told, Some(4)).unwrap(), shape(1, 4));
-        assert_eq!(agreed_shape(&told, None).unwrap(), shape(2, 2));
+        assert_eq!(agreed_shape(&places, Some(4)).unwrap(), shape(1, 4));
+        assert_eq!(agreed_shape(&places, None).unwrap(), shape(2, 2));
         let untold: Vec<_> = ["a", "a", "b", "b"]
             .map(|host| rank(None, None, host))
             .into();

@@ -4,7 +4,7 @@ use std::io::{ErrorKind as Io, Read, Write};
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream, ToSocketAddrs};
 use std::time::Duration;
 
-use super::{Deadline, MOST, Seat, absent, opened, pause, sealed};
+use super::{Deadline, MOST, Participant, absent, opened, pause, sealed};
 use crate::error::{Error, ErrorKind, Result};
 
 /// First bytes of both directions: whoever else speaks at this port does not say this.
@@ -37,18 +37,20 @@ impl Place<'_> {
 
     pub(super) fn lead(
         &self,
-        seat: Seat,
+        participant: Participant,
         own: &[u8],
         answer: impl FnOnce(&[Vec<u8>]) -> Result<Vec<u8>>,
     ) -> Result<Vec<u8>> {
         let listener = self.listen()?;
-        let mut told: Vec<Option<Vec<u8>>> = vec![None; seat.size as usize];
-        let mut guests: Vec<Option<Guest>> = (0..seat.size).map(|_| None).collect();
+        let mut told: Vec<Option<Vec<u8>>> = vec![None; participant.size as usize];
+        let mut guests: Vec<Option<Guest>> = (0..participant.size).map(|_| None).collect();
         told[0] = Some(own.to_vec());
-        let deadline = Deadline::new(seat.limit);
+        let deadline = Deadline::new(participant.limit);
         while told.iter().any(Option::is_none) && !deadline.is_over() {
             match listener.accept() {
-                Ok((stream, from)) => receive(stream, from, seat.size, &mut told, &mut guests),
+                Ok((stream, from)) => {
+                    receive(stream, from, participant.size, &mut told, &mut guests)
+                }
                 Err(error) if error.kind() == Io::WouldBlock => pause(deadline),
                 Err(error) => log::warn!("{}: {error}", self.name()),
             }
@@ -56,7 +58,7 @@ impl Place<'_> {
         let all: Option<Vec<Vec<u8>>> = told.iter().cloned().collect();
         let answer = match all {
             Some(all) => answer(&all),
-            None => Err(absent(&told, &self.name(), seat.limit)),
+            None => Err(absent(&told, &self.name(), participant.limit)),
         };
         let bytes = sealed(&answer);
         for guest in guests.iter_mut().flatten() {
@@ -87,8 +89,8 @@ impl Place<'_> {
         })
     }
 
-    pub(super) fn follow(&self, seat: Seat, own: &[u8]) -> Result<Vec<u8>> {
-        let mut stream = self.connect(seat.limit)?;
+    pub(super) fn follow(&self, participant: Participant, own: &[u8]) -> Result<Vec<u8>> {
+        let mut stream = self.connect(participant.limit)?;
         let failed = |error: std::io::Error| {
             let kind = match error.kind() {
                 Io::WouldBlock | Io::TimedOut => ErrorKind::Timeout,
@@ -100,12 +102,12 @@ impl Place<'_> {
             )
         };
         // Rank 0 listened already, so it gives up before this does.
-        let patience = seat.limit.saturating_add(PROMPT);
+        let patience = participant.limit.saturating_add(PROMPT);
         stream.set_read_timeout(Some(patience)).map_err(failed)?;
         stream.set_write_timeout(Some(PROMPT)).map_err(failed)?;
         let length = u32::try_from(own.len()).unwrap_or(u32::MAX);
         let mut hello = MAGIC.to_vec();
-        for number in [seat.rank, seat.size, length] {
+        for number in [participant.rank, participant.size, length] {
             hello.extend(number.to_le_bytes());
         }
         hello.extend(own);

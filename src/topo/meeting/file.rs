@@ -10,7 +10,7 @@ use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io::ErrorKind as Io;
 use std::path::{Path, PathBuf};
 
-use super::{Deadline, MOST, Seat, absent, opened, pause, sealed};
+use super::{Deadline, MOST, Participant, absent, opened, pause, sealed};
 use crate::error::{Error, ErrorKind, Result};
 
 /// A number that no other process makes up.
@@ -46,31 +46,31 @@ impl Place<'_> {
 
     pub(super) fn lead(
         &self,
-        seat: Seat,
+        participant: Participant,
         own: &[u8],
         answer: impl FnOnce(&[Vec<u8>]) -> Result<Vec<u8>>,
     ) -> Result<Vec<u8>> {
         let session = word();
         self.notice(&session, &[], &[])?;
-        let mut told: Vec<Option<Vec<u8>>> = vec![None; seat.size as usize];
+        let mut told: Vec<Option<Vec<u8>>> = vec![None; participant.size as usize];
         told[0] = Some(own.to_vec());
-        let mut words: Vec<Word> = vec![[0; WORD]; seat.size as usize];
-        let deadline = Deadline::new(seat.limit);
+        let mut words: Vec<Word> = vec![[0; WORD]; participant.size as usize];
+        let deadline = Deadline::new(participant.limit);
         let mut disagreement = None;
         loop {
-            for (rank, told) in (0..seat.size)
+            for (rank, told) in (0..participant.size)
                 .zip(&mut told)
                 .filter(|(_, told)| told.is_none())
             {
                 let Some(card) = self.card(rank)?.filter(|card| card.session == session) else {
                     continue;
                 };
-                if card.size != seat.size {
+                if card.size != participant.size {
                     disagreement = Some(Error::new(
                         ErrorKind::Mismatch,
                         format!(
                             "rank {rank} has a job of {} ranks, rank 0 one of {}",
-                            card.size, seat.size
+                            card.size, participant.size
                         ),
                     ));
                 }
@@ -86,35 +86,39 @@ impl Place<'_> {
         let answer = match (disagreement, all) {
             (Some(error), _) => Err(error),
             (None, Some(all)) => answer(&all),
-            (None, None) => Err(absent(&told, &self.path.display().to_string(), seat.limit)),
+            (None, None) => Err(absent(
+                &told,
+                &self.path.display().to_string(),
+                participant.limit,
+            )),
         };
         self.notice(&session, &words, &sealed(&answer))?;
         answer
     }
 
-    pub(super) fn follow(&self, seat: Seat, own: &[u8]) -> Result<Vec<u8>> {
-        let result = self.wait(seat, own);
-        if let Err(error) = std::fs::remove_file(self.card_path(seat.rank))
+    pub(super) fn follow(&self, participant: Participant, own: &[u8]) -> Result<Vec<u8>> {
+        let result = self.wait(participant, own);
+        if let Err(error) = std::fs::remove_file(self.card_path(participant.rank))
             && error.kind() != Io::NotFound
         {
-            log::warn!("{}: {error}", self.card_path(seat.rank).display());
+            log::warn!("{}: {error}", self.card_path(participant.rank).display());
         }
         result
     }
 
-    fn wait(&self, seat: Seat, own: &[u8]) -> Result<Vec<u8>> {
+    fn wait(&self, participant: Participant, own: &[u8]) -> Result<Vec<u8>> {
         let word = word();
         let mut seen = None;
         // Rank 0 may have begun to wait later than this rank.
-        let deadline = Deadline::new(seat.limit.saturating_mul(2));
-        let started = Deadline::new(seat.limit);
+        let deadline = Deadline::new(participant.limit.saturating_mul(2));
+        let started = Deadline::new(participant.limit);
         loop {
             if let Some(notice) = self.read_notice()? {
-                if notice.words.get(seat.rank as usize) == Some(&word) {
+                if notice.words.get(participant.rank as usize) == Some(&word) {
                     return opened(&notice.answer);
                 }
                 if seen != Some(notice.session) {
-                    self.write_card(seat, &notice.session, &word, own)?;
+                    self.write_card(participant, &notice.session, &word, own)?;
                     seen = Some(notice.session);
                 }
             }
@@ -152,10 +156,16 @@ impl Place<'_> {
         Ok(Notice::parse(&bytes))
     }
 
-    fn write_card(&self, seat: Seat, session: &Word, word: &Word, own: &[u8]) -> Result<()> {
-        let size = seat.size.to_le_bytes();
+    fn write_card(
+        &self,
+        participant: Participant,
+        session: &Word,
+        word: &Word,
+        own: &[u8],
+    ) -> Result<()> {
+        let size = participant.size.to_le_bytes();
         let parts = [&MAGIC[..], session, word, &size, own];
-        replace(&self.card_path(seat.rank), &parts.concat())
+        replace(&self.card_path(participant.rank), &parts.concat())
     }
 
     fn card(&self, rank: u32) -> Result<Option<Card>> {

@@ -27,7 +27,7 @@ pub enum Meeting {
 
 /// A rank at a meeting.
 #[derive(Debug, Clone, Copy)]
-pub struct Seat {
+pub struct Participant {
     /// Its rank.
     pub rank: u32,
     /// Number of ranks.
@@ -46,23 +46,23 @@ impl Meeting {
     /// `answer` is that of all ranks.
     pub fn meet(
         &self,
-        seat: Seat,
+        participant: Participant,
         own: &[u8],
         answer: impl FnOnce(&[Vec<u8>]) -> Result<Vec<u8>>,
     ) -> Result<Vec<u8>> {
         match self {
             Meeting::Address { host, port } => {
                 let place = address::Place { host, port: *port };
-                match seat.rank {
-                    0 => place.lead(seat, own, answer),
-                    _ => place.follow(seat, own),
+                match participant.rank {
+                    0 => place.lead(participant, own, answer),
+                    _ => place.follow(participant, own),
                 }
             }
             Meeting::File(path) => {
                 let place = file::Place { path };
-                match seat.rank {
-                    0 => place.lead(seat, own, answer),
-                    _ => place.follow(seat, own),
+                match participant.rank {
+                    0 => place.lead(participant, own, answer),
+                    _ => place.follow(participant, own),
                 }
             }
         }

@@ -25,9 +25,9 @@ fn meet(meeting: &Meeting, ranks: &[u32], size: u32, limit: Duration) -> Vec<Res
     let answers = AtomicU32::new(0);
     std::thread::scope(|scope| {
         let run = |rank: u32| {
-            let seat = Seat { rank, size, limit };
+            let participant = Participant { rank, size, limit };
             let told = u8::try_from(rank).unwrap();
-            meeting.meet(seat, &[told], |all| {
+            meeting.meet(participant, &[told], |all| {
                 answers.fetch_add(1, Ordering::Relaxed);
                 assert_eq!(all.len(), size as usize);
                 Ok(vec![all.iter().map(|told| told[0]).sum()])
@@ -42,8 +42,8 @@ fn meet(meeting: &Meeting, ranks: &[u32], size: u32, limit: Duration) -> Vec<Res
     })
 }
 
-fn seat(rank: u32, size: u32) -> Seat {
-    Seat {
+fn participant(rank: u32, size: u32) -> Participant {
+    Participant {
         rank,
         size,
         limit: LONG,
@@ -95,9 +95,9 @@ fn an_error_of_rank_0_is_that_of_all() {
     let (folder, file) = file("error");
     for meeting in [address(), file] {
         std::thread::scope(|scope| {
-            let other = scope.spawn(|| meeting.meet(seat(1, 2), &[], |_| Ok(Vec::new())));
+            let other = scope.spawn(|| meeting.meet(participant(1, 2), &[], |_| Ok(Vec::new())));
             let fails = |_: &[Vec<u8>]| Err(Error::unsupported("no such thing"));
-            let first = meeting.meet(seat(0, 2), &[], fails).unwrap_err();
+            let first = meeting.meet(participant(0, 2), &[], fails).unwrap_err();
             assert_eq!(first.to_string(), "no such thing");
             let error = other.join().unwrap().unwrap_err();
             assert_eq!(error.kind(), ErrorKind::Unsupported);
@@ -114,7 +114,7 @@ fn who_does_not_belong_there_is_sent_away() {
     let Meeting::Address { port, .. } = meeting else {
         unreachable!()
     };
-    let run = |rank, size| meeting.meet(seat(rank, size), &[1], |_| Ok(vec![7]));
+    let run = |rank, size| meeting.meet(participant(rank, size), &[1], |_| Ok(vec![7]));
     std::thread::scope(|scope| {
         let leader = scope.spawn(|| run(0, 3));
         let stranger = std::iter::repeat_with(|| TcpStream::connect(("localhost", port)))
@@ -166,10 +166,11 @@ fn what_others_left_in_the_file_is_no_answer() {
     for _ in 0..2 {
         std::thread::scope(|scope| {
             let meeting = &meeting;
-            let early = scope.spawn(move || meeting.meet(seat(1, 2), &[5], |_| Ok(Vec::new())));
+            let early =
+                scope.spawn(move || meeting.meet(participant(1, 2), &[5], |_| Ok(Vec::new())));
             std::thread::sleep(Duration::from_millis(50));
             let answer = meeting
-                .meet(seat(0, 2), &[4], |all| Ok(all.concat()))
+                .meet(participant(0, 2), &[4], |all| Ok(all.concat()))
                 .unwrap();
             assert_eq!(answer, [4, 5]);
             assert_eq!(early.join().unwrap().unwrap(), [4, 5]);
