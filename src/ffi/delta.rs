@@ -2,7 +2,7 @@
 
 use std::ffi::c_void;
 
-use super::arguments::{adasum_tensor, slice, spans, tensors};
+use super::arguments::{adasum_tensor, tensors};
 use super::guard::guard;
 use super::options::adasum_options;
 use super::reducer::{Creation, Inner, Kind, adasum_reducer};
@@ -73,24 +73,15 @@ pub unsafe extern "C" fn adasum_reducer_delta_begin(
     guard("adasum_reducer_delta_begin", || {
         // SAFETY: as promised by the caller.
         let mut inner = unsafe { adasum_reducer::enter(reducer) }?;
-        let Inner {
-            kind,
-            streams,
-            specs,
-            ..
-        } = &mut *inner;
         // SAFETY: as promised by the caller.
-        let addresses = unsafe { slice(weights, count, "weights") }?;
-        // SAFETY: as promised by the caller.
-        let weights = unsafe { spans(&streams.device, specs.iter(), addresses, "weights") }?;
+        let weights = unsafe { inner.tensors(weights, count, "weights") }?;
         let gradients = if inout_gradients.is_null() {
             Vec::new()
         } else {
             // SAFETY: as promised by the caller.
-            let addresses = unsafe { slice(inout_gradients, count, "inout_gradients") }?;
-            // SAFETY: as promised by the caller.
-            unsafe { spans(&streams.device, specs.iter(), addresses, "inout_gradients") }?
+            unsafe { inner.tensors(inout_gradients, count, "inout_gradients") }?
         };
+        let Inner { kind, streams, .. } = &mut *inner;
         // SAFETY: as promised by the caller.
         let stream = unsafe { streams.get(stream) }?;
         match kind {
@@ -119,16 +110,9 @@ pub unsafe extern "C" fn adasum_reducer_delta_end(
     guard("adasum_reducer_delta_end", || {
         // SAFETY: as promised by the caller.
         let mut inner = unsafe { adasum_reducer::enter(reducer) }?;
-        let Inner {
-            kind,
-            streams,
-            specs,
-            ..
-        } = &mut *inner;
         // SAFETY: as promised by the caller.
-        let addresses = unsafe { slice(inout_weights, count, "inout_weights") }?;
-        // SAFETY: as promised by the caller.
-        let weights = unsafe { spans(&streams.device, specs.iter(), addresses, "inout_weights") }?;
+        let weights = unsafe { inner.tensors(inout_weights, count, "inout_weights") }?;
+        let Inner { kind, streams, .. } = &mut *inner;
         // SAFETY: as promised by the caller.
         let stream = unsafe { streams.get(stream) }?;
         match kind {

@@ -77,17 +77,9 @@ pub unsafe extern "C" fn adasum_reducer_reduce(
     guard("adasum_reducer_reduce", || {
         // SAFETY: as promised by the caller.
         let mut inner = unsafe { adasum_reducer::enter(reducer) }?;
-        let Inner {
-            kind,
-            streams,
-            specs,
-            ..
-        } = &mut *inner;
         // SAFETY: as promised by the caller.
-        let addresses = unsafe { slice(inout_gradients, count, "inout_gradients") }?;
-        // SAFETY: as promised by the caller.
-        let gradients =
-            unsafe { spans(&streams.device, specs.iter(), addresses, "inout_gradients") }?;
+        let gradients = unsafe { inner.tensors(inout_gradients, count, "inout_gradients") }?;
+        let Inner { kind, streams, .. } = &mut *inner;
         // SAFETY: as promised by the caller.
         let stream = unsafe { streams.get(stream) }?;
         match kind {
@@ -258,16 +250,9 @@ pub unsafe extern "C" fn adasum_reducer_overflow(
     guard("adasum_reducer_overflow", || {
         // SAFETY: as promised by the caller.
         let mut inner = unsafe { adasum_reducer::enter(reducer) }?;
-        let Inner {
-            streams,
-            specs,
-            vote,
-            ..
-        } = &mut *inner;
         // SAFETY: as promised by the caller.
-        let addresses = unsafe { slice(gradients, count, "gradients") }?;
-        // SAFETY: as promised by the caller.
-        let gradients = unsafe { spans(&streams.device, specs.iter(), addresses, "gradients") }?;
+        let gradients = unsafe { inner.tensors(gradients, count, "gradients") }?;
+        let Inner { streams, vote, .. } = &mut *inner;
         // SAFETY: as promised by the caller.
         let stream = unsafe { streams.get(stream) }?;
         let limit = timeout(timeout_ms, "timeout_ms")?;
@@ -360,16 +345,9 @@ pub unsafe extern "C" fn adasum_reducer_collect(
     guard("adasum_reducer_collect", || {
         // SAFETY: as promised by the caller.
         let mut inner = unsafe { adasum_reducer::enter(reducer) }?;
-        let Inner {
-            kind,
-            streams,
-            specs,
-            ..
-        } = &mut *inner;
         // SAFETY: as promised by the caller.
-        let addresses = unsafe { slice(inout_tensors, count, "inout_tensors") }?;
-        // SAFETY: as promised by the caller.
-        let tensors = unsafe { spans(&streams.device, specs.iter(), addresses, "inout_tensors") }?;
+        let tensors = unsafe { inner.tensors(inout_tensors, count, "inout_tensors") }?;
+        let Inner { kind, streams, .. } = &mut *inner;
         // SAFETY: as promised by the caller.
         let stream = unsafe { streams.get(stream) }?;
         match kind {

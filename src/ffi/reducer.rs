@@ -4,12 +4,13 @@ use std::ffi::c_void;
 use std::ops::{Deref, DerefMut};
 use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
 
-use super::arguments::{invalid, not_null, required, slice_mut, timeout};
+use super::arguments::{invalid, not_null, required, slice, slice_mut, spans, timeout};
 use super::guard::{destroy, guard};
 use super::mean::SparseKind;
 use super::status::{Fault, adasum_status};
 use super::streams::Streams;
 use super::world::adasum_world;
+use crate::ascend::Span;
 use crate::plan::TensorSpec;
 use crate::reduce::{
     DeltaWeightReducer, GradientReducer, MeanReducer, Overflow, OverflowVote, Settings, World,
@@ -32,6 +33,24 @@ pub(super) struct Inner {
     pub(super) vote: Option<OverflowVote>,
     /// Tells the world's handle that there is a reducer.
     _share: Arc<()>,
+}
+
+impl Inner {
+    /// All tensors of the reducer, at the `count` addresses that messages call `name`.
+    ///
+    /// # Safety
+    /// `addresses` points to `count` addresses, each of device memory of the whole tensor until the queued work is done.
+    pub(super) unsafe fn tensors(
+        &self,
+        addresses: *const *mut c_void,
+        count: usize,
+        name: &str,
+    ) -> Result<Vec<Span>, Fault> {
+        // SAFETY: as promised by the caller.
+        let addresses = unsafe { slice(addresses, count, name) }?;
+        // SAFETY: as promised by the caller.
+        unsafe { spans(&self.streams.device, self.specs.iter(), addresses, name) }
+    }
 }
 
 /// What a reducer was created for.
