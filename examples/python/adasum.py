@@ -104,7 +104,7 @@ class _Handle:
 
 class Options(_Handle):
     """Choices of worlds and reducers, the same on all ranks: one keyword per option of adasum_options_set in the header, where
-    they are described. Values are texts, numbers, bools, or sequences for lists.
+    they are described. Values are texts, numbers, bools, or sequences for lists; None leaves the default.
 
         Options(devices_per_server=8, radix="auto", wire="f32", group=[0, 1], allow_plain_mean=True)"""
 
@@ -118,10 +118,12 @@ class Options(_Handle):
             self._set(name, value)
 
     def _set(self, name: str, value: Any) -> None:
+        if value is None:
+            return
         if isinstance(value, bool):
             value = int(value)
-        if isinstance(value, (list, tuple)):
-            value = ",".join(map(str, value))
+        elif not isinstance(value, str) and hasattr(value, "__iter__"):
+            value = ",".join(str(item) for item in value)
         _call("adasum_options_set", self._get(), name.encode(), str(value).encode())
 
     @classmethod

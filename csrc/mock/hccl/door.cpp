@@ -110,6 +110,9 @@ public:
         name_ = name_of(storage);
     }
 
+    // Before the socket is closed and its number is another one's.
+    ~Door() override { unwatch(socket_.get()); }
+
     void serve(const std::shared_ptr<Network> &job) {
         std::lock_guard<std::mutex> lock(mutex_);
         jobs_.erase(std::remove_if(jobs_.begin(), jobs_.end(), [](const auto &other) { return other.expired(); }),

@@ -39,6 +39,13 @@ public:
         control(EPOLL_CTL_ADD, watched->file(), EPOLLIN);
     }
 
+    void forget(int file) {
+        std::lock_guard<std::mutex> lock(mutex_);
+        if (watched_.erase(file) > 0) {
+            control(EPOLL_CTL_DEL, file, 0);
+        }
+    }
+
     void control(int what, int file, uint32_t events) const {
         epoll_event event{};
         event.events = events;
@@ -115,6 +122,8 @@ Loop &loop() {
 } // namespace
 
 void watch(const std::shared_ptr<Watched> &watched) { loop().add(watched); }
+
+void unwatch(int file) { loop().forget(file); }
 
 void watch_writing(const Watched &watched, bool writing) {
     loop().control(EPOLL_CTL_MOD, watched.file(), writing ? EPOLLIN | EPOLLOUT : EPOLLIN);

@@ -28,6 +28,8 @@ public:
 };
 
 void watch(const std::shared_ptr<Watched> &watched);
+// Forgets what has this file number, if anything has; to be called before the file is closed.
+void unwatch(int file);
 // Whether the network thread shall also say when `watched` can be written.
 void watch_writing(const Watched &watched, bool writing);
 
