@@ -49,6 +49,13 @@
 //!
 //! From C, C++ and Python the library is called through `include/adasum.h`.
 //!
+//! # Features
+//!
+//! - `mock` (default): the mock of ACL and HCCL and the CPU twin of the kernels. Needs a C++ compiler; without it only CANN
+//!   is loaded.
+//! - `cli` (default): the program `adasum-run`.
+//! - `bindgen`: makes the function tables in `src/sys` anew from `csrc/cann`; needs libclang.
+//!
 //! # How the modules lie
 //!
 //! ```text
