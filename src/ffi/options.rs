@@ -89,9 +89,9 @@ pub unsafe extern "C" fn adasum_options_set(
     unsafe { set("adasum_options_set", options, change) }
 }
 
-/// Takes over what the environment says: the variable ADASUM_NAME sets the option `name`, for those of adasum_options_set that
-/// are marked with a star, and ADASUM_BOOST_CONFIG names a file as for adasum_options_load_boost at level O2, which is read last. What is set
-/// later wins. A variable that is not set or empty changes nothing.
+/// Takes over what the environment says: the variable ADASUM_NAME sets the option `name`, for those that
+/// adasum_options_set marks with a star. ADASUM_BOOST_CONFIG names a file as for adasum_options_load_boost at level O2, which is
+/// read last. What is set later wins. A variable that is not set or empty changes nothing.
 ///
 /// Errors: ADASUM_INVALID_ARGUMENT names the variable and what it may be; the options are as before then.
 ///

@@ -108,7 +108,7 @@ impl SparseReducer {
     /// all ranks, as many of each as it may bring.
     ///
     /// # Errors
-    /// `Mismatch` on all ranks if they do not agree; `InvalidArgument` as [`MeanReducer::new`](crate::reduce::mean::MeanReducer::new)
+    /// `Mismatch` on all ranks if they do not agree; `InvalidArgument` as [`MeanReducer::new`](crate::reduce::MeanReducer::new)
     /// and for rows of no elements.
     pub fn new(world: &World, spec: &SparseSpec, options: &MeanOptions) -> Result<Self> {
         let world = group_world(world, options)?;

@@ -110,12 +110,10 @@ const Behaviour stream_order("stream-order-and-overlap", [](const Rank &me) {
     OK(aclrtDestroyStream(other));
 });
 
-// aclrtStreamAbort drops what is queued; who synchronises meanwhile gets 107023, and the stream can be used again.
-// Source: runtime, src/runtime/core/src/context/context.cc:2781 and stream.cc:1973.
 std::atomic<int> ran{0};
 void count_run(void *) { ran++; }
-const Behaviour stream_abort("stream-abort", [](const Rank &me) {
-    const World world(me, false);
+// What a thread is told that waits for a busy stream with a counting function behind, when `abort` comes.
+template <typename Abort> int waiter_during(const World &world, const Abort &abort) {
     sleep_in_stream(world.stream, 400);
     OK(aclrtLaunchHostFunc(world.stream, count_run, nullptr));
     std::atomic<int> code{0};
@@ -124,9 +122,16 @@ const Behaviour stream_abort("stream-abort", [](const Rank &me) {
         code = aclrtSynchronizeStream(world.stream);
     });
     pause_ms(150);
-    OK(aclrtStreamAbort(world.stream));
+    abort();
     waiter.join();
-    CHECK(code == 107023 && ran == 0);
+    return code;
+}
+
+// aclrtStreamAbort drops what is queued; who synchronises meanwhile gets 107023, and the stream can be used again.
+// Source: runtime, src/runtime/core/src/context/context.cc:2781 and stream.cc:1973.
+const Behaviour stream_abort("stream-abort", [](const Rank &me) {
+    const World world(me, false);
+    CHECK(waiter_during(world, [&] { OK(aclrtStreamAbort(world.stream)); }) == 107023 && ran == 0);
     OK(aclrtLaunchHostFunc(world.stream, count_run, nullptr));
     world.synchronize();
     CHECK(ran == 1);
@@ -215,17 +220,7 @@ const Behaviour abort_event_wait("abort-ends-waits-for-events", [](const Rank &m
 // Source: runtime, src/runtime/api/impl/api_error.cc:3499, core/src/context/context_manage.cc:353.
 const Behaviour device_abort("device-task-abort", [](const Rank &me) {
     const World world(me, false);
-    sleep_in_stream(world.stream, 400);
-    OK(aclrtLaunchHostFunc(world.stream, count_run, nullptr));
-    std::atomic<int> code{0};
-    std::thread waiter([&] {
-        aclrtSetDevice(0);
-        code = aclrtSynchronizeStream(world.stream);
-    });
-    pause_ms(150);
-    OK(aclrtDeviceTaskAbort(0, 1000));
-    waiter.join();
-    CHECK(code == 107022 && ran == 0);
+    CHECK(waiter_during(world, [] { OK(aclrtDeviceTaskAbort(0, 1000)); }) == 107022 && ran == 0);
     RETURNS(107001, aclrtDeviceTaskAbort(-1, 0));
     RETURNS(107000, aclrtDeviceTaskAbort(0, 36 * 60 * 1000 + 1));
     RETURNS(107002, aclrtDeviceTaskAbort(5, 0)); // no context there

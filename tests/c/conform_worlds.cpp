@@ -17,20 +17,10 @@ std::string name_of(HcclComm comm) {
 
 // --- root info
 
-// Root info travels as bytes; the default name is made of the root's address and the same everywhere.
-HcclRootInfo shared(const Rank &me) {
-    HcclRootInfo info;
-    if (me.rank == 0) {
-        OK(HcclGetRootInfo(&info));
-        write_file(folder() + "/root", std::string(info.internal, sizeof(info.internal)));
-    } else {
-        std::memcpy(info.internal, read_file(folder() + "/root").data(), sizeof(info.internal));
-    }
-    return info;
-}
+// The default name is made of the root's address and the same everywhere.
 const Behaviour root_info("root-info-default-name", Ranks::Processes, 2, [](const Rank &me) {
     const World world(me, false);
-    const HcclRootInfo info = shared(me);
+    const HcclRootInfo info = shared_root_info(me);
     HcclComm comm = nullptr;
     OK(HcclCommInitRootInfo(2, &info, me.rank, &comm));
     const std::string name = name_of(comm);
@@ -44,7 +34,7 @@ const Behaviour root_info("root-info-default-name", Ranks::Processes, 2, [](cons
 // A configuration gives it another one.
 const Behaviour root_info_config("root-info-config-name", Ranks::Threads, 2, [](const Rank &me) {
     const World world(me, false);
-    const HcclRootInfo info = shared(me);
+    const HcclRootInfo info = shared_root_info(me);
     HcclComm comm = nullptr;
     HcclCommConfig config;
     HcclCommConfigInit(&config);
@@ -72,7 +62,7 @@ const Behaviour root_info_rank("root-info-rank-and-size", [](const Rank &) {
 // Source: hcomm src/legacy/ascend910/framework/common/src/topo/topoinfo_exchange_agent.cc:922.
 const Behaviour root_info_device("root-info-device-twice", Ranks::Processes, 3, [](const Rank &me) {
     OK(aclrtSetDevice(me.rank == 2 ? 2 : 0));
-    HcclRootInfo info = shared(me);
+    HcclRootInfo info = shared_root_info(me);
     HcclComm comm = nullptr;
     FAILS(HCCL_E_PARA, "EI0015: ranks 0 and 1 have the same physical device, 0",
           HcclCommInitRootInfo(3, &info, me.rank, &comm));

@@ -127,6 +127,18 @@ inline std::string read_file(const std::string &path) {
     throw std::runtime_error("no file " + path);
 }
 
+// Made by rank 0; it travels as bytes.
+inline HcclRootInfo shared_root_info(const Rank &me) {
+    HcclRootInfo info;
+    if (me.rank == 0) {
+        OK(HcclGetRootInfo(&info));
+        write_file(folder() + "/root", std::string(info.internal, sizeof(info.internal)));
+    } else {
+        std::memcpy(info.internal, read_file(folder() + "/root").data(), sizeof(info.internal));
+    }
+    return info;
+}
+
 // Of version 2.0, which is all that the Ascend 950 reads.
 inline std::string make_rank_list(uint32_t ranks, uint32_t per_server) {
     std::string json = text("{\"version\":\"2.0\",\"rank_count\":%u,\"rank_list\":[", ranks);

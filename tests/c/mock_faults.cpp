@@ -259,17 +259,6 @@ void bad_tables(const Rank &) {
     FAILS(HCCL_E_INTERNAL, "too many values", HcclCommInitClusterInfo(path.c_str(), 0, &comm));
 }
 
-HcclRootInfo shared_root_info(const Rank &me) {
-    HcclRootInfo info;
-    if (me.rank == 0) {
-        OK(HcclGetRootInfo(&info));
-        write_file(folder() + "/root", std::string(info.internal, sizeof(info.internal)));
-    } else {
-        std::memcpy(info.internal, read_file(folder() + "/root").data(), sizeof(info.internal));
-    }
-    return info;
-}
-
 void root_info_absent(const Rank &me) {
     const World world(me, false);
     const HcclRootInfo info = shared_root_info(me);

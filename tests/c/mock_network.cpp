@@ -185,17 +185,6 @@ void silent_crowd(const Rank &me) {
     }
 }
 
-HcclRootInfo root_info_of_rank_0(const Rank &me) {
-    HcclRootInfo info;
-    if (me.rank == 0) {
-        OK(HcclGetRootInfo(&info));
-        write_file(folder() + "/root", std::string(info.internal, sizeof(info.internal)));
-    } else {
-        std::memcpy(info.internal, read_file(folder() + "/root").data(), sizeof(info.internal));
-    }
-    return info;
-}
-
 bool has_ipv6() {
     std::ifstream file("/proc/net/if_inet6");
     const std::string all(std::istreambuf_iterator<char>(file), {});
@@ -210,7 +199,7 @@ void root_info_address(const Rank &me) {
         return;
     }
     const World world(me, false);
-    const HcclRootInfo info = root_info_of_rank_0(me);
+    const HcclRootInfo info = shared_root_info(me);
     HcclComm comm = nullptr;
     char name[128] = {};
     OK(HcclCommInitRootInfo(me.size, &info, me.rank, &comm));
@@ -228,7 +217,7 @@ void root_info_address(const Rank &me) {
 void root_info_disagreement(const Rank &me) {
     setenv("HCCL_MOCK_NET", me.rank == 1 ? "tcp" : "shm", 1);
     const World world(me, false);
-    const HcclRootInfo info = root_info_of_rank_0(me);
+    const HcclRootInfo info = shared_root_info(me);
     HcclComm comm = nullptr;
     FAILS(HCCL_E_TCP_CONNECT, me.rank == 1 ? "but that rank has no address" : "rank 1 needs TCP to be reached",
           HcclCommInitRootInfo(me.size, &info, me.rank, &comm));
@@ -237,7 +226,7 @@ void root_info_disagreement(const Rank &me) {
 // Another world's key opens nothing: whoever has not the bytes of this root info is refused.
 void root_info_forged(const Rank &me) {
     const World world(me, false);
-    HcclRootInfo info = root_info_of_rank_0(me);
+    HcclRootInfo info = shared_root_info(me);
     HcclComm comm = nullptr;
     if (me.rank == 1) {
         HcclRootInfo other = info;

@@ -12,9 +12,8 @@ use crate::reduce::engine::bucket::{Bucket, Entry, bytes, data_type, owned};
 use crate::reduce::engine::build_scalars::Scalars;
 use crate::reduce::engine::device_tables::{Segments, index, table, uniform_weights};
 use crate::reduce::engine::memory::{Base, Place, PlacedTransfer, WORD};
-use crate::reduce::engine::stage;
 use crate::reduce::engine::stage::{
-    Check, Combine, Copy, Merge, Places, Products, Stage, Sum, Task,
+    self, Check, Combine, Copy, Merge, Places, Products, Stage, Sum, Task,
 };
 use crate::reduce::options::Options;
 use crate::reduce::world::World;

@@ -8,8 +8,8 @@ use crate::kernel::layout::{COEFFICIENT_WORDS, FLAG_WORDS, MAX_RADIX, record_wor
 use crate::plan::{self, Exchange, Layout, Plan, Planner, Round, Step};
 use crate::reduce::options::Options;
 
-/// Device memory of a [`GradientReducer`](crate::reduce::gradient::GradientReducer) in bytes: all that it takes from its creation on. Plans of
-/// subsets of its tensors have tables of their own, and share its buffers, which grow if a subset has a larger bucket.
+/// Device memory of a [`GradientReducer`](crate::reduce::GradientReducer) in bytes: all that it takes from its creation on.
+/// Plans of subsets of its tensors have tables of their own, and share its buffers, which grow if a subset has a larger bucket.
 ///
 /// With `depth` buckets under way, bucket i uses the buffers of slot i modulo `depth`:
 ///
@@ -26,7 +26,8 @@ use crate::reduce::options::Options;
 ///   vector, and of each segment that a step leaves or an exchange brings.
 ///
 /// Each of `allocations` is at least 64 bytes; a library may round each up. Communicators have buffers of their own: two of
-/// `HCCL_BUFFSIZE` MB for that of all ranks and for that of a server, if there are several of several ranks, two of 1 MB for each group that exchanges scalars.
+/// `HCCL_BUFFSIZE` MB for that of all ranks and for that of a server, if there are several of several ranks, two of 1 MB for
+/// each group that exchanges scalars.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct DeviceMemory {
     /// Fused buffers.
@@ -122,8 +123,8 @@ impl Budget<'_> {
             // What the copy back leaves; the rest it shares with the copy in.
             addresses += layout.records_in(layout.whole());
         }
+        let combined_in_server = self.options.weight_in_server(1).is_some();
         for step in plan.steps() {
-            let combined_in_server = self.options.weight_in_server(1).is_some();
             if matches!(step, Step::Mean(_) | Step::Share(_)) && !combined_in_server {
                 continue;
             }

@@ -4,8 +4,7 @@ use crate::ascend::Event;
 use crate::error::{Context, Result};
 use crate::kernel::{Guard, Then};
 use crate::reduce::engine::bucket::{Bucket, Pass};
-use crate::reduce::engine::stage;
-use crate::reduce::engine::stage::{Places, Stage, Task};
+use crate::reduce::engine::stage::{self, Places, Stage, Task};
 use crate::reduce::world::streams::{CallStreams, StreamRole};
 
 /// How far a bucket has been issued in one reduction.

@@ -3,7 +3,7 @@
 //! Results that differ between ranks show what was damaged after vectors were combined. What was damaged before makes a result
 //! that is wrong on all ranks alike, so every message is compared as well. The host waits for each of them then.
 //!
-//! [`Options::checksum`]: crate::reduce::options::Options::checksum
+//! [`Options::checksum`]: crate::reduce::Options::checksum
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -20,7 +20,7 @@ pub(in crate::reduce) enum Store {
 /// Room for a copy of each tensor of a list, in a type of its own. Each copy starts at a multiple of 64 bytes.
 ///
 /// Everything here is stream-ordered, allocates nothing and waits for nothing. Calls come in the order of the world
-/// ([`World::enqueue`](crate::reduce::world::World::enqueue)), whatever their streams.
+/// ([`World::enqueue`](crate::reduce::World::enqueue)), whatever their streams.
 pub(in crate::reduce) struct TensorCopies {
     places: Vec<Span>,
     parts: Vec<Part>,
@@ -106,13 +106,9 @@ impl TensorCopies {
         tensors: &[Span],
         factor: f32,
     ) -> Result<()> {
-        for part in &mut self.parts {
-            part.with_tensors(stream, tensors, factor, |launch| {
-                kernels.pack(stream, launch)
-            })?;
-        }
-        stream.keep(tensors);
-        Ok(())
+        self.copy(stream, tensors, factor, |launch| {
+            kernels.pack(stream, launch)
+        })
     }
 
     /// Copies `factor` times each copy out: fp32 arithmetic, rounded once to the type of the tensor.
@@ -123,10 +119,20 @@ impl TensorCopies {
         tensors: &[Span],
         factor: f32,
     ) -> Result<()> {
+        self.copy(stream, tensors, factor, |launch| {
+            kernels.unpack(stream, launch)
+        })
+    }
+
+    fn copy(
+        &mut self,
+        stream: &Stream,
+        tensors: &[Span],
+        factor: f32,
+        launch: impl Fn(&Move<'_>) -> Result<()>,
+    ) -> Result<()> {
         for part in &mut self.parts {
-            part.with_tensors(stream, tensors, factor, |launch| {
-                kernels.unpack(stream, launch)
-            })?;
+            part.with_tensors(stream, tensors, factor, &launch)?;
         }
         stream.keep(tensors);
         Ok(())

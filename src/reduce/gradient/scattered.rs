@@ -21,7 +21,7 @@ pub struct Owned {
 impl GradientReducer {
     /// The parts of tensors that this rank is the owner of, in the order of the buckets.
     ///
-    /// The parts of all ranks tile all tensors. With [`Options::scattered`](crate::reduce::options::Options::scattered) these, and no other
+    /// The parts of all ranks tile all tensors. With [`Options::scattered`](crate::reduce::Options::scattered) these, and no other
     /// elements, are results
     /// after [`GradientReducer::reduce`]; what the other elements of the gradients are then is not said.
     pub fn owned(&self) -> Vec<Owned> {
@@ -47,7 +47,7 @@ impl GradientReducer {
     /// Collective and stream-ordered, as [`GradientReducer::reduce`].
     ///
     /// # Errors
-    /// `InvalidState` without [`Options::scattered`](crate::reduce::options::Options::scattered); else as [`GradientReducer::reduce`].
+    /// `InvalidState` without [`Options::scattered`](crate::reduce::Options::scattered); else as [`GradientReducer::reduce`].
     pub fn collect(&mut self, tensors: &[Span], stream: &Stream) -> Result<()> {
         self.check_scattered()?;
         self.world.check()?;

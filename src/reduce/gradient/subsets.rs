@@ -58,7 +58,7 @@ impl GradientReducer {
     /// [`GradientReducer::reduce_some`] of them does not wait. Nothing is done for a subset that is prepared already.
     ///
     /// Collective. Waits for all ranks and for all earlier work of the world. The plans of
-    /// [`Options::subset_plans`](crate::reduce::options::Options::subset_plans) subsets are kept; a new one beyond that takes the place of
+    /// [`Options::subset_plans`](crate::reduce::Options::subset_plans) subsets are kept; a new one beyond that takes the place of
     /// the one that was used longest ago. Device memory of a plan: tables, about 1 % of its tensors; fused buffers
     /// are shared with the whole list, and grow if a bucket of the subset is larger than any before.
     ///

@@ -85,7 +85,7 @@ impl NormClip {
     /// is at most `max_norm`.
     ///
     /// Collective. After a scattered reduction `parts` are those that
-    /// [`GradientReducer::owned`](crate::reduce::gradient::GradientReducer::owned) names. For tensors that are sharded over the ranks of a
+    /// [`GradientReducer::owned`](crate::reduce::GradientReducer::owned) names. For tensors that are sharded over the ranks of a
     /// server they are all elements, and `world` is the [part](World::part) of those ranks; what several ranks have counts
     /// once for each. Device memory: a copy of the parts. `timeout` bounds the warm-up, and later how long a rank waits
     /// for the norm.

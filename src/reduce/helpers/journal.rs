@@ -114,7 +114,7 @@ impl Record {
         self
     }
 
-    /// With what [`GradientReducer::statistics`](crate::reduce::gradient::GradientReducer::statistics) has returned.
+    /// With what [`GradientReducer::statistics`](crate::reduce::GradientReducer::statistics) has returned.
     #[must_use]
     pub fn tensors(mut self, statistics: &[TensorStatistics]) -> Self {
         let of = |tensor: &TensorStatistics| TensorRecord {

@@ -93,7 +93,7 @@ pub enum ScalarExchange {
     Owned,
 }
 
-/// Choices of a [`GradientReducer`](crate::reduce::gradient::GradientReducer); the same on all ranks but for `scale`, `padded`
+/// Choices of a [`GradientReducer`](crate::reduce::GradientReducer); the same on all ranks but for `scale`, `padded`
 /// and the limits of time.
 #[derive(Debug, Clone)]
 pub struct Options {
@@ -134,17 +134,17 @@ pub struct Options {
     /// [borrowed](crate::ascend::Span::borrow) are taken to lie in one allocation if each is at that place. May differ between ranks.
     pub padded: bool,
     /// Leaves each result on the rank that computed it, for optimizers that are sharded: see
-    /// [`GradientReducer::owned`](crate::reduce::gradient::GradientReducer::owned). Saves half of the traffic.
+    /// [`GradientReducer::owned`](crate::reduce::GradientReducer::owned). Saves half of the traffic.
     pub scattered: bool,
     /// Ends each reduction with a barrier of all ranks.
     pub barrier: bool,
-    /// Makes [`GradientReducer::synchronize`](crate::reduce::gradient::GradientReducer::synchronize) collective: it compares
+    /// Makes [`GradientReducer::synchronize`](crate::reduce::GradientReducer::synchronize) collective: it compares
     /// checksums of all messages since the last one between those who sent and those who received them, and of the last
     /// results between all ranks, unless these are scattered or parts of tensors. All of these are read to the host, which waits for each message in
-    /// [`GradientReducer::reduce`](crate::reduce::gradient::GradientReducer::reduce): for finding damage, not for every day.
+    /// [`GradientReducer::reduce`](crate::reduce::GradientReducer::reduce): for finding damage, not for every day.
     pub checksum: bool,
     /// Plans of subsets that are kept, at least 1: see
-    /// [`GradientReducer::reduce_some`](crate::reduce::gradient::GradientReducer::reduce_some). One more takes the place of the one that was
+    /// [`GradientReducer::reduce_some`](crate::reduce::GradientReducer::reduce_some). One more takes the place of the one that was
     /// used longest ago.
     pub subset_plans: usize,
     /// Limit on the collective warm-up at creation, and on waits for collective figures.

@@ -23,7 +23,7 @@ pub enum Overflow {
     /// The tensors that have one are non-finite on all ranks afterwards and can be asked for.
     #[default]
     Report,
-    /// Beside that, the ranks can vote before they reduce: see [`OverflowVote`](crate::reduce::helpers::overflow::OverflowVote).
+    /// Beside that, the ranks can vote before they reduce: see [`OverflowVote`](crate::reduce::OverflowVote).
     Vote,
 }
 
