@@ -65,6 +65,7 @@
 //! | module | owns |
 //! |---|---|
 //! | [`error`] | the one error type |
+//! | [`transfer`] | a send or a receive, from the plan to the vendor's call |
 //! | [`cache`] | the folder that embedded files are unpacked into |
 //! | [`variables`] | the environment variables of the project, in one list |
 //! | `sys` | the ACL and HCCL function tables and how they are loaded |
@@ -97,6 +98,7 @@ pub mod reduce;
 #[doc(hidden)]
 pub mod sys;
 pub mod topo;
+pub mod transfer;
 pub mod variables;
 
 pub use error::{Error, ErrorKind, Result};

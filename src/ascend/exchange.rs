@@ -2,19 +2,19 @@
 
 use std::collections::HashSet;
 use std::ffi::c_void;
-use std::mem::discriminant;
 use std::sync::Arc;
 
 use super::buffer::Span;
 use super::check::{self, check};
 use super::comm::Comm;
+use super::data_type::{DataType, ReduceOp};
 use super::device::Device;
 use super::stream::Stream;
-use super::transfer::{DataType, ReduceOp, Transfer};
 use crate::error::{Context, Error, Result};
 use crate::sys::acl::aclrtStream;
 use crate::sys::hccl::{HcclComm, HcclResult, HcclSendRecvItem, HcclSendRecvType};
 use crate::sys::{self, Backend};
+use crate::transfer::{Direction, Transfer};
 
 /// Point to point.
 impl Comm {
@@ -58,23 +58,21 @@ impl Comm {
         .context(|| self.describe(&format!("receive of {} bytes from {peer}", span.len())))
     }
 
-    /// Does all `transfers` at once, in both directions; a peer's matching half is in its same call. Empty ones are
-    /// left out, on both sides. At most one send and one receive per peer. Wraps `HcclBatchSendRecv`.
+    /// Does all `transfers` of elements of type `dtype` at once, in both directions; a peer's matching half is in its same call.
+    /// Empty ones are left out, on both sides. At most one send and one receive per peer. Wraps `HcclBatchSendRecv`.
     ///
     /// # Errors
     /// If an argument is wrong or no link to a peer can be made.
-    pub fn batch(&self, transfers: &[Transfer], stream: &Stream) -> Result<()> {
-        let transfers: Vec<&Transfer> = transfers
-            .iter()
-            .filter(|item| !item.span().is_empty())
-            .collect();
-        self.check_batch(&transfers)?;
-        let items: Result<Vec<_>> = transfers.iter().map(|transfer| transfer.raw()).collect();
-        let mut items = items?;
+    pub fn batch(
+        &self,
+        transfers: &[Transfer<Span>],
+        dtype: DataType,
+        stream: &Stream,
+    ) -> Result<()> {
+        let mut items = self.items(transfers, dtype)?;
         let count = u32::try_from(items.len()).unwrap_or(u32::MAX);
         let items = items.as_mut_ptr();
-        let spans: Vec<&Span> = transfers.iter().map(|transfer| transfer.span()).collect();
-        self.issue(&spans, stream, |backend, comm, stream| {
+        self.issue(&spans(transfers), stream, |backend, comm, stream| {
             // SAFETY: `count` items outlive the call; their memory is kept until the stream is synchronised.
             unsafe { check!(backend.hccl.HcclBatchSendRecv(items, count, comm, stream)) }
         })
@@ -89,16 +87,14 @@ impl Comm {
     ///
     /// # Errors
     /// If an argument is wrong, or this library or processor has no groups: see [`groups_run`].
-    pub fn group(&self, transfers: &[Transfer], stream: &Stream) -> Result<()> {
-        let transfers: Vec<&Transfer> = transfers
-            .iter()
-            .filter(|item| !item.span().is_empty())
-            .collect();
-        self.check_batch(&transfers)?;
-        let items: Result<Vec<_>> = transfers.iter().map(|transfer| transfer.raw()).collect();
-        let items = items?;
-        let spans: Vec<&Span> = transfers.iter().map(|transfer| transfer.span()).collect();
-        self.issue(&spans, stream, |backend, comm, stream| {
+    pub fn group(
+        &self,
+        transfers: &[Transfer<Span>],
+        dtype: DataType,
+        stream: &Stream,
+    ) -> Result<()> {
+        let items = self.items(transfers, dtype)?;
+        self.issue(&spans(transfers), stream, |backend, comm, stream| {
             let group = OpenGroup::start(backend)?;
             for item in &items {
                 group.add(item, comm, stream)?;
@@ -112,22 +108,51 @@ impl Comm {
     ///
     /// # Errors
     /// As [`Comm::send`] and [`Comm::recv`].
-    pub fn transfer(&self, transfer: &Transfer, stream: &Stream) -> Result<()> {
-        match transfer {
-            Transfer::Send { peer, span, dtype } => self.send(span, *dtype, *peer, stream),
-            Transfer::Recv { peer, span, dtype } => self.recv(span, *dtype, *peer, stream),
+    pub fn transfer(
+        &self,
+        transfer: &Transfer<Span>,
+        dtype: DataType,
+        stream: &Stream,
+    ) -> Result<()> {
+        match transfer.direction {
+            Direction::Send => self.send(&transfer.part, dtype, transfer.peer, stream),
+            Direction::Receive => self.recv(&transfer.part, dtype, transfer.peer, stream),
         }
     }
 
-    fn check_batch(&self, transfers: &[&Transfer]) -> Result<()> {
+    /// The transfers as the vendor takes them, without empty ones. Their addresses are good as long as the spans are kept.
+    fn items(
+        &self,
+        transfers: &[Transfer<Span>],
+        dtype: DataType,
+    ) -> Result<Vec<HcclSendRecvItem>> {
+        let filled = transfers
+            .iter()
+            .filter(|transfer| !transfer.part.is_empty());
+        self.check_peers(filled.clone())?;
+        let item = |transfer: &Transfer<Span>| {
+            Ok(HcclSendRecvItem {
+                sendRecvType: match transfer.direction {
+                    Direction::Send => HcclSendRecvType::HCCL_SEND,
+                    Direction::Receive => HcclSendRecvType::HCCL_RECV,
+                },
+                buf: transfer.part.pointer(),
+                count: dtype.count(&transfer.part)?,
+                dataType: dtype.raw(),
+                remoteRank: transfer.peer,
+            })
+        };
+        filled.map(item).collect()
+    }
+
+    fn check_peers<'t>(&self, transfers: impl Iterator<Item = &'t Transfer<Span>>) -> Result<()> {
         let mut seen = HashSet::new();
         for transfer in transfers {
-            self.check_peer(transfer.peer())?;
-            let direction = discriminant(*transfer);
-            if !seen.insert((direction, transfer.peer())) {
+            self.check_peer(transfer.peer)?;
+            if !seen.insert((transfer.direction, transfer.peer)) {
                 return Err(Error::invalid(format!(
                     "a batch has two transfers in one direction with rank {}",
-                    transfer.peer()
+                    transfer.peer
                 )));
             }
         }
@@ -242,18 +267,18 @@ impl Comm {
     /// If an argument is wrong or no links can be made.
     pub fn all_to_all(
         &self,
-        transfers: &[Transfer],
+        transfers: &[Transfer<Span>],
         dtype: DataType,
         stream: &Stream,
     ) -> Result<()> {
-        self.check_batch(&transfers.iter().collect::<Vec<_>>())?;
-        let parts = |send: bool| {
-            let of = move |transfer: &&Transfer| matches!(transfer, Transfer::Send { .. }) == send;
-            Parts::new(self.size(), dtype, transfers.iter().filter(of))
+        self.check_peers(transfers.iter())?;
+        let side = |direction: Direction| {
+            let transfers = transfers.iter();
+            let of = transfers.filter(|transfer| transfer.direction == direction);
+            Side::new(self.size(), dtype, of)
         };
-        let (send, recv) = (parts(true)?, parts(false)?);
-        let spans: Vec<&Span> = transfers.iter().map(Transfer::span).collect();
-        self.issue_always(&spans, stream, |backend, comm, stream| {
+        let (send, recv) = (side(Direction::Send)?, side(Direction::Receive)?);
+        self.issue_always(&spans(transfers), stream, |backend, comm, stream| {
             let dtype = dtype.raw();
             // SAFETY: the arrays have an entry for each rank and outlive the call, which reads them at once outside groups;
             // the parts lie in memory that is kept until the stream is synchronised; live handles.
@@ -324,8 +349,13 @@ impl Comm {
     }
 }
 
+/// The memory of all transfers, for a call to keep.
+fn spans(transfers: &[Transfer<Span>]) -> Vec<&Span> {
+    transfers.iter().map(|transfer| &transfer.part).collect()
+}
+
 /// One side of an all-to-all, as the vendor takes it.
-struct Parts {
+struct Side {
     /// The lowest address; null where there is nothing.
     base: *mut c_void,
     /// Elements for each rank.
@@ -334,26 +364,26 @@ struct Parts {
     places: Vec<u64>,
 }
 
-impl Parts {
+impl Side {
     fn new<'a>(
         ranks: u32,
         dtype: DataType,
-        transfers: impl Iterator<Item = &'a Transfer>,
+        transfers: impl Iterator<Item = &'a Transfer<Span>>,
     ) -> Result<Self> {
-        let transfers: Vec<&Transfer> = transfers.filter(|t| !t.span().is_empty()).collect();
-        let first = transfers.iter().min_by_key(|t| t.span().address());
-        let mut parts = Parts {
-            base: first.map_or(std::ptr::null_mut(), |t| t.span().pointer()),
+        let transfers: Vec<&Transfer<Span>> = transfers.filter(|t| !t.part.is_empty()).collect();
+        let first = transfers.iter().min_by_key(|t| t.part.address());
+        let mut side = Side {
+            base: first.map_or(std::ptr::null_mut(), |t| t.part.pointer()),
             counts: vec![0; ranks as usize],
             places: vec![0; ranks as usize],
         };
         let Some(first) = first else {
-            return Ok(parts);
+            return Ok(side);
         };
         for transfer in &transfers {
-            let (span, peer) = (transfer.span(), transfer.peer() as usize);
-            let distance = span.address() - first.span().address();
-            if !Arc::ptr_eq(&span.allocation(), &first.span().allocation())
+            let (span, peer) = (&transfer.part, transfer.peer as usize);
+            let distance = span.address() - first.part.address();
+            if !Arc::ptr_eq(&span.allocation(), &first.part.allocation())
                 || !distance.is_multiple_of(dtype.size() as u64)
             {
                 return Err(Error::invalid(format!(
@@ -361,10 +391,10 @@ impl Parts {
                      {dtype:?} elements"
                 )));
             }
-            parts.counts[peer] = dtype.count(span)?;
-            parts.places[peer] = distance / dtype.size() as u64;
+            side.counts[peer] = dtype.count(span)?;
+            side.places[peer] = distance / dtype.size() as u64;
         }
-        Ok(parts)
+        Ok(side)
     }
 }
 

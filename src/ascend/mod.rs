@@ -9,6 +9,7 @@ mod buffer;
 mod check;
 mod comm;
 mod config;
+mod data_type;
 mod device;
 mod event;
 mod exchange;
@@ -18,7 +19,6 @@ mod module;
 mod queued;
 mod stream;
 mod survey;
-mod transfer;
 
 use std::path::Path;
 
@@ -35,7 +35,8 @@ pub use stream::Stream;
 pub use survey::{Survey, survey};
 
 pub use crate::sys::Symbol;
-pub use transfer::{DataType, ReduceOp, Transfer};
+pub use crate::transfer::Transfer;
+pub use data_type::{DataType, ReduceOp};
 
 use crate::error::Result;
 use crate::sys;

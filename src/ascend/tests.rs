@@ -474,31 +474,19 @@ fn ranks_send_and_receive() {
 
         let exchange = |peer, span: &Buffer| {
             let (send, recv) = (own.span(), span.span());
-            let dtype = DataType::F32;
-            [
-                Transfer::Send {
-                    peer,
-                    span: send,
-                    dtype,
-                },
-                Transfer::Recv {
-                    peer,
-                    span: recv,
-                    dtype,
-                },
-            ]
+            [Transfer::send(peer, send), Transfer::receive(peer, recv)]
         };
         let peers: Vec<u32> = (0..size).filter(|peer| *peer != rank).collect();
         let buffers: Vec<Buffer> = peers
             .iter()
             .map(|_| Buffer::zeroed(comm.device(), 16).unwrap())
             .collect();
-        let batch: Vec<Transfer> = peers
+        let batch: Vec<Transfer<Span>> = peers
             .iter()
             .zip(&buffers)
             .flat_map(|(peer, buffer)| exchange(*peer, buffer))
             .collect();
-        comm.batch(&batch, &stream).unwrap();
+        comm.batch(&batch, DataType::F32, &stream).unwrap();
         stream.synchronize().unwrap();
         for (peer, buffer) in peers.iter().zip(&buffers) {
             let first = 100.0 * f32::from(u8::try_from(*peer).unwrap());
@@ -506,7 +494,7 @@ fn ranks_send_and_receive() {
         }
         let empty = own.span().slice(0..0).unwrap();
         comm.send(&empty, DataType::F32, next, &stream).unwrap();
-        comm.batch(&[], &stream).unwrap();
+        comm.batch(&[], DataType::F32, &stream).unwrap();
         // Nobody leaves while others still exchange.
         comm.barrier(&stream).unwrap();
         stream.synchronize().unwrap();
@@ -573,15 +561,11 @@ fn an_all_to_all_moves_parts_of_any_length_and_ranks_without_any_come_too() {
         let own = rank_values(&comm, 8).span();
         let got = Buffer::zeroed(comm.device(), 32).unwrap().span();
         let dtype = DataType::F32;
-        let send = |peer, first: usize, count: usize| Transfer::Send {
-            peer,
-            span: own.slice(4 * first..4 * (first + count)).unwrap(),
-            dtype,
+        let send = |peer, first: usize, count: usize| {
+            Transfer::send(peer, own.slice(4 * first..4 * (first + count)).unwrap())
         };
-        let recv = |peer, first: usize, count: usize| Transfer::Recv {
-            peer,
-            span: got.slice(4 * first..4 * (first + count)).unwrap(),
-            dtype,
+        let recv = |peer, first: usize, count: usize| {
+            Transfer::receive(peer, got.slice(4 * first..4 * (first + count)).unwrap())
         };
         let transfers = match comm.rank() {
             0 => vec![send(1, 5, 2)],
@@ -606,12 +590,11 @@ fn a_library_without_groups_is_said_to_have_none() {
         // The mock is CANN 8.3 unless told otherwise.
         assert!(!groups_run(comm.device()).unwrap());
         let own = rank_values(&comm, 8).span();
-        let send = Transfer::Send {
-            peer: 1 - comm.rank(),
-            span: own,
-            dtype: DataType::F32,
-        };
-        let error = comm.group(&[send], &stream).unwrap_err().to_string();
+        let send = Transfer::send(1 - comm.rank(), own);
+        let error = comm
+            .group(&[send], DataType::F32, &stream)
+            .unwrap_err()
+            .to_string();
         assert!(error.contains("9.0"), "{error}");
         // Nothing is left open: what is given now runs.
         let sum = Buffer::zeroed(comm.device(), 32).unwrap().span();
@@ -638,24 +621,15 @@ fn wrong_arguments_are_refused_before_the_vendor_sees_them() {
         invalid(comm.all_gather(&span, &span, DataType::F32, &stream));
         invalid(comm.reduce_scatter(&half, &half, DataType::F32, ReduceOp::Sum, &stream));
         let peer = 1 - comm.rank();
-        let twice = || Transfer::Send {
-            peer,
-            span: half.clone(),
-            dtype: DataType::F32,
-        };
-        invalid(comm.batch(&[twice(), twice()], &stream));
+        let twice = || Transfer::send(peer, half.clone());
+        invalid(comm.batch(&[twice(), twice()], DataType::F32, &stream));
         invalid(comm.all_to_all(&[twice(), twice()], DataType::F32, &stream));
-        invalid(comm.group(&[twice(), twice()], &stream));
-        let from = |span: &Span| Transfer::Send {
-            peer,
-            span: span.clone(),
-            dtype: DataType::F32,
-        };
-        let to_self = Transfer::Send {
-            peer: comm.rank(),
-            span: Buffer::zeroed(comm.device(), 16).unwrap().span(),
-            dtype: DataType::F32,
-        };
+        invalid(comm.group(&[twice(), twice()], DataType::F32, &stream));
+        let from = |span: &Span| Transfer::send(peer, span.clone());
+        let to_self = Transfer::send(
+            comm.rank(),
+            Buffer::zeroed(comm.device(), 16).unwrap().span(),
+        );
         // Two allocations, which no distance joins.
         invalid(comm.all_to_all(&[from(&half), to_self], DataType::F32, &stream));
         let elsewhere = Stream::new(&device(5)).unwrap();

@@ -2,11 +2,14 @@
 
 use crate::ascend::DataType;
 use crate::error::{Error, Result};
+use crate::plan;
+pub use crate::plan::{
+    COEFFICIENT_WORDS, Segment, UNIT, entries, entry_index, record_exponents, record_flags,
+    record_words,
+};
 
-/// Elements of a unit, the grain of all work of the kernels.
-pub const UNIT: u64 = 4096;
 /// The most vectors of one launch.
-pub const MAX_RADIX: usize = 8;
+pub const MAX_RADIX: usize = plan::MAX_RADIX as usize;
 
 /// Element type of the vectors: the value of `aclDataType` for fp32.
 pub const DTYPE_FLOAT: u64 = 0;
@@ -15,15 +18,13 @@ pub const DTYPE_FLOAT16: u64 = 1;
 /// Element type bf16.
 pub const DTYPE_BF16: u64 = 27;
 
-/// 32-bit words of an entry of [`Coefficients`](super::Coefficients)`::out`.
+/// First of the [`MAX_RADIX`] weights, of the [`COEFFICIENT_WORDS`] of a tensor.
 ///
 /// The weighted sum of a tensor is `post * (weight[0] * scale[0]^2 * x[0] + weight[1] * scale[1]^2 * x[1] + ...)`. A
 /// scale is 1 or a power of two, for weights that do not fit fp32; `post` is a power of two, 1, or 0 for 1.
 ///
 /// The words from [`COEFFICIENT_KAPPA`] to the norms are statistics: zero where only weights were asked for, NaN where the
 /// flag is set, and at most the largest fp32 number.
-pub const COEFFICIENT_WORDS: usize = 40;
-/// First of the [`MAX_RADIX`] weights.
 pub const COEFFICIENT_WEIGHT: usize = 0;
 /// First of the [`MAX_RADIX`] scales.
 pub const COEFFICIENT_SCALE: usize = 8;
@@ -67,35 +68,6 @@ const _: () = assert!(MISSING == u32::from_ne_bytes([MISSING_BYTE; 4]));
 /// The exponent of a vector that is zero everywhere.
 pub const ZERO_EXPONENT: i32 = -1024;
 
-/// The part of a tensor that lies in a slice of the fused buffer.
-///
-/// Its unit `k` covers the elements `k * UNIT .. min((k + 1) * UNIT, len)` and has the number `first_unit + k`.
-/// Segments of a table stand in the order of their units, without gaps between them.
-#[repr(C)]
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Segment {
-    /// First element, counted from the start of the slice.
-    pub offset: u64,
-    /// Elements; 0 is allowed.
-    pub len: u64,
-    /// Number of the first unit in the slice.
-    pub first_unit: u64,
-    /// Index of the tensor's coefficients.
-    pub tensor: u64,
-}
-
-impl Segment {
-    /// The number of units.
-    pub fn units(&self) -> u64 {
-        self.len.div_ceil(UNIT)
-    }
-
-    /// The words of the device table, in their order there.
-    pub fn words(&self) -> [u64; 4] {
-        [self.offset, self.len, self.first_unit, self.tensor]
-    }
-}
-
 /// Where the record numbers of a tensor stand in the list of record numbers.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -104,33 +76,6 @@ pub struct Reference {
     pub first: u64,
     /// How many there are.
     pub count: u64,
-}
-
-/// Entries of the upper triangle of a Gram matrix of `radix` vectors, in row order.
-pub const fn entries(radix: usize) -> usize {
-    radix * (radix + 1) / 2
-}
-
-/// Position of entry (`row`, `column`), `row <= column`, among the [`entries`].
-pub const fn entry_index(row: usize, column: usize, radix: usize) -> usize {
-    row * radix + column - row * (row + 1) / 2
-}
-
-/// Word of the first exponent in a record; before it stand `hi` and `lo` of each entry.
-///
-/// Entry (i, j) is `(hi + lo) * 2^(exponent[i] + exponent[j])`.
-pub const fn record_exponents(radix: usize) -> usize {
-    2 * entries(radix)
-}
-
-/// Word of a record's flag: 1 if it has a NaN or an infinity, else 0.
-pub const fn record_flags(radix: usize) -> usize {
-    record_exponents(radix) + radix
-}
-
-/// 32-bit words of a record.
-pub const fn record_words(radix: usize) -> usize {
-    (record_flags(radix) + 1).next_multiple_of(8)
 }
 
 /// The code of an element type that the kernels compute with.

@@ -6,7 +6,7 @@
 mod scalars;
 mod turns;
 
-use super::{Combine, Exchange, Form, Group, Placement, Plan, Range, Step, StepKind, Transfer};
+use super::{Combine, Exchange, Form, Group, Placement, Plan, Range, Step, StepKind, VectorPart};
 use crate::error::{Error, ErrorKind, Result};
 
 /// Checks the plans of all ranks of a world together; `plans[r]` must be rank r's.
@@ -301,7 +301,7 @@ impl<'a> State<'a> {
         for (rank, plan) in self.plans.iter().enumerate() {
             let mut parts = vec![self.held[rank].intersection(wanted[rank])];
             if let Some(exchange) = exchange(plan) {
-                parts.extend(exchange.receives.iter().map(|receive| receive.range));
+                parts.extend(exchange.receives().map(|receive| receive.part.range));
             }
             if joined(&mut parts) != Some(wanted[rank]) && !wanted[rank].is_empty() {
                 return Err(broken(format!(
@@ -335,29 +335,26 @@ impl<'a> State<'a> {
         let mut receives = 0;
         for (rank, plan) in self.plans.iter().enumerate() {
             let Some(mine) = exchange(plan) else { continue };
-            one_transfer_a_peer(step, plan.rank, &mine.sends, self.plans.len())?;
-            one_transfer_a_peer(step, plan.rank, &mine.receives, self.plans.len())?;
-            sends += mine.sends.len();
-            receives += mine.receives.len();
-            for send in &mine.sends {
-                if !self.held[rank].contains(send.range) {
+            in_order(step, plan.rank, mine, self.plans.len())?;
+            if mine.transfers.iter().any(|t| t.part.range.is_empty()) {
+                return Err(broken(format!("{step}: rank {rank} moves an empty range")));
+            }
+            receives += mine.receives().count();
+            for send in mine.sends() {
+                sends += 1;
+                let VectorPart { range, operand } = send.part;
+                if !self.held[rank].contains(range) {
                     return Err(broken(format!(
-                        "{step}: rank {rank} is to send {} to rank {}, but holds {}",
-                        send.range, send.peer, self.held[rank]
+                        "{step}: rank {rank} is to send {range} to rank {}, but holds {}",
+                        send.peer, self.held[rank]
                     )));
                 }
-                let met = exchange(&self.plans[send.peer as usize]).is_some_and(|theirs| {
-                    let receives = &theirs.receives;
-                    receives
-                        .binary_search_by_key(&plan.rank, |receive| receive.peer)
-                        .is_ok_and(|at| {
-                            receives[at].range == send.range && receives[at].operand == send.operand
-                        })
-                });
-                if !met {
+                let theirs = exchange(&self.plans[send.peer as usize]);
+                let received = theirs.and_then(|theirs| theirs.received_from(send.peer, plan.rank));
+                if received != Some(&send.part) {
                     return Err(broken(format!(
-                        "{step}: rank {rank} sends {} as operand {} to rank {}, which does not receive that",
-                        send.range, send.operand, send.peer
+                        "{step}: rank {rank} sends {range} as operand {operand} to rank {}, which does not receive that",
+                        send.peer
                     )));
                 }
             }
@@ -389,7 +386,7 @@ impl<'a> State<'a> {
                 )));
             };
             let server = plan.shape.server(plan.rank);
-            let mut transfers = mine.sends.iter().chain(&mine.receives);
+            let mut transfers = mine.transfers.iter();
             if let Some(out) = transfers.find(|t| plan.shape.server(t.peer) != server) {
                 return Err(broken(format!(
                     "{step}: rank {} meets rank {} of another server in an all-to-all",
@@ -422,20 +419,20 @@ fn operands_cover(
     operand_of: impl Fn(u32) -> Option<u32>,
 ) -> Result<()> {
     let mut parts: Vec<Vec<Range>> = vec![Vec::new(); combine.operands as usize];
-    for receive in &combine.exchange.receives {
-        if operand_of(receive.peer) != Some(receive.operand) {
+    for receive in combine.exchange.receives() {
+        let VectorPart { range, operand } = receive.part;
+        if operand_of(receive.peer) != Some(operand) {
             return Err(broken(format!(
-                "{step}: rank {rank} takes data of rank {} for operand {}, which that rank does not hold",
-                receive.peer, receive.operand
+                "{step}: rank {rank} takes data of rank {} for operand {operand}, which that rank does not hold",
+                receive.peer
             )));
         }
-        let Some(parts) = parts.get_mut(receive.operand as usize) else {
+        let Some(parts) = parts.get_mut(operand as usize) else {
             return Err(broken(format!(
-                "{step}: rank {rank} has no operand {}",
-                receive.operand
+                "{step}: rank {rank} has no operand {operand}"
             )));
         };
-        parts.push(receive.range);
+        parts.push(range);
     }
     if let Some(own) = parts.get_mut(combine.own as usize) {
         own.push(held.intersection(combine.slice));
@@ -455,18 +452,16 @@ fn operands_cover(
     Ok(())
 }
 
-fn one_transfer_a_peer(step: &str, rank: u32, transfers: &[Transfer], ranks: usize) -> Result<()> {
-    let ascending = transfers.windows(2).all(|pair| pair[0].peer < pair[1].peer);
-    let valid = transfers.iter().all(|transfer| {
-        (transfer.peer as usize) < ranks && transfer.peer != rank && !transfer.range.is_empty()
-    });
-    if ascending && valid {
-        Ok(())
-    } else {
-        Err(broken(format!(
-            "{step}: the peers of rank {rank} are not distinct other ranks in ascending order with data"
-        )))
+/// The transfers of a rank are with other ranks, in the order that all ranks share.
+fn in_order<T>(step: &str, rank: u32, exchange: &Exchange<T>, ranks: usize) -> Result<()> {
+    let mut peers = exchange.transfers.iter().map(|transfer| transfer.peer);
+    let others = peers.all(|peer| (peer as usize) < ranks && peer != rank);
+    if others && exchange.is_in_order(rank) {
+        return Ok(());
     }
+    Err(broken(format!(
+        "{step}: the transfers of rank {rank} are not with distinct other ranks, in pairwise order"
+    )))
 }
 
 /// The union of ranges that meet without gap or overlap; empty ones do not count.

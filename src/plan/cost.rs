@@ -4,13 +4,10 @@
 //! overlapped. It is a model for choosing between plans, not a measurement.
 
 use super::{
-    Choices, Combine, DType, Exchange, Form, Forms, Layout, Machine, Placement, Plan, Planner,
-    Scalars, Shape, Step, StepKind, record_bytes,
+    COEFFICIENT_WORDS, Choices, Combine, DType, Exchange, Form, Forms, Layout, Machine, Placement,
+    Plan, Planner, Scalars, Shape, Step, StepKind, record_words,
 };
 use crate::error::{Error, Result};
-
-/// Bytes of the weights and statistics of a tensor that owners of scalars give to the others.
-pub const COEFFICIENT_BYTES: u64 = 160;
 
 /// What crosses one kind of link in a step, seen from one rank.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -65,12 +62,12 @@ pub struct StepCost {
     /// Time by the model, in seconds: that of the phases, one after the other.
     pub seconds: f64,
     /// Its parts.
-    pub phases: Phases,
+    pub phases: StepSeconds,
 }
 
 /// Seconds of the parts of a step, in their order.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub struct Phases {
+pub struct StepSeconds {
     /// Vectors cross.
     pub exchange: f64,
     /// The kernel of inner products.
@@ -81,7 +78,7 @@ pub struct Phases {
     pub combine: f64,
 }
 
-impl Phases {
+impl StepSeconds {
     /// All parts together.
     pub fn sum(&self) -> f64 {
         self.exchange + self.gram + self.scalars + self.combine
@@ -157,7 +154,7 @@ impl Counter<'_> {
             .div_ceil(most - 1);
         let accesses = (u64::from(mean.operands) + 1 + 2 * further) * bytes;
         let moved = self.moved(StepKind::Mean, &mean.exchange);
-        let phases = Phases {
+        let phases = StepSeconds {
             combine: accesses as f64 / self.machine.memory,
             ..moved.phases
         };
@@ -171,10 +168,10 @@ impl Counter<'_> {
 
     fn moved(&self, step: StepKind, exchange: &Exchange) -> StepCost {
         let size = self.plan.dtype.size();
-        let payload = self.links(exchange, |transfer| transfer.range.len() * size);
-        let phases = Phases {
+        let payload = self.links(exchange, |part| part.range.len() * size);
+        let phases = StepSeconds {
             exchange: self.machine.exchange(&payload, self.plan.forms),
-            ..Phases::default()
+            ..StepSeconds::default()
         };
         StepCost {
             step,
@@ -200,7 +197,7 @@ impl Counter<'_> {
         let sum = ((radix + 1) * bytes) as f64 / machine.memory;
         let (links, exchange) = self.scalars(combine.operands, scalars);
         let moved = self.moved(StepKind::Round(index), &combine.exchange);
-        let phases = Phases {
+        let phases = StepSeconds {
             gram: gram.max(products as f64 * product),
             scalars: exchange,
             combine: sum,
@@ -218,7 +215,7 @@ impl Counter<'_> {
 
     /// Traffic and time of summing scalars.
     fn scalars(&self, radix: u32, scalars: &Scalars) -> (Links, f64) {
-        let record = record_bytes(radix);
+        let record = 4 * record_words(radix as usize) as u64;
         let group = scalars.group;
         let server = self.plan.shape.server(self.plan.rank);
         let near = group
@@ -235,10 +232,8 @@ impl Counter<'_> {
             let seconds = self.machine.gather(&links) + received as f64 / self.machine.memory;
             return (links, seconds);
         };
-        let records = self.links(&owned.exchange, |transfer| {
-            u64::from(transfer.operand) * record
-        });
-        let weights = gather(owned.run * COEFFICIENT_BYTES);
+        let records = self.links(&owned.exchange, |part| part.records * record);
+        let weights = gather(owned.run * 4 * COEFFICIENT_WORDS as u64);
         let seconds = self
             .machine
             .exchange(&records, Forms::of(self.plan.forms.records))
@@ -246,25 +241,20 @@ impl Counter<'_> {
         (joined(records, weights), seconds)
     }
 
-    fn links(&self, exchange: &Exchange, bytes: impl Fn(&super::Transfer) -> u64) -> Links {
+    fn links<T>(&self, exchange: &Exchange<T>, bytes: impl Fn(&T) -> u64) -> Links {
         let shape = self.plan.shape;
         let here = shape.server(self.plan.rank);
         let mut links = Links::default();
         let mut peers = Vec::new();
-        for (sending, transfer) in exchange
-            .sends
-            .iter()
-            .map(|send| (true, send))
-            .chain(exchange.receives.iter().map(|receive| (false, receive)))
-        {
+        for transfer in &exchange.transfers {
             let traffic = if shape.server(transfer.peer) == here {
                 &mut links.local
             } else {
                 &mut links.remote
             };
-            let bytes = bytes(transfer);
+            let bytes = bytes(&transfer.part);
             traffic.largest = traffic.largest.max(bytes);
-            if sending {
+            if transfer.is_send() {
                 traffic.sent += bytes;
                 traffic.messages += 1;
             } else {

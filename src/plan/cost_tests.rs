@@ -246,7 +246,7 @@ fn owners_of_scalars_pay_off_in_large_worlds() {
     assert!(owned < 0.9 * gathered, "{owned} beside {gathered}");
     // And in a small world the further exchange does not.
     let small = machine.owned_above(shape(2, 8));
-    assert!(16 * 161 * record_bytes(2) < small);
+    assert!(small > 16 * 161 * 4 * record_words(2) as u64);
 }
 
 #[test]

@@ -68,12 +68,16 @@ impl TensorSpec {
     }
 }
 
-/// The part of one tensor that lies in a slice, relative to the start of the slice.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// The part of a tensor that lies in a slice of the fused buffer, as data and as kernels read it from device memory.
+///
+/// Its unit `k` covers the elements `k * UNIT .. min((k + 1) * UNIT, len)` and has the number `first_unit + k`.
+/// The segments of a slice stand in the order of their units, without gaps between them.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Segment {
     /// First element, counted from the start of the slice.
     pub offset: u64,
-    /// Number of elements, at least 1.
+    /// Number of elements; those of a [`Layout`] have at least 1, kernels take 0, too.
     pub len: u64,
     /// Number of its first unit among the units of the slice.
     pub first_unit: u64,
@@ -82,9 +86,14 @@ pub struct Segment {
 }
 
 impl Segment {
-    /// Units of this segment.
+    /// The number of units.
     pub fn units(&self) -> u64 {
         self.len.div_ceil(UNIT)
+    }
+
+    /// The words of the table in device memory, in their order there.
+    pub fn words(&self) -> [u64; 4] {
+        [self.offset, self.len, self.first_unit, self.tensor]
     }
 }
 

@@ -15,6 +15,7 @@ mod machine;
 pub mod mindspore;
 mod planner;
 mod range;
+mod record;
 mod shape;
 mod steps;
 mod tree;
@@ -22,18 +23,19 @@ mod wavefront;
 
 pub use buckets::buckets;
 pub use check::check;
-pub use cost::{
-    COEFFICIENT_BYTES, Cost, Links, Phases, Request, StepCost, Traffic, choose, seconds,
-};
+pub use cost::{Cost, Links, Request, StepCost, StepSeconds, Traffic, choose, seconds};
 pub use fingerprint::{Description, Fingerprint, fingerprint, first_difference};
 pub use layout::{DType, Layout, Segment, TensorSpec, UNIT};
 pub use machine::{Link, Machine};
-pub use planner::{Choices, Planner, record_bytes};
+pub use planner::{Choices, Planner};
 pub use range::Range;
+pub use record::{
+    COEFFICIENT_WORDS, entries, entry_index, record_exponents, record_flags, record_words,
+};
 pub use shape::{Group, Shape};
 pub use steps::{
-    Combine, Exchange, Form, Forms, Owned, Placement, Plan, Round, Scalars, Step, StepKind,
-    Transfer, Turn,
+    Combine, Exchange, Form, Forms, OwnedScalars, Placement, Plan, RecordPart, Round, Scalars,
+    Step, StepKind, VectorPart,
 };
 pub use tree::MAX_RADIX;
 pub use wavefront::wavefront;

@@ -14,10 +14,11 @@
 
 use super::tree::{Subtree, Tree};
 use super::{
-    Combine, Exchange, Form, Forms, Group, Layout, Owned, Placement, Plan, Range, Round, Scalars,
-    Shape, Transfer,
+    Combine, Exchange, Form, Forms, Group, Layout, OwnedScalars, Placement, Plan, Range,
+    RecordPart, Round, Scalars, Shape, VectorPart, record_words,
 };
 use crate::error::{Error, Result};
+use crate::transfer::{Direction, Transfer};
 
 /// What may be chosen about a plan; [`choose`](super::choose) settles what the caller leaves open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,13 +45,6 @@ impl Choices {
             owned_above: u64::MAX,
         }
     }
-}
-
-/// Bytes of a record of scalars of `radix` vectors: the upper triangle of the Gram matrix as pairs of fp32
-/// words, an exponent for each vector and a word of flags, in multiples of 32 bytes.
-pub fn record_bytes(radix: u32) -> u64 {
-    let r = u64::from(radix);
-    (4 * (r * (r + 1) + r + 1)).next_multiple_of(32)
 }
 
 /// Makes the plans of all ranks for one fused buffer.
@@ -119,7 +113,7 @@ impl Planner {
         let rounds: Vec<Round> = (0..self.tree.rounds())
             .map(|round| self.round(rank, round))
             .collect();
-        let undone = mean.as_ref().map(reversed);
+        let undone = mean.as_ref().map(|mean| reversed(rank, mean));
         let (share, gather) = match self.choices.placement {
             Placement::Hierarchical => (None, undone),
             Placement::Columns => (undone, None),
@@ -137,7 +131,7 @@ impl Planner {
             returns: rounds
                 .iter()
                 .rev()
-                .map(|round| reversed(&round.combine))
+                .map(|round| reversed(rank, &round.combine))
                 .collect(),
             rounds,
             gather,
@@ -165,7 +159,7 @@ impl Planner {
             Placement::Hierarchical => merged.count * self.shape.locals,
             Placement::Columns => merged.count,
         };
-        u64::from(members) * stride * record_bytes(radix)
+        4 * u64::from(members) * stride * record_words(radix as usize) as u64
     }
 
     /// What each rank of `group` owns after the first `rounds` rounds, in the order of the group.
@@ -196,21 +190,18 @@ impl Planner {
         let local = shape.local(rank);
         let own = self.chunks[local as usize];
         let others = || (0..shape.locals).filter(move |&other| other != local);
-        let transfer = |other: u32, range: Range, operand: u32| Transfer {
-            peer: shape.rank(server, other),
-            range,
-            operand,
-        };
+        let transfers = others().flat_map(|other| {
+            let peer = shape.rank(server, other);
+            let (range, operand) = (self.chunks[other as usize], local);
+            let send = Transfer::send(peer, VectorPart { range, operand });
+            let (range, operand) = (own, other);
+            [send, Transfer::receive(peer, VectorPart { range, operand })]
+        });
         Combine {
             operands: shape.locals,
             own: local,
             slice: own,
-            exchange: Exchange {
-                sends: non_empty(
-                    others().map(|other| transfer(other, self.chunks[other as usize], local)),
-                ),
-                receives: non_empty(others().map(|other| transfer(other, own, other))),
-            },
+            exchange: exchange(rank, transfers),
         }
     }
 
@@ -222,7 +213,7 @@ impl Planner {
         let old = self.slice(rank, round);
         let new = self.slice(rank, round + 1);
         let mut own = 0;
-        let mut exchange = Exchange::default();
+        let mut transfers = Vec::new();
         for (operand, part) in (0..).zip(&parts) {
             if part.servers().contains(&server) {
                 own = operand;
@@ -231,16 +222,16 @@ impl Planner {
         for (operand, part) in (0..).zip(&parts) {
             for peer in part.servers().filter(|&other| other != server) {
                 let peer = shape.rank(peer, local);
-                exchange.sends.push(Transfer {
-                    peer,
+                let sent = VectorPart {
                     range: old.intersection(self.slice(peer, round + 1)),
                     operand: own,
-                });
-                exchange.receives.push(Transfer {
-                    peer,
+                };
+                let received = VectorPart {
                     range: new.intersection(self.slice(peer, round)),
                     operand,
-                });
+                };
+                transfers.push(Transfer::send(peer, sent));
+                transfers.push(Transfer::receive(peer, received));
             }
         }
         let radix = u32::try_from(parts.len()).unwrap_or(u32::MAX);
@@ -257,10 +248,7 @@ impl Planner {
                 operands: radix,
                 own,
                 slice: new,
-                exchange: Exchange {
-                    sends: non_empty(exchange.sends),
-                    receives: non_empty(exchange.receives),
-                },
+                exchange: exchange(rank, transfers),
             },
             scalars: self.scalars(rank, round, merged, radix),
         }
@@ -293,7 +281,7 @@ impl Planner {
         }
     }
 
-    fn owned(&self, rank: u32, round: usize, merged: Subtree, group: Group) -> Owned {
+    fn owned(&self, rank: u32, round: usize, merged: Subtree, group: Group) -> OwnedScalars {
         let tensors = self.layout.tensors().len() as u64;
         let run = tensors.div_ceil(u64::from(group.count));
         let run_of = |index: u32| {
@@ -303,40 +291,34 @@ impl Planner {
         let own = run_of(group.index_of(rank).unwrap_or(0));
         let contribution = self.layout.tensors_in(self.slice(rank, round + 1));
         let records = |range: Range| self.layout.records_of(range);
-        let transfer = |peer: u32, range: Range| Transfer {
-            peer,
-            range,
-            operand: u32::try_from(records(range)).unwrap_or(u32::MAX),
+        let part = |tensors: Range| RecordPart {
+            tensors,
+            records: records(tensors),
         };
-        // The owners of what this rank has.
         let index = |tensor: u64| u32::try_from(tensor / run.max(1)).unwrap_or(u32::MAX);
-        let sends = if contribution.is_empty() {
-            Vec::new()
-        } else {
-            (index(contribution.start())..=index(contribution.end() - 1))
-                .map(|owner| (owner, run_of(owner).intersection(contribution)))
-                .map(|(owner, range)| transfer(group.first + owner * group.stride, range))
-                .filter(|transfer| transfer.peer != rank)
-                .collect()
+        // To the owners of what this rank has.
+        let owners = match contribution.is_empty() {
+            true => 0..0,
+            false => index(contribution.start())..index(contribution.end() - 1) + 1,
         };
-        let mut receives: Vec<Transfer> = self
-            .holders(rank, round + 1, merged, own)
-            .into_iter()
-            .filter(|&peer| peer != rank)
-            .map(|peer| {
-                let theirs = self.layout.tensors_in(self.slice(peer, round + 1));
-                transfer(peer, theirs.intersection(own))
-            })
-            .collect();
-        receives.sort_unstable_by_key(|receive| receive.peer);
-        Owned {
+        let sends = owners.map(|owner| {
+            let peer = group.first + owner * group.stride;
+            Transfer::send(peer, part(run_of(owner).intersection(contribution)))
+        });
+        let holders = self.holders(rank, round + 1, merged, own);
+        let receives = holders.into_iter().map(|peer| {
+            let theirs = self.layout.tensors_in(self.slice(peer, round + 1));
+            Transfer::receive(peer, part(theirs.intersection(own)))
+        });
+        // Transfers whose tensors are all empty are left out, on both sides.
+        let transfers = sends
+            .chain(receives)
+            .filter(|transfer| transfer.peer != rank && transfer.part.records > 0);
+        OwnedScalars {
             run,
             tensors: own,
             kept: records(contribution.intersection(own)),
-            exchange: Exchange {
-                sends: with_records(sends),
-                receives: with_records(receives),
-            },
+            exchange: Exchange::new(rank, transfers),
         }
     }
 
@@ -402,31 +384,25 @@ fn first_where(count: u32, holds: impl Fn(u32) -> bool) -> u32 {
 }
 
 /// The same ranges the other way: everybody gets back what it gave away, now combined.
-fn reversed(combine: &Combine) -> Exchange {
-    let turned = |transfers: &[Transfer]| {
-        transfers
-            .iter()
-            .map(|transfer| Transfer {
-                operand: 0,
-                ..*transfer
-            })
-            .collect()
-    };
-    Exchange {
-        sends: turned(&combine.exchange.receives),
-        receives: turned(&combine.exchange.sends),
-    }
+fn reversed(rank: u32, combine: &Combine) -> Exchange {
+    let transfers = combine.exchange.transfers.iter().map(|transfer| {
+        let part = VectorPart {
+            operand: 0,
+            ..transfer.part
+        };
+        match transfer.direction {
+            Direction::Send => Transfer::receive(transfer.peer, part),
+            Direction::Receive => Transfer::send(transfer.peer, part),
+        }
+    });
+    Exchange::new(rank, transfers)
 }
 
-fn non_empty(transfers: impl IntoIterator<Item = Transfer>) -> Vec<Transfer> {
-    transfers
-        .into_iter()
-        .filter(|transfer| !transfer.range.is_empty())
-        .collect()
-}
-
-/// Of scalars: transfers whose tensors are all empty are left out, on both sides.
-fn with_records(mut transfers: Vec<Transfer>) -> Vec<Transfer> {
-    transfers.retain(|transfer| transfer.operand > 0);
-    transfers
+/// An exchange of vectors, without what is empty.
+fn exchange(rank: u32, transfers: impl IntoIterator<Item = Transfer<VectorPart>>) -> Exchange {
+    let transfers = transfers.into_iter();
+    Exchange::new(
+        rank,
+        transfers.filter(|transfer| !transfer.part.range.is_empty()),
+    )
 }

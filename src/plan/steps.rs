@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::{DType, Group, Range, Shape};
+use crate::transfer::Transfer;
 
 /// Where the vectors of a server lie while servers are merged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -29,7 +30,7 @@ pub enum Form {
     Batch,
     /// `HcclSend` and `HcclRecv` between `HcclGroupStart` and `HcclGroupEnd`: all at once.
     Group,
-    /// `HcclSend` and `HcclRecv` one after the other, by [`Exchange::pairwise`].
+    /// `HcclSend` and `HcclRecv` one after the other, in the order of [`Exchange`].
     Pairwise,
 }
 
@@ -99,61 +100,79 @@ impl std::fmt::Display for Forms {
     }
 }
 
-/// A range that crosses between this rank and `peer`.
+/// The part of a vector that a transfer moves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Transfer {
-    /// The other rank.
-    pub peer: u32,
-    /// Elements of the fused buffer; of an exchange of scalars, indices of tensors.
+pub struct VectorPart {
+    /// Elements of the fused buffer.
     pub range: Range,
-    /// Which operand of the receiver's combine the data is; 0 where nothing is combined. Of an exchange of
-    /// scalars, the number of records.
+    /// Which operand of the receiver's combine the data is; 0 where nothing is combined.
     pub operand: u32,
 }
 
-/// One transfer in the pairwise order.
+/// The records that a transfer moves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Turn {
-    /// This rank sends.
-    Send(Transfer),
-    /// This rank receives.
-    Receive(Transfer),
+pub struct RecordPart {
+    /// Indices of the tensors whose records they are.
+    pub tensors: Range,
+    /// How many records: one for each of these tensors with elements.
+    pub records: u64,
 }
 
-/// All transfers of one step; at most one send and one receive for each peer.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Exchange {
-    /// What this rank sends, ascending by peer.
-    pub sends: Vec<Transfer>,
-    /// What this rank receives, ascending by peer.
-    pub receives: Vec<Transfer>,
+/// All transfers of one step, in an order in which each can wait for its peer: at most one send and one receive for each peer.
+///
+/// Peers come in the order of `rank ^ peer`, and of two ranks the lower one sends first. Two ranks that
+/// differ from their peers in the same bits are disjoint pairs, so every rank meets its peers in one order
+/// that all ranks share: the first pair of that order which is not done can always go on. With two equal
+/// halves this is the order of MindSpore's cells: left sends, then receives; right receives, then sends.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Exchange<T = VectorPart> {
+    /// What this rank sends and receives; [`Form::Pairwise`] takes them one after the other.
+    pub transfers: Vec<Transfer<T>>,
 }
 
-impl Exchange {
+impl<T> Exchange<T> {
+    /// These transfers of rank `rank`, brought into order.
+    pub fn new(rank: u32, transfers: impl IntoIterator<Item = Transfer<T>>) -> Self {
+        let mut transfers: Vec<Transfer<T>> = transfers.into_iter().collect();
+        transfers.sort_by_key(|transfer| turn(rank, transfer));
+        Exchange { transfers }
+    }
+
     /// Whether nothing crosses.
     pub fn is_empty(&self) -> bool {
-        self.sends.is_empty() && self.receives.is_empty()
+        self.transfers.is_empty()
     }
 
-    /// The transfers one after the other, for sends that wait for their receives.
-    ///
-    /// Peers come in the order of `rank ^ peer`, and of two ranks the lower one sends first. Two ranks that
-    /// differ from their peers in the same bits are disjoint pairs, so every rank meets its peers in one order
-    /// that all ranks share: the first pair of that order which is not done can always go on. With two equal
-    /// halves this is the order of MindSpore's cells: left sends, then receives; right receives, then sends.
-    pub fn pairwise(&self, rank: u32) -> Vec<Turn> {
-        let sends = self.sends.iter().map(|&send| Turn::Send(send));
-        let receives = self.receives.iter().map(|&receive| Turn::Receive(receive));
-        let mut turns: Vec<Turn> = sends.chain(receives).collect();
-        turns.sort_by_key(|turn| {
-            let (peer, sending) = match turn {
-                Turn::Send(transfer) => (transfer.peer, true),
-                Turn::Receive(transfer) => (transfer.peer, false),
-            };
-            (rank ^ peer, sending != (rank < peer))
-        });
-        turns
+    /// What this rank sends.
+    pub fn sends(&self) -> impl Iterator<Item = &Transfer<T>> {
+        self.transfers.iter().filter(|transfer| transfer.is_send())
     }
+
+    /// What this rank receives.
+    pub fn receives(&self) -> impl Iterator<Item = &Transfer<T>> {
+        self.transfers.iter().filter(|transfer| !transfer.is_send())
+    }
+
+    /// What rank `rank`, whose exchange this is, receives from rank `peer`.
+    pub fn received_from(&self, rank: u32, peer: u32) -> Option<&T> {
+        let wanted = turn(rank, &Transfer::receive(peer, ()));
+        let found = self
+            .transfers
+            .binary_search_by_key(&wanted, |transfer| turn(rank, transfer));
+        found.ok().map(|index| &self.transfers[index].part)
+    }
+
+    /// Whether the transfers of rank `rank` are in their order, with no peer twice in one direction.
+    pub fn is_in_order(&self, rank: u32) -> bool {
+        let turns = self.transfers.iter().map(|transfer| turn(rank, transfer));
+        turns.is_sorted_by(|before, after| before < after)
+    }
+}
+
+/// The place of a transfer of rank `rank` among its transfers.
+fn turn<T>(rank: u32, transfer: &Transfer<T>) -> (u32, bool) {
+    let peer = transfer.peer;
+    (rank ^ peer, transfer.is_send() != (rank < peer))
 }
 
 /// An exchange after which this rank holds `operands` vectors on `slice` and combines them.
@@ -183,20 +202,20 @@ pub struct Scalars {
     /// The most records that a member contributes.
     pub stride: u64,
     /// Absent: all records are gathered by all members, `stride` from each, and everyone sums and solves.
-    pub owned: Option<Owned>,
+    pub owned: Option<OwnedScalars>,
 }
 
 /// Each tensor has an owner in the group, who gets its records, sums and solves; weights are gathered.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Owned {
+pub struct OwnedScalars {
     /// Tensors of each owner: member i owns `i * run..(i + 1) * run` as far as there are so many.
     pub run: u64,
     /// Indices of this rank's own tensors.
     pub tensors: Range,
     /// Records that this rank contributes to its own tensors.
     pub kept: u64,
-    /// The other records on their way to the owners; ranges are indices of tensors.
-    pub exchange: Exchange,
+    /// The other records on their way to the owners.
+    pub exchange: Exchange<RecordPart>,
 }
 
 /// One merge of adjacent subtrees of servers.

@@ -20,7 +20,7 @@ pub use crate::plan::{DType, Form, Machine, Placement, TensorSpec};
 pub use delta::DeltaWeightReducer;
 pub use engine::device_memory::DeviceMemory;
 pub use gradient::GradientReducer;
-pub use gradient::scattered::Owned;
+pub use gradient::scattered::OwnedPart;
 pub use gradient::statistics::TensorStatistics;
 pub use gradient::timed::Phases;
 pub use helpers::accumulate::GradientAccumulator;

@@ -9,7 +9,8 @@ use crate::kernel::layout::Segment;
 use crate::kernel::{Move, Tensors, Vectors, WeightedSum};
 use crate::plan::{DType, TensorSpec, fingerprint};
 use crate::reduce::engine::bucket::data_type;
-use crate::reduce::engine::device_tables::{Segments, uniform_weights, upload};
+use crate::reduce::engine::device_memory::TableAllocator;
+use crate::reduce::engine::device_tables::{SegmentTable, uniform_weights};
 use crate::reduce::mean::{factor, group_world};
 use crate::reduce::options::MeanOptions;
 use crate::reduce::world::World;
@@ -89,7 +90,7 @@ pub struct SparseReducer {
     vectors: Vectors,
     weight: Option<Span>,
     /// The segment of all values, in the tables of the call.
-    all: Segments,
+    all: SegmentTable,
     counts: Option<Counts>,
     watched: Arc<WatchedStep>,
     timeout: Duration,
@@ -124,6 +125,7 @@ impl SparseReducer {
         let digest = fingerprint(world.shape(), &[tensor], &choices);
         world.agree(digest, options.create_timeout)?;
         let device = world.device();
+        let tables = TableAllocator::new(device);
         let room = |bytes: u64| -> Result<Span> {
             let most = bytes.checked_mul(spec.rows.most());
             let all = most.and_then(|bytes| bytes.checked_mul(u64::from(world.size())));
@@ -142,17 +144,17 @@ impl SparseReducer {
         let counts = match spec.rows {
             Rows::Exactly(_) => None,
             Rows::UpTo(_) => Some(Counts {
-                own: upload(device, &[0_u64])?,
-                every: upload(device, &vec![0_u64; world.size() as usize])?,
+                own: tables.upload(&[0_u64])?,
+                every: tables.upload(&vec![0_u64; world.size() as usize])?,
             }),
         };
         let is_scaled = factor.to_bits() != 1.0_f32.to_bits();
-        let weight = is_scaled.then(|| uniform_weights(device, &[factor], 1));
+        let weight = is_scaled.then(|| uniform_weights(&tables, &[factor], 1));
         let mut reducer = SparseReducer {
             indices: room(spec.index.data_type().size() as u64)?,
             vectors: Vectors::new(device, std::slice::from_ref(&values))?,
             weight: weight.transpose()?,
-            all: Segments::one(device, elements)?,
+            all: SegmentTable::one(&tables, elements)?,
             counts,
             watched: world.watched(&format!("rows of \"{}\"", spec.name), values.len() as u64)?,
             spec: spec.clone(),
@@ -269,37 +271,27 @@ impl SparseReducer {
         let rank = self.world.rank() as usize;
         let first = every.iter().take(rank).sum::<u64>();
         let total = every.iter().sum::<u64>();
-        let index = self.spec.index.data_type();
+        let index_bytes = self.spec.index.data_type().size() as u64;
+        let dtype = data_type(self.spec.dtype);
         let moves = [
-            // Kernels move numbers bit by bit as fp32 words.
-            (
-                indices,
-                &self.indices,
-                index,
-                index.size() as u64,
-                DataType::F32,
-            ),
-            (
-                values,
-                &self.values,
-                data_type(self.spec.dtype),
-                self.spec.row_bytes(),
-                data_type(self.spec.dtype),
-            ),
+            // Indices are moved bit by bit as fp32 words.
+            (indices, &self.indices, index_bytes, DataType::F32),
+            (values, &self.values, self.spec.row_bytes(), dtype),
         ];
         let device = self.world.device();
+        let tables = TableAllocator::new(device);
         let mut work = Vec::new();
-        for (own, all, dtype, row, element) in moves {
+        for (own, all, row, element) in moves {
             let words = row / element.size() as u64;
             let segment = Segment {
                 offset: first * words,
                 len: every[rank] * words,
                 ..Segment::default()
             };
-            work.push(Copy {
-                transfers: transfers(own, all, dtype, row, every, rank)?,
+            work.push(RowCopy {
+                transfers: transfers(own, all, row, every, rank)?,
                 tensor: Tensors::new(device, std::slice::from_ref(own))?,
-                segments: upload(device, &segment.words())?,
+                segments: tables.upload(&segment.words())?,
                 units: segment.units(),
                 all: all.clone(),
                 element,
@@ -307,7 +299,7 @@ impl SparseReducer {
         }
         let elements = total * self.spec.width;
         if total > 0 {
-            self.all = Segments::one(device, elements)?;
+            self.all = SegmentTable::one(&tables, elements)?;
         }
         self.world
             .enqueue_watched(&self.watched, self.timeout, stream, |stream| {
@@ -323,7 +315,7 @@ impl SparseReducer {
         self.rows(total)
     }
 
-    fn scale(&self, all: &Segments, stream: &Stream) -> Result<()> {
+    fn scale(&self, all: &SegmentTable, stream: &Stream) -> Result<()> {
         let Some(weight) = &self.weight else {
             return Ok(());
         };
@@ -370,8 +362,8 @@ impl SparseReducer {
 }
 
 /// The own rows to their place among all, and the exchange of the others.
-struct Copy {
-    transfers: Vec<Transfer>,
+struct RowCopy {
+    transfers: Vec<Transfer<Span>>,
     tensor: Tensors,
     segments: Span,
     units: u64,
@@ -379,9 +371,9 @@ struct Copy {
     element: DataType,
 }
 
-impl Copy {
+impl RowCopy {
     fn run(&self, world: &World, stream: &Stream) -> Result<()> {
-        world.comm().batch(&self.transfers, stream)?;
+        world.comm().batch(&self.transfers, self.element, stream)?;
         world.kernels().pack(
             stream,
             &Move {
@@ -408,11 +400,10 @@ impl SparseSpec {
 fn transfers(
     own: &Span,
     all: &Span,
-    dtype: DataType,
     row: u64,
     every: &[u64],
     rank: usize,
-) -> Result<Vec<Transfer>> {
+) -> Result<Vec<Transfer<Span>>> {
     let mut transfers = Vec::new();
     let mut start = 0;
     for (peer, &rows) in every.iter().enumerate() {
@@ -423,16 +414,8 @@ fn transfers(
             continue;
         }
         let peer = u32::try_from(peer).unwrap_or(u32::MAX);
-        transfers.push(Transfer::Send {
-            peer,
-            span: own.clone(),
-            dtype,
-        });
-        transfers.push(Transfer::Recv {
-            peer,
-            span: place,
-            dtype,
-        });
+        transfers.push(Transfer::send(peer, own.clone()));
+        transfers.push(Transfer::receive(peer, place));
     }
     Ok(transfers)
 }

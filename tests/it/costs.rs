@@ -8,7 +8,7 @@ use std::sync::Barrier;
 
 use adasum::ascend::{Buffer, Span, Stream};
 use adasum::kernel::layout::record_words;
-use adasum::plan::{Combine, Cost, Exchange, Layout, Machine, Plan, Planner, Shape};
+use adasum::plan::{Combine, Cost, Exchange, Layout, Machine, Plan, Planner, Shape, Step};
 use adasum::reduce::{DType, GradientReducer, InServer, Options, Reduction, ScalarExchange, World};
 
 use crate::engine::counter;
@@ -35,7 +35,7 @@ fn kernels_read_and_write_what_the_plan_says() {
 }
 
 #[test]
-fn device_memory_is_what_the_formula_says() {
+fn device_memory_is_what_the_device_gives() {
     run_alone("costs::counted_memory");
 }
 
@@ -94,8 +94,8 @@ fn planned(shape: Shape, radix: u32) -> [u64; 2] {
     for rank in 0..shape.size() {
         let plan = planner.plan(rank).unwrap();
         let mut receive = |exchange: &Exchange| {
-            for receive in &exchange.receives {
-                bytes += 4 * receive.range.len();
+            for receive in exchange.receives() {
+                bytes += 4 * receive.part.range.len();
                 messages += 1;
             }
         };
@@ -206,8 +206,8 @@ fn planned_accesses(planner: &Planner, shape: Shape) -> u64 {
             .chain(plan.rounds.iter().map(|round| &round.combine.exchange))
             .chain(&plan.returns)
             .chain(&plan.gather);
-        let parts = exchanges.flat_map(|exchange| &exchange.receives);
-        let marks = parts.map(|receive| layout.segments(receive.range).len() as u64);
+        let parts = exchanges.flat_map(Exchange::receives);
+        let marks = parts.map(|receive| layout.segments(receive.part.range).len() as u64);
         cost.accesses() - gaps + 4 * marks.sum::<u64>()
     };
     (0..shape.size())
@@ -388,4 +388,28 @@ fn counted_memory() {
             );
         });
     }
+}
+
+/// With one bucket the buffers are the bucket and all vectors but one of the largest combine.
+#[test]
+fn buffers_are_as_large_as_the_plan_says() {
+    let options = Options {
+        radix: 4,
+        pipeline_depth: 1,
+        ..Options::default()
+    };
+    let shape = Shape::new(5, 2).unwrap();
+    let layout = Layout::new(DType::F32, &COUNTS.map(|count| count as u64)).unwrap();
+    let planner = Planner::new(shape, layout.clone(), options.radix).unwrap();
+    in_world(shape.servers, shape.locals, |world| {
+        let reducer = GradientReducer::new(world, &specs(&COUNTS), &options).unwrap();
+        let memory = reducer.device_memory();
+        let plan = planner.plan(world.rank()).unwrap();
+        let combines = plan.steps().filter_map(Step::combine);
+        let others = |combine: &Combine| u64::from(combine.operands - 1) * combine.slice.len();
+        assert_eq!(memory.fused, 4 * layout.elements());
+        assert_eq!(memory.received, 4 * combines.map(others).max().unwrap());
+        // Tables are small beside them.
+        assert!(memory.tables < memory.fused / 20, "{memory:?}");
+    });
 }

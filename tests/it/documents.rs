@@ -229,6 +229,11 @@ fn the_readme_runs() {
 }
 
 #[test]
+fn the_page_of_the_program_runs() {
+    assert!(check("docs/program.md") > 4);
+}
+
+#[test]
 fn the_tutorial_runs() {
     assert!(check("examples/tutorial/README.md") > 3);
 }

@@ -1,8 +1,10 @@
 //! Plans of all ranks together: they hold for every shape and radix, and a broken plan is refused.
 
 use adasum::plan::{
-    Choices, DType, Form, Forms, Group, Layout, Placement, Plan, Planner, Range, Shape, Turn, check,
+    Choices, DType, Form, Forms, Group, Layout, Placement, Plan, Planner, Range, Shape, VectorPart,
+    check,
 };
+use adasum::transfer::{Direction, Transfer};
 use proptest::prelude::*;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -83,12 +85,9 @@ fn pairwise_is_the_order_of_the_cells() {
     for plan in chosen(16, 1, pairwise_and_owned(Placement::Columns, 2)) {
         for (step, round) in plan.rounds.iter().enumerate() {
             let left = plan.rank >> step & 1 == 0;
-            let turns = round.combine.exchange.pairwise(plan.rank);
-            let sends: Vec<bool> = turns
-                .iter()
-                .map(|turn| matches!(turn, Turn::Send(_)))
-                .collect();
-            if turns.len() == 2 {
+            let transfers = &round.combine.exchange.transfers;
+            let sends: Vec<bool> = transfers.iter().map(Transfer::is_send).collect();
+            if transfers.len() == 2 {
                 assert_eq!(sends, [left, !left], "rank {}, step {step}", plan.rank);
             }
         }
@@ -162,13 +161,9 @@ fn slices_of_a_group_are_those_of_its_plans() {
 fn radix_two_is_recursive_halving() {
     for plan in plans(16, 2, 2) {
         for (round, step) in plan.rounds.iter().enumerate() {
-            let peers = |transfers: &[adasum::plan::Transfer]| -> Vec<u32> {
-                transfers.iter().map(|transfer| transfer.peer).collect()
-            };
             let peer = ((plan.rank / 2) ^ (1 << round)) * 2 + plan.rank % 2;
-            let exchange = &step.combine.exchange;
-            assert!(peers(&exchange.sends).iter().all(|&p| p == peer));
-            assert!(peers(&exchange.receives).iter().all(|&p| p == peer));
+            let transfers = &step.combine.exchange.transfers;
+            assert!(transfers.iter().all(|transfer| transfer.peer == peer));
         }
     }
 }
@@ -177,26 +172,33 @@ fn radix_two_is_recursive_halving() {
 #[test]
 fn a_broken_plan_is_refused() {
     type Alteration = fn(&mut [Plan]);
-    let alterations: [(&str, &str, Alteration); 17] = [
+    fn first(plan: &mut Plan, round: usize, direction: Direction) -> &mut Transfer<VectorPart> {
+        let transfers = &mut plan.rounds[round].combine.exchange.transfers;
+        let mut transfers = transfers.iter_mut();
+        transfers
+            .find(|transfer| transfer.direction == direction)
+            .unwrap()
+    }
+    let alterations: [(&str, &str, Alteration); 18] = [
         ("a range that is sent", "round 0", |plans| {
-            let send = &mut plans[4].rounds[0].combine.exchange.sends[0];
-            send.range = Range::new(send.range.start() + 1, send.range.end());
+            let range = &mut first(&mut plans[4], 0, Direction::Send).part.range;
+            *range = Range::new(range.start() + 1, range.end());
         }),
         ("a range that is received", "round 1", |plans| {
-            let receive = &mut plans[9].rounds[1].combine.exchange.receives[0];
-            receive.range = Range::new(receive.range.start(), receive.range.end() - 1);
+            let range = &mut first(&mut plans[9], 1, Direction::Receive).part.range;
+            *range = Range::new(range.start(), range.end() - 1);
         }),
         ("a peer", "round 1", |plans| {
-            plans[2].rounds[1].combine.exchange.sends[0].peer += 1;
+            first(&mut plans[2], 1, Direction::Send).peer += 1;
         }),
         ("the own rank as peer", "round 0", |plans| {
-            plans[2].rounds[0].combine.exchange.sends[0].peer = 2;
+            first(&mut plans[2], 0, Direction::Send).peer = 2;
         }),
         ("a peer that does not exist", "round 0", |plans| {
-            plans[2].rounds[0].combine.exchange.receives[0].peer = 99;
+            first(&mut plans[2], 0, Direction::Receive).peer = 99;
         }),
         ("an operand", "round 0", |plans| {
-            plans[0].rounds[0].combine.exchange.receives[0].operand = 0;
+            first(&mut plans[0], 0, Direction::Receive).part.operand = 0;
         }),
         ("a scalar group", "round 1", |plans| {
             plans[5].rounds[1].scalars.group.count -= 1;
@@ -218,9 +220,12 @@ fn a_broken_plan_is_refused() {
             let slice = &mut plans[7].rounds[1].combine.slice;
             *slice = Range::new(slice.start(), slice.end() - 1);
         }),
+        ("the order of transfers", "round 0", |plans| {
+            plans[4].rounds[0].combine.exchange.transfers.swap(0, 1)
+        }),
         ("a chunk of the mean", "in-server mean", |plans| {
             if let Some(mean) = &mut plans[3].mean {
-                mean.exchange.sends.pop();
+                mean.exchange.transfers.pop();
             }
         }),
         ("the order of the mean", "in-server mean", |plans| {
@@ -241,7 +246,7 @@ fn a_broken_plan_is_refused() {
         }),
         ("the gather", "gather in the server", |plans| {
             if let Some(gather) = &mut plans[3].gather {
-                gather.receives.pop();
+                gather.transfers.pop();
             }
         }),
     ];
@@ -258,7 +263,7 @@ fn a_broken_plan_is_refused() {
 #[test]
 fn a_broken_choice_is_refused() {
     type Alteration = fn(&mut [Plan]);
-    fn owned(plan: &mut Plan, round: usize) -> &mut adasum::plan::Owned {
+    fn owned(plan: &mut Plan, round: usize) -> &mut adasum::plan::OwnedScalars {
         plan.rounds[round].scalars.owned.as_mut().unwrap()
     }
     let alterations: [(&str, &str, Alteration); 9] = [
@@ -270,7 +275,7 @@ fn a_broken_choice_is_refused() {
         }),
         ("what is shared", "share in the server", |plans| {
             if let Some(share) = &mut plans[2].share {
-                share.sends.pop();
+                share.transfers.pop();
             }
         }),
         ("a form of exchange", "another rank, shape", |plans| {
@@ -292,11 +297,9 @@ fn a_broken_choice_is_refused() {
             }
         }),
         ("a record received", "scalars", |plans| {
-            let receives = plans
-                .iter_mut()
-                .map(|plan| &mut owned(plan, 1).exchange.receives);
-            for receives in receives {
-                receives.pop();
+            for plan in plans {
+                let transfers = &mut owned(plan, 1).exchange.transfers;
+                transfers.retain(Transfer::is_send);
             }
         }),
     ];

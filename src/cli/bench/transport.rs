@@ -129,18 +129,10 @@ impl<'a> Pair<'a> {
 
     fn exchange(&mut self) -> Result<()> {
         let peer = 1 - self.comm.rank();
-        let dtype = DataType::U8;
-        let send = Transfer::Send {
-            peer,
-            span: self.out.clone(),
-            dtype,
-        };
-        let recv = Transfer::Recv {
-            peer,
-            span: self.inward.clone(),
-            dtype,
-        };
-        self.comm.batch(&[send, recv], self.stream)?;
+        let send = Transfer::send(peer, self.out.clone());
+        let receive = Transfer::receive(peer, self.inward.clone());
+        self.comm
+            .batch(&[send, receive], DataType::U8, self.stream)?;
         self.stream.synchronize_timeout(PATIENCE)
     }
 

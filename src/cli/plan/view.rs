@@ -7,8 +7,9 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::plan::mindspore::{TagHash, group_name, tag};
 use crate::plan::{
     Combine, Cost, Group, Machine, Placement, Plan, Planner, Request, Round, Shape, Step, StepCost,
-    Transfer, choose,
+    VectorPart, choose,
 };
+use crate::transfer::{Direction, Transfer};
 
 /// Name and version of the form of `--json`.
 const SCHEMA: &str = "adasum.plan/1";
@@ -87,7 +88,7 @@ pub(super) struct StepView {
     pub(super) seconds: f64,
 }
 
-/// Part of a vector on its way.
+/// VectorPart of a vector on its way.
 #[derive(Debug, Clone, Serialize)]
 pub(super) struct Message {
     pub(super) peer: u32,
@@ -261,8 +262,8 @@ impl Steps<'_> {
             bucket: self.bucket,
             step: cost.step.to_string(),
             owns: [owns.0, owns.1],
-            sends: self.messages(&exchange.sends, round, true),
-            receives: self.messages(&exchange.receives, round, false),
+            sends: self.messages(exchange.sends(), round),
+            receives: self.messages(exchange.receives(), round),
             combine,
             sent_bytes: cost.payload.sent(),
             scalar_bytes: cost.scalars.sent(),
@@ -271,25 +272,28 @@ impl Steps<'_> {
         }
     }
 
-    fn messages(
+    /// Messages of one direction, by the ranks on the other side.
+    fn messages<'t>(
         &self,
-        transfers: &[Transfer],
+        transfers: impl Iterator<Item = &'t Transfer<VectorPart>>,
         round: Option<usize>,
-        sending: bool,
     ) -> Vec<Message> {
-        let message = |transfer: &Transfer| {
-            let (sender, receiver) = match sending {
-                true => (self.plan.rank, transfer.peer),
-                false => (transfer.peer, self.plan.rank),
+        let message = |transfer: &Transfer<VectorPart>| {
+            let (sender, receiver) = match transfer.direction {
+                Direction::Send => (self.plan.rank, transfer.peer),
+                Direction::Receive => (transfer.peer, self.plan.rank),
             };
+            let range = transfer.part.range;
             Message {
                 peer: transfer.peer,
-                range: [transfer.range.start(), transfer.range.end()],
-                bytes: transfer.range.len() * self.plan.dtype.size(),
+                range: [range.start(), range.end()],
+                bytes: range.len() * self.plan.dtype.size(),
                 tag: round.and_then(|round| self.tag(round, sender, receiver)),
             }
         };
-        transfers.iter().map(message).collect()
+        let mut messages: Vec<Message> = transfers.map(message).collect();
+        messages.sort_unstable_by_key(|message| message.peer);
+        messages
     }
 
     /// A bucket takes the place of a parameter in the cells' numbering.

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use super::cluster::Cluster;
 use super::timeline::{Lane, Stage};
 use crate::error::{Error, Result};
-use crate::plan::{Choices, Cost, Layout, Link, Phases, Planner, Shape, StepKind};
+use crate::plan::{Choices, Cost, Layout, Link, Planner, Shape, StepKind, StepSeconds};
 
 /// Ranks of a plan that are looked at to find the slowest of each stage.
 const SAMPLE: u32 = 32;
@@ -256,7 +256,7 @@ pub(super) fn adasum(
 ) -> Result<(Vec<Stage>, u64)> {
     let planner = Planner::with(shape, layout.clone(), choices)?;
     let samples = SAMPLE.min(shape.size());
-    let mut slowest: BTreeMap<StepKind, Phases> = BTreeMap::new();
+    let mut slowest: BTreeMap<StepKind, StepSeconds> = BTreeMap::new();
     let mut bytes = 0;
     for sample in 0..samples {
         let rank = u64::from(sample) * u64::from(shape.size()) / u64::from(samples);
@@ -280,7 +280,7 @@ pub(super) fn adasum(
 }
 
 /// The phases of a step, with launches: the sum in the server; Gram matrix, coefficients and weighted sum of a round.
-fn stages(phases: &Phases, launch: f64) -> Vec<Stage> {
+fn stages(phases: &StepSeconds, launch: f64) -> Vec<Stage> {
     let mut stages = vec![Stage {
         lane: Lane::Payload,
         seconds: phases.exchange,

@@ -1,8 +1,8 @@
 //! The scalars of every tensor come together once.
 
-use super::{broken, one_transfer_a_peer};
+use super::{broken, in_order};
 use crate::error::Result;
-use crate::plan::{Group, Owned, Plan, Range, Scalars};
+use crate::plan::{Group, OwnedScalars, Plan, Range, Scalars};
 
 /// Checks the exchange of scalars of one round in one group.
 pub(super) fn check(step: &str, plans: &[Plan], round: usize, group: Group) -> Result<()> {
@@ -42,13 +42,13 @@ pub(super) fn check(step: &str, plans: &[Plan], round: usize, group: Group) -> R
             group.count, owned.run
         )));
     }
-    let count = |side: fn(&Owned) -> usize| -> usize {
+    let count = |side: fn(&OwnedScalars) -> usize| -> usize {
         let owned = group.ranks().filter_map(|rank| of(rank).owned.as_ref());
         owned.map(side).sum()
     };
     let (sends, receives) = (
-        count(|owned| owned.exchange.sends.len()),
-        count(|owned| owned.exchange.receives.len()),
+        count(|owned| owned.exchange.sends().count()),
+        count(|owned| owned.exchange.receives().count()),
     );
     if sends != receives {
         return Err(broken(format!(
@@ -59,7 +59,7 @@ pub(super) fn check(step: &str, plans: &[Plan], round: usize, group: Group) -> R
 }
 
 /// The rank's own tensors are its run.
-fn run(step: &str, plans: &[Plan], rank: u32, index: u64, owned: &Owned) -> Result<()> {
+fn run(step: &str, plans: &[Plan], rank: u32, index: u64, owned: &OwnedScalars) -> Result<()> {
     let tensors = plans[rank as usize].tensors;
     let first = (index * owned.run).min(tensors);
     let expected = Range::new(first, (first + owned.run).min(tensors));
@@ -73,9 +73,8 @@ fn run(step: &str, plans: &[Plan], rank: u32, index: u64, owned: &Owned) -> Resu
 }
 
 /// Every record of the rank is kept or sent.
-fn records(step: &str, rank: u32, mine: &Scalars, owned: &Owned) -> Result<()> {
-    let sends = owned.exchange.sends.iter();
-    let sent: u64 = sends.map(|send| u64::from(send.operand)).sum();
+fn records(step: &str, rank: u32, mine: &Scalars, owned: &OwnedScalars) -> Result<()> {
+    let sent: u64 = owned.exchange.sends().map(|send| send.part.records).sum();
     if sent + owned.kept == mine.records {
         return Ok(());
     }
@@ -90,30 +89,25 @@ fn transfers<'a>(
     step: &str,
     plans: &[Plan],
     rank: u32,
-    owned: &Owned,
+    owned: &OwnedScalars,
     group: Group,
     of: impl Fn(u32) -> &'a Scalars,
 ) -> Result<()> {
-    one_transfer_a_peer(step, rank, &owned.exchange.sends, plans.len())?;
-    one_transfer_a_peer(step, rank, &owned.exchange.receives, plans.len())?;
-    for send in &owned.exchange.sends {
+    in_order(step, rank, &owned.exchange, plans.len())?;
+    for send in owned.exchange.sends() {
+        let tensors = send.part.tensors;
         let theirs = group
             .index_of(send.peer)
             .and_then(|_| of(send.peer).owned.as_ref());
         let fits = theirs.is_some_and(|theirs| {
-            let receives = &theirs.exchange.receives;
-            let met = receives
-                .binary_search_by_key(&rank, |receive| receive.peer)
-                .is_ok_and(|at| {
-                    receives[at].range == send.range && receives[at].operand == send.operand
-                });
-            met && send.range == of(rank).tensors.intersection(theirs.tensors)
+            let received = theirs.exchange.received_from(send.peer, rank);
+            received == Some(&send.part) && tensors == of(rank).tensors.intersection(theirs.tensors)
         });
         if !fits {
             return Err(broken(format!(
-                "{step}: rank {rank} sends the scalars of tensors {} to rank {}, which does not receive them \
+                "{step}: rank {rank} sends the scalars of tensors {tensors} to rank {}, which does not receive them \
                  or does not own them",
-                send.range, send.peer
+                send.peer
             )));
         }
     }

@@ -2,9 +2,10 @@
 
 use std::ops::Range;
 
-use crate::ascend::{Buffer, Device, Event, HostBuffer, Span, Stream};
+use crate::ascend::{Event, HostBuffer, Span, Stream};
 use crate::error::Result;
 use crate::kernel::{Tensors, Vectors};
+use crate::reduce::engine::device_memory::TableAllocator;
 
 /// Bytes of an address.
 const WORD: usize = size_of::<u64>();
@@ -29,7 +30,8 @@ struct Page {
 
 impl AddressTable {
     /// A table of `len` addresses, all 0.
-    pub(in crate::reduce) fn new(device: &Device, len: usize) -> Result<Self> {
+    pub(in crate::reduce) fn new(tables: &TableAllocator<'_>, len: usize) -> Result<Self> {
+        let device = tables.device();
         let pages = (0..PAGES).map(|_| {
             Ok(Page {
                 memory: HostBuffer::new(device, len * WORD)?,
@@ -37,7 +39,7 @@ impl AddressTable {
             })
         });
         Ok(AddressTable {
-            table: Buffer::zeroed(device, len * WORD)?.span(),
+            table: tables.zeroed(len * WORD)?,
             current: vec![0; len],
             pages: pages.collect::<Result<_>>()?,
             next: 0,

@@ -6,7 +6,7 @@ use crate::kernel::Receipt;
 use crate::kernel::layout::{COEFFICIENT_FLAGS, COEFFICIENT_WORDS, FLAG_WORDS};
 use crate::plan::{DType, Layout, Plan, Range, Step};
 use crate::reduce::engine::memory::{Memory, Place};
-use crate::reduce::engine::stage::{Combine, Merge, Solve, Stage, Task};
+use crate::reduce::engine::stage::{CombineTask, Merge, SolveTask, Stage, Task};
 
 /// Whose address stands in an entry of the address table.
 #[derive(Debug, Clone, Copy)]
@@ -84,7 +84,7 @@ impl Bucket {
     /// The rounds of AdaSum that this rank takes part in, in their order, with the coefficients of all tensors.
     pub(in crate::reduce) fn rounds(&self) -> impl Iterator<Item = (&Merge, &Span)> {
         self.stages.iter().filter_map(|stage| match &stage.task {
-            Task::Combine(Combine {
+            Task::Combine(CombineTask {
                 merge: Some(merge),
                 sums,
                 ..
@@ -94,7 +94,7 @@ impl Bucket {
     }
 
     /// What this rank solves for itself.
-    pub(in crate::reduce) fn solves(&self) -> impl Iterator<Item = &Solve> {
+    pub(in crate::reduce) fn solves(&self) -> impl Iterator<Item = &SolveTask> {
         self.stages.iter().filter_map(|stage| match &stage.task {
             Task::Combine(combine) => combine.solve.as_ref(),
             Task::Solve(solve) => Some(solve),

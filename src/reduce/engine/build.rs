@@ -3,28 +3,29 @@
 use std::ops;
 use std::sync::Arc;
 
-use crate::ascend::{Device, Event};
+use crate::ascend::Event;
 use crate::error::Result;
+use crate::kernel::Rule;
 use crate::kernel::layout::{FLAG_WORDS, MAX_RADIX};
-use crate::kernel::{Receipt, Rule};
-use crate::plan::{self, DType, Exchange, Form, Layout, Plan, Planner, Range, Step, Turn, UNIT};
+use crate::plan::{self, DType, Exchange, Form, Layout, Plan, Planner, Range, Step};
 use crate::reduce::engine::bucket::{Bucket, Entry, bytes, data_type, owned};
-use crate::reduce::engine::build_scalars::Scalars;
-use crate::reduce::engine::device_tables::{Segments, index, table, uniform_weights};
-use crate::reduce::engine::memory::{Base, Place, PlacedTransfer, WORD};
+use crate::reduce::engine::build_scalars::ScalarsBuilder;
+use crate::reduce::engine::device_memory::TableAllocator;
+use crate::reduce::engine::device_tables::{SegmentTable, index, uniform_weights};
+use crate::reduce::engine::memory::{Base, Place, WORD};
 use crate::reduce::engine::stage::{
-    self, Check, Combine, Copy, Merge, Places, Products, Stage, Sum, Task,
+    CheckTask, CombineTask, CopyTask, ExchangeTask, GramTask, Merge, Places, Stage, Sum, Task,
 };
 use crate::reduce::options::Options;
 use crate::reduce::world::World;
 use crate::reduce::world::watch::WatchedStep;
-
-const _: () = assert!(UNIT == crate::kernel::layout::UNIT);
+use crate::transfer::Direction;
 
 /// Prepares the stages of the tensors `members`, of which all have type `dtype`, for the bucket that messages call
 /// `name`. Its part of the address table begins with entry `first_entry`.
 pub(in crate::reduce) fn bucket(
     world: &World,
+    tables: &TableAllocator<'_>,
     planner: &Planner,
     dtype: DType,
     members: Vec<usize>,
@@ -33,7 +34,19 @@ pub(in crate::reduce) fn bucket(
 ) -> Result<Bucket> {
     let shards = options.shards(world);
     let plan = planner.plan(world.rank() / shards)?;
-    let mut builder = StageBuilder::new(world, planner, dtype, options, name, first_entry);
+    let layout = planner.layout();
+    let mut builder = StageBuilder {
+        world,
+        tables,
+        planner,
+        layout,
+        dtype,
+        options,
+        bucket: name,
+        size: layout.dtype().size(),
+        entries: Vec::new(),
+        first_entry,
+    };
     let stages = builder.stages(&plan, &members)?;
     let collection = match options.scattered {
         true => builder.collection(&plan, &members)?,
@@ -41,16 +54,14 @@ pub(in crate::reduce) fn bucket(
     };
     let scratch_bytes = builder.scratch_bytes(&plan)?;
     Ok(Bucket {
-        layout: planner.layout().clone(),
+        layout: layout.clone(),
         stages,
         collection,
-        owned: owned(&plan, planner.layout()),
+        owned: owned(&plan, layout),
         entries: builder.into_entries(),
         scratch_bytes,
-        receipt: Receipt::new(world.device())?,
-        in_place: planner.layout().dtype() == dtype
-            && options.scale == 1.0
-            && options.result_scale == 1.0,
+        receipt: tables.receipt()?,
+        in_place: layout.dtype() == dtype && options.scale == 1.0 && options.result_scale == 1.0,
         padded: options.padded,
         members,
     })
@@ -59,6 +70,7 @@ pub(in crate::reduce) fn bucket(
 /// What the stages of one bucket are made from.
 pub(super) struct StageBuilder<'a> {
     world: &'a World,
+    tables: &'a TableAllocator<'a>,
     planner: &'a Planner,
     layout: &'a Layout,
     /// Type of the caller's tensors.
@@ -73,28 +85,6 @@ pub(super) struct StageBuilder<'a> {
 }
 
 impl<'a> StageBuilder<'a> {
-    pub(in crate::reduce) fn new(
-        world: &'a World,
-        planner: &'a Planner,
-        dtype: DType,
-        options: &'a Options,
-        bucket: String,
-        first_entry: usize,
-    ) -> Self {
-        let layout = planner.layout();
-        StageBuilder {
-            world,
-            planner,
-            layout,
-            dtype,
-            options,
-            bucket,
-            size: layout.dtype().size(),
-            entries: Vec::new(),
-            first_entry,
-        }
-    }
-
     /// What the stages read from the address table.
     pub(super) fn into_entries(self) -> Vec<Entry> {
         self.entries
@@ -143,7 +133,7 @@ impl<'a> StageBuilder<'a> {
         } else {
             self.ways_back(&mut stages, plan)?;
             let places = self.places_in_tensors(members, whole);
-            Copy {
+            CopyTask {
                 factor,
                 places,
                 ..copy
@@ -177,15 +167,15 @@ impl<'a> StageBuilder<'a> {
 
     /// The look for what is not finite in a part of the buffer.
     fn check(&mut self, part: Range) -> Result<Task> {
-        let segments = Segments::new(self.device(), self.layout, part)?;
+        let segments = SegmentTable::new(self.tables, self.layout, part)?;
         if segments.count == 0 {
             return Ok(Task::Nothing);
         }
         let words = self.layout.tensors().len() * FLAG_WORDS;
-        Ok(Task::Check(Check {
+        Ok(Task::Check(CheckTask {
             place: self.part(part)?,
             segments: Arc::new(segments),
-            flags: table(self.device(), words * WORD)?,
+            flags: self.tables.zeroed(words * WORD)?,
             places: self.places(part)?,
         }))
     }
@@ -197,7 +187,7 @@ impl<'a> StageBuilder<'a> {
         part: Range,
         factor: f32,
         places: Places,
-    ) -> Result<Copy> {
+    ) -> Result<CopyTask> {
         let size = self.dtype.size();
         let tensors = members.iter().zip(self.layout.tensors());
         let entries: Vec<Entry> = tensors
@@ -210,8 +200,8 @@ impl<'a> StageBuilder<'a> {
                 Entry::Tensor(index, skipped * size)
             })
             .collect();
-        let segments = Segments::in_buffer(self.device(), self.layout, part)?;
-        Ok(Copy {
+        let segments = SegmentTable::in_buffer(self.tables, self.layout, part)?;
+        Ok(CopyTask {
             tensors: self.enter(entries),
             tensor_type: data_type(self.dtype),
             factor,
@@ -275,7 +265,7 @@ impl<'a> StageBuilder<'a> {
                 .map(|rank| self.world.rank_in_root(rank))
                 .collect(),
             bytes,
-            done: Event::new(self.device())?,
+            done: Event::new(self.world.device())?,
         });
         stages.push(Stage { task, watched });
         Ok(())
@@ -299,10 +289,10 @@ impl<'a> StageBuilder<'a> {
     ) -> Result<()> {
         let exchange = self.exchange(combine, form)?;
         self.push(stages, name, exchange)?;
-        let combine = Combine {
+        let combine = CombineTask {
             solve: None,
             merge: None,
-            segments: Arc::new(Segments::new(self.device(), self.layout, combine.slice)?),
+            segments: Arc::new(SegmentTable::new(self.tables, self.layout, combine.slice)?),
             sums: self.constant_sums(combine, weights)?,
             places: self.places(combine.slice)?,
         };
@@ -336,7 +326,7 @@ impl<'a> StageBuilder<'a> {
             let out = if rest.is_empty() { own } else { inputs[0] };
             sums.push(Sum {
                 vectors: self.enter(inputs.into_iter().map(Entry::Place)),
-                weights: uniform_weights(self.device(), &factors, self.layout.tensors().len())?,
+                weights: uniform_weights(self.tables, &factors, self.layout.tensors().len())?,
                 out,
             });
         }
@@ -390,7 +380,7 @@ impl<'a> StageBuilder<'a> {
             // Nothing to merge, or no tensor has an element.
             return Ok([const { Task::Nothing }; 5]);
         }
-        let segments = Arc::new(Segments::new(self.device(), self.layout, combine.slice)?);
+        let segments = Arc::new(SegmentTable::new(self.tables, self.layout, combine.slice)?);
         let operands = self.operands(combine)?;
         let radix = operands.len();
         let vectors = self.enter(operands.into_iter().map(Entry::Place));
@@ -402,8 +392,9 @@ impl<'a> StageBuilder<'a> {
             subtrees: round.members.iter().map(servers).collect(),
             own: combine.own as usize,
         });
-        let exchange = Scalars {
+        let exchange = ScalarsBuilder {
             world: self.world,
+            tables: self.tables,
             planner: self.planner,
             index,
             plan: scalars,
@@ -417,7 +408,7 @@ impl<'a> StageBuilder<'a> {
             },
         }
         .exchange()?;
-        let sum = Combine {
+        let sum = CombineTask {
             solve: exchange.solve,
             merge: Some(Arc::clone(&merge)),
             sums: vec![Sum {
@@ -429,7 +420,7 @@ impl<'a> StageBuilder<'a> {
             places: self.places(combine.slice)?,
         };
         // Also where this rank has no part of a tensor: it fills what comes from others.
-        let products = Task::Gram(Products {
+        let products = Task::Gram(GramTask {
             vectors,
             partials: exchange.partials,
             segments,
@@ -444,10 +435,6 @@ impl<'a> StageBuilder<'a> {
             Task::Gather(exchange.gather),
             Task::Combine(sum),
         ])
-    }
-
-    fn device(&self) -> &'a Device {
-        self.world.device()
     }
 
     /// The part of the fused buffer.
@@ -510,7 +497,7 @@ impl<'a> StageBuilder<'a> {
         &mut self,
         exchange: &Exchange,
         form: Form,
-        place: impl Fn(&Self, &plan::Transfer) -> Result<Place>,
+        place: impl Fn(&Self, &plan::VectorPart) -> Result<Place>,
     ) -> Result<Task> {
         // All ranks of a server come to its all-to-all.
         if exchange.is_empty() && form != Form::AllToAll {
@@ -519,30 +506,20 @@ impl<'a> StageBuilder<'a> {
         let shards = self.options.shards(self.world);
         let rank = self.world.rank();
         let rank_of = |peer: u32| peer * shards + rank % shards;
-        let turns = exchange.pairwise(rank / shards);
-        let transfers: Result<Vec<PlacedTransfer>> = turns
-            .iter()
-            .map(|turn| {
-                Ok(match turn {
-                    Turn::Send(send) => PlacedTransfer {
-                        peer: rank_of(send.peer),
-                        send: true,
-                        place: self.part(send.range)?,
-                    },
-                    Turn::Receive(receive) => PlacedTransfer {
-                        peer: rank_of(receive.peer),
-                        send: false,
-                        place: place(self, receive)?,
-                    },
-                })
-            })
-            .collect();
+        let mut transfers = Vec::with_capacity(exchange.transfers.len());
         let mut awaited = Vec::new();
-        for receive in &exchange.receives {
-            let place = place(self, receive)?;
-            for segment in self.layout.segments(receive.range) {
-                awaited.push(Entry::Place(self.last_block(place, &segment)?));
+        for transfer in &exchange.transfers {
+            let range = transfer.part.range;
+            let place = match transfer.direction {
+                Direction::Send => self.part(range)?,
+                Direction::Receive => place(self, &transfer.part)?,
+            };
+            if !transfer.is_send() {
+                for segment in self.layout.segments(range) {
+                    awaited.push(Entry::Place(self.last_block(place, &segment)?));
+                }
             }
+            transfers.push(transfer.with(rank_of(transfer.peer), place));
         }
         let awaited = Places {
             entries: self.enter(awaited),
@@ -552,11 +529,11 @@ impl<'a> StageBuilder<'a> {
             Form::AllToAll => self.world.server()?,
             Form::Batch | Form::Group | Form::Pairwise => (self.world.shared_comm(), 0),
         };
-        Ok(Task::Exchange(stage::Exchange {
+        Ok(Task::Exchange(ExchangeTask {
             comm,
             first,
             form,
-            transfers: transfers?,
+            transfers,
             awaited,
         }))
     }

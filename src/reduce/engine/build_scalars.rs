@@ -4,22 +4,23 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use crate::ascend::{DataType, Span, Transfer};
+use crate::ascend::Span;
 use crate::error::Result;
 use crate::kernel::Rule;
 use crate::kernel::layout::{COEFFICIENT_WORDS, record_words};
-use crate::plan::{self, Group, Layout, Planner, Range, Turn};
+use crate::plan::{self, Group, Layout, Planner, Range, RecordPart};
 use crate::reduce::engine::bucket::bytes;
-use crate::reduce::engine::device_tables::{FoldList, in_order, index, tables};
+use crate::reduce::engine::device_memory::TableAllocator;
+use crate::reduce::engine::device_tables::{FoldList, in_order, index};
 use crate::reduce::engine::memory::WORD;
-use crate::reduce::engine::stage::{Gather, Merge, Records, Solve, Task};
+use crate::reduce::engine::stage::{GatherTask, Merge, RecordsTask, SolveTask, Task};
 use crate::reduce::world::{Purpose, World};
-
-const _: () = assert!((COEFFICIENT_WORDS * WORD) as u64 == plan::COEFFICIENT_BYTES);
+use crate::transfer::Direction;
 
 /// What the exchange of one round's scalars is made from.
-pub(in crate::reduce) struct Scalars<'a> {
+pub(in crate::reduce) struct ScalarsBuilder<'a> {
     pub(in crate::reduce) world: &'a World,
+    pub(super) tables: &'a TableAllocator<'a>,
     pub(super) planner: &'a Planner,
     /// Number of the round.
     pub(in crate::reduce) index: usize,
@@ -43,14 +44,14 @@ pub(super) struct Exchanged {
     pub(in crate::reduce) records: Span,
     /// Records to owners, and the owner's weights.
     pub(super) owners: [Task; 2],
-    pub(in crate::reduce) gather: Gather,
+    pub(in crate::reduce) gather: GatherTask,
     /// Computes the weights of the tensors of this rank's slice, unless they are gathered.
-    pub(in crate::reduce) solve: Option<Solve>,
+    pub(in crate::reduce) solve: Option<SolveTask>,
     /// The weights of all tensors.
     pub(in crate::reduce) weights: Span,
 }
 
-impl Scalars<'_> {
+impl ScalarsBuilder<'_> {
     /// Prepares it; makes its communicator.
     pub(in crate::reduce) fn exchange(&self) -> Result<Exchanged> {
         match &self.plan.owned {
@@ -70,27 +71,19 @@ impl Scalars<'_> {
             .collect();
         let stride = bytes(self.plan.stride, self.record() as u64)?;
         let tensors = self.layout().tensors().len();
-        let (written, [partials, records, gathered, weights]) = tables(
-            self.world.device(),
-            [
-                self.partials()?,
-                stride,
-                stride * slices.len(),
-                tensors * COEFFICIENT_WORDS * WORD,
-            ],
-        )?;
-        let list = FoldList::gathered(
-            self.world.device(),
-            self.layout(),
-            &slices,
-            self.plan.stride,
-        )?;
+        let (written, [partials, records, gathered, weights]) = self.tables.zeroed_parts([
+            self.partials()?,
+            stride,
+            stride * slices.len(),
+            tensors * COEFFICIENT_WORDS * WORD,
+        ])?;
+        let list = FoldList::gathered(self.tables, self.layout(), &slices, self.plan.stride)?;
         Ok(Exchanged {
             written,
             partials,
             owners: [Task::Nothing, Task::Nothing],
             gather: self.gather(&records, &gathered)?,
-            solve: Some(Solve {
+            solve: Some(SolveTask {
                 records: gathered,
                 list,
                 radix: self.radix,
@@ -108,27 +101,24 @@ impl Scalars<'_> {
     }
 
     /// Owners get the records of their tensors and compute their weights; everyone gathers the weights.
-    fn owned(&self, owned: &plan::Owned) -> Result<Exchanged> {
+    fn owned(&self, owned: &plan::OwnedScalars) -> Result<Exchanged> {
         let own = self.plan.tensors.intersection(owned.tensors);
         // The records of this rank's slice, and behind them those of others for its own tensors.
         let mut place = self.plan.stride;
         let mut parts = HashMap::from([(self.world.rank(), (own, self.first_record(own)))]);
-        for receive in &owned.exchange.receives {
-            parts.insert(receive.peer, (receive.range, place));
-            place += u64::from(receive.operand);
+        for receive in owned.exchange.receives() {
+            parts.insert(receive.peer, (receive.part.tensors, place));
+            place += receive.part.records;
         }
         let group = self.plan.group;
         let ranks: Vec<u32> = group.ranks().collect();
-        let run = bytes(owned.run, plan::COEFFICIENT_BYTES)?;
-        let (written, [partials, records, mine, weights]) = tables(
-            self.world.device(),
-            [
-                self.partials()?,
-                bytes(place, self.record() as u64)?,
-                run,
-                run * ranks.len(),
-            ],
-        )?;
+        let run = bytes(owned.run, (COEFFICIENT_WORDS * WORD) as u64)?;
+        let (written, [partials, records, mine, weights]) = self.tables.zeroed_parts([
+            self.partials()?,
+            bytes(place, self.record() as u64)?,
+            run,
+            run * ranks.len(),
+        ])?;
         let exchange = self.records(owned, &records, &parts)?;
 
         let slices = self.planner.slices(group, self.index + 1);
@@ -137,9 +127,9 @@ impl Scalars<'_> {
             .filter_map(|member| parts.get(&ranks[member]).copied())
             .collect();
         let tensors = index(owned.tensors.len());
-        let solve = Solve {
+        let solve = SolveTask {
             records: records.clone(),
-            list: FoldList::owned(self.world.device(), self.layout(), owned.tensors, &parts)?,
+            list: FoldList::owned(self.tables, self.layout(), owned.tensors, &parts)?,
             radix: self.radix,
             rule: self.rule,
             coefficients: mine.clone(),
@@ -173,66 +163,39 @@ impl Scalars<'_> {
     /// The records on their way to their owners. `parts` has the number of the first record of each rank.
     fn records(
         &self,
-        owned: &plan::Owned,
+        owned: &plan::OwnedScalars,
         records: &Span,
         parts: &HashMap<u32, (Range, u64)>,
-    ) -> Result<Records> {
+    ) -> Result<RecordsTask> {
         let group = self.plan.group;
-        let span = |first: u64, count: u32| {
+        let span = |part: RecordPart, first: u64| {
             let start = bytes(first, self.record() as u64)?;
-            records.slice(start..start + count as usize * self.record())
+            records.slice(start..start + bytes(part.records, self.record() as u64)?)
         };
-        let dtype = DataType::F32;
-        let peer = |rank: u32| group.index_of(rank).unwrap_or(u32::MAX);
-        let turns = owned.exchange.pairwise(self.world.rank());
-        let transfers: Result<Vec<Transfer>> = turns
-            .iter()
-            .map(|turn| {
-                Ok(match turn {
-                    Turn::Send(send) => Transfer::Send {
-                        peer: peer(send.peer),
-                        span: span(self.first_record(send.range), send.operand)?,
-                        dtype,
-                    },
-                    Turn::Receive(receive) => Transfer::Recv {
-                        peer: peer(receive.peer),
-                        span: span(
-                            parts.get(&receive.peer).map_or(0, |part| part.1),
-                            receive.operand,
-                        )?,
-                        dtype,
-                    },
-                })
-            })
-            .collect();
-        let sends = owned.exchange.sends.iter();
-        let mut peers: Vec<u32> = sends
-            .chain(&owned.exchange.receives)
-            .map(|transfer| transfer.peer)
-            .collect();
-        peers.sort_unstable();
-        peers.dedup();
-        let ranks = turns.iter().map(|turn| match turn {
-            Turn::Send(send) => send.peer,
-            Turn::Receive(receive) => receive.peer,
+        let transfers = owned.exchange.transfers.iter().map(|transfer| {
+            let first = match transfer.direction {
+                Direction::Send => self.first_record(transfer.part.tensors),
+                Direction::Receive => parts.get(&transfer.peer).map_or(0, |part| part.1),
+            };
+            let peer = group.index_of(transfer.peer).unwrap_or(u32::MAX);
+            Ok(transfer.with(peer, span(transfer.part, first)?))
         });
-        Ok(Records {
+        Ok(RecordsTask {
             comm: self.world.group(group, Purpose::Scalars)?,
-            peers,
-            ranks: ranks.collect(),
-            transfers: transfers?,
+            group,
+            transfers: transfers.collect::<Result<_>>()?,
             form: self.planner.choices().forms.records,
         })
     }
 
-    fn gather(&self, own: &Span, gathered: &Span) -> Result<Gather> {
+    fn gather(&self, own: &Span, gathered: &Span) -> Result<GatherTask> {
         let group = Group {
             first: self.plan.group.first * self.shards,
             count: self.plan.group.count * self.shards,
             ..self.plan.group
         };
         let others = group.ranks().filter(|&rank| rank != self.world.rank());
-        Ok(Gather {
+        Ok(GatherTask {
             comm: self.world.group(group, Purpose::Scalars)?,
             peers: others.collect(),
             own: own.clone(),

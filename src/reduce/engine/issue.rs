@@ -4,14 +4,14 @@ use crate::ascend::Event;
 use crate::error::{Context, Result};
 use crate::kernel::{Guard, Then};
 use crate::reduce::engine::bucket::{Bucket, Pass};
-use crate::reduce::engine::stage::{self, Places, Stage, Task};
+use crate::reduce::engine::stage::{Places, Stage, StageContext, Task};
 use crate::reduce::world::streams::{CallStreams, StreamRole};
 
 /// How far a bucket has been issued in one reduction.
 pub(in crate::reduce) struct Progress<'a> {
     bucket: &'a Bucket,
     stages: &'a [Stage],
-    context: stage::Context<'a>,
+    context: StageContext<'a>,
     /// Whether the tensors have to be copied to the fused buffer and back.
     copies: bool,
     /// Stream and end of the stage before.
@@ -26,7 +26,7 @@ impl<'a> Progress<'a> {
     pub(in crate::reduce) fn new(
         bucket: &'a Bucket,
         pass: Pass,
-        context: stage::Context<'a>,
+        context: StageContext<'a>,
         copies: bool,
         streams: &CallStreams<'_>,
     ) -> Self {

@@ -1,6 +1,6 @@
 //! Where the vectors of a bucket lie, before it is known where its buffers are.
 
-use crate::ascend::{DataType, Span, Transfer};
+use crate::ascend::Span;
 use crate::error::Result;
 
 /// Bytes of an fp32 word of records and coefficients.
@@ -52,25 +52,5 @@ impl Place {
             Base::Fused => &memory.fused,
             Base::Scratch => &memory.scratch,
         }
-    }
-}
-
-/// A send or a receive, before it is known where the buffers are.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct PlacedTransfer {
-    /// Rank of the world.
-    pub(in crate::reduce) peer: u32,
-    pub(in crate::reduce) send: bool,
-    pub(in crate::reduce) place: Place,
-}
-
-impl PlacedTransfer {
-    /// Where it is in `memory`, for a communicator whose rank 0 is rank `first` of the world.
-    pub(super) fn locate(self, first: u32, memory: &Memory, dtype: DataType) -> Result<Transfer> {
-        let (peer, span) = (self.peer - first, self.place.span(memory)?);
-        Ok(match self.send {
-            true => Transfer::Send { peer, span, dtype },
-            false => Transfer::Recv { peer, span, dtype },
-        })
     }
 }

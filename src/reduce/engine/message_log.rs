@@ -10,13 +10,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use crate::ascend::{Span, Transfer};
+use crate::ascend::Span;
 use crate::error::{Error, ErrorKind, Result};
 use crate::reduce::engine::checksum::{DIGEST, digest};
 use crate::reduce::engine::memory::Memory;
 use crate::reduce::engine::stage::{Stage, Task};
 use crate::reduce::world::World;
 use crate::reduce::world::watch::WatchedStep;
+use crate::transfer::Direction;
 
 /// How long the host sleeps between two looks at a message.
 const PAUSE: Duration = Duration::from_micros(100);
@@ -64,25 +65,25 @@ impl MessageLog {
         memory: &Memory,
     ) -> Result<()> {
         let rank = world.rank();
-        let pair = |send: bool, peer| if send { [rank, peer] } else { [peer, rank] };
+        let pair = |direction, peer| match direction {
+            Direction::Send => [rank, peer],
+            Direction::Receive => [peer, rank],
+        };
         let spans: Vec<([u32; 2], Span)> = match &stage.task {
             Task::Exchange(exchange) => exchange
                 .transfers
                 .iter()
                 .map(|transfer| {
-                    Ok((
-                        pair(transfer.send, transfer.peer),
-                        transfer.place.span(memory)?,
-                    ))
+                    let ranks = pair(transfer.direction, transfer.peer);
+                    Ok((ranks, transfer.part.span(memory)?))
                 })
                 .collect::<Result<_>>()?,
             Task::Records(records) => records
-                .ranks
+                .transfers
                 .iter()
-                .zip(&records.transfers)
-                .map(|(&peer, transfer)| {
-                    let send = matches!(transfer, Transfer::Send { .. });
-                    (pair(send, peer), transfer.span().clone())
+                .map(|transfer| {
+                    let ranks = pair(transfer.direction, records.rank(transfer.peer));
+                    (ranks, transfer.part.clone())
                 })
                 .collect(),
             Task::Gather(gather) => {

@@ -10,11 +10,11 @@ use crate::reduce::engine::address_table::AddressTable;
 use crate::reduce::engine::bucket::{Bucket, Pass, data_type};
 use crate::reduce::engine::build::bucket;
 use crate::reduce::engine::clock::Clock;
-use crate::reduce::engine::device_memory::{Budget, DeviceMemory};
+use crate::reduce::engine::device_memory::{DeviceMemory, TableAllocator};
 use crate::reduce::engine::issue::Progress;
 use crate::reduce::engine::memory::Memory;
 use crate::reduce::engine::message_log::MessageLog;
-use crate::reduce::engine::stage;
+use crate::reduce::engine::stage::StageContext;
 use crate::reduce::engine::tensor_copies::TensorCopies;
 use crate::reduce::options::Options;
 use crate::reduce::world::World;
@@ -85,7 +85,8 @@ impl Program {
         of: &str,
     ) -> Result<Self> {
         let chosen: Vec<&TensorSpec> = tensors.iter().map(|&index| &specs[index]).collect();
-        let (buckets, tables) = make_buckets(world, &chosen, options, choices, of)?;
+        let tables = TableAllocator::new(world.device());
+        let buckets = make_buckets(world, &tables, &chosen, options, choices, of)?;
         let entries = buckets.iter().map(|bucket| bucket.entries.len()).sum();
         let barrier = match options.barrier {
             true => Some(world.watched("barrier", 0)?),
@@ -97,9 +98,9 @@ impl Program {
             tensors,
             reduction: program(Pass::Reduction),
             collection: program(Pass::Collection),
-            addresses: AddressTable::new(world.device(), entries)?,
+            addresses: AddressTable::new(&tables, entries)?,
             barrier,
-            tables,
+            tables: tables.taken(),
             saved: None,
             buckets,
         })
@@ -152,7 +153,7 @@ impl Program {
             let mut progress: Vec<Progress<'_>> = (0..)
                 .zip(self.buckets.iter().zip(&memories))
                 .map(|(index, (bucket, memory))| {
-                    let context = stage::Context {
+                    let context = StageContext {
                         kernels: world.kernels(),
                         watch: world.watch(),
                         addresses: &self.addresses,
@@ -198,17 +199,16 @@ const TYPES: [(DType, DType); 5] = [
     (DType::BF16, DType::F32),
 ];
 
-/// Tensors of one type, in themselves and on the wire, share buckets, in the order of the list. With the device memory of
-/// all their tables.
+/// Tensors of one type, in themselves and on the wire, share buckets, in the order of the list.
 fn make_buckets(
     world: &World,
+    tables: &TableAllocator<'_>,
     tensors: &[&TensorSpec],
     options: &Options,
     choices: Choices,
     of: &str,
-) -> Result<(Vec<Bucket>, DeviceMemory)> {
+) -> Result<Vec<Bucket>> {
     let mut made: Vec<Bucket> = Vec::new();
-    let mut planners = Vec::new();
     let mut entries = 0;
     let shape = options.shape(world);
     for (dtype, wire) in TYPES {
@@ -227,20 +227,20 @@ fn make_buckets(
             let layout = Layout::new(wire, &counts)?;
             let planner = Planner::with(shape, layout, choices)?;
             let name = format!("bucket {}{of}", made.len());
-            let bucket = bucket(world, &planner, dtype, members, (name, entries), options)?;
+            let bucket = bucket(
+                world,
+                tables,
+                &planner,
+                dtype,
+                members,
+                (name, entries),
+                options,
+            )?;
             entries += bucket.entries.len();
             made.push(bucket);
-            planners.push(planner);
         }
     }
-    let shards = options.shards(world);
-    let budget = Budget {
-        options,
-        shards: u64::from(shards),
-        merges: options.merges_servers(world),
-    };
-    let tables = budget.of(&planners, world.rank() / shards)?;
-    Ok((made, tables))
+    Ok(made)
 }
 
 /// The buffers of the buckets that are under way at a time. All that a reducer does shares them: one call of a world

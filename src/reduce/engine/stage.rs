@@ -1,5 +1,6 @@
 //! The steps of one bucket, each the work of one stream.
 
+use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -10,10 +11,10 @@ use crate::kernel::{
     Coefficients, FiniteCheck, Fold, Gram, Kernels, Move, Queue, Reason, Receipt, Rule, Tensors,
     WeightedSum,
 };
-use crate::plan::Form;
+use crate::plan::{Form, Group};
 use crate::reduce::engine::address_table::AddressTable;
-use crate::reduce::engine::device_tables::{FoldList, Segments};
-use crate::reduce::engine::memory::{Memory, Place, PlacedTransfer, WORD};
+use crate::reduce::engine::device_tables::{FoldList, SegmentTable};
+use crate::reduce::engine::memory::{Memory, Place, WORD};
 use crate::reduce::world::streams::{CallStreams, StreamRole};
 use crate::reduce::world::watch::{Watch, WatchedStep};
 
@@ -36,53 +37,53 @@ pub(in crate::reduce) enum Task {
     /// Nothing on this rank: others have more to do here.
     Nothing,
     /// Brings the tensors into the fused buffer.
-    CopyIn(Copy),
+    CopyIn(CopyTask),
     /// Sends parts of vectors to other ranks and receives theirs.
-    Exchange(Exchange),
+    Exchange(ExchangeTask),
     /// The Gram matrices of the vectors on this rank's slice.
-    Gram(Products),
+    Gram(GramTask),
     /// Shares them, or weights of tensors, with all ranks that hold other slices of the same vectors.
-    Gather(Gather),
+    Gather(GatherTask),
     /// Brings them to the owners of their tensors.
-    Records(Records),
+    Records(RecordsTask),
     /// The weights of the tensors that this rank owns.
-    Solve(Solve),
+    Solve(SolveTask),
     /// The weights, unless they are known, and the weighted sums.
-    Combine(Combine),
+    Combine(CombineTask),
     /// Flags for what is not finite in the results on this rank, where no round of AdaSum tells.
-    Check(Check),
+    Check(CheckTask),
     /// Brings the fused buffer back to the tensors.
-    CopyOut(Copy),
+    CopyOut(CopyTask),
 }
 
 /// Parts of vectors on their way.
-pub(in crate::reduce) struct Exchange {
+pub(in crate::reduce) struct ExchangeTask {
     pub(in crate::reduce) comm: Arc<Comm>,
     /// The rank of the world that is rank 0 of the communicator, whose ranks follow each other.
     pub(in crate::reduce) first: u32,
     pub(in crate::reduce) form: Form,
     /// With peers as ranks of the world.
-    pub(super) transfers: Vec<PlacedTransfer>,
+    pub(super) transfers: Vec<Transfer<Place>>,
     /// Near the end of each tensor's part in what is received: a NaN stands there until it comes.
     pub(super) awaited: Places,
 }
 
 /// Between tensors and fused buffer.
 #[derive(Clone)]
-pub(in crate::reduce) struct Copy {
+pub(in crate::reduce) struct CopyTask {
     /// Addresses of the tensors in the address table.
     pub(in crate::reduce) tensors: Range<usize>,
     pub(in crate::reduce) tensor_type: DataType,
     pub(in crate::reduce) factor: f32,
-    pub(in crate::reduce) segments: Arc<Segments>,
+    pub(in crate::reduce) segments: Arc<SegmentTable>,
     pub(in crate::reduce) places: Places,
 }
 
 /// From the vectors on a slice to this rank's contribution to the scalars.
-pub(in crate::reduce) struct Products {
+pub(in crate::reduce) struct GramTask {
     /// Addresses of the vectors in the address table.
     pub(in crate::reduce) vectors: Range<usize>,
-    pub(in crate::reduce) segments: Arc<Segments>,
+    pub(in crate::reduce) segments: Arc<SegmentTable>,
     /// A record for each unit of the slice.
     pub(in crate::reduce) partials: Span,
     /// A record for each segment.
@@ -92,7 +93,7 @@ pub(in crate::reduce) struct Products {
 }
 
 /// An all-gather of scalars.
-pub(in crate::reduce) struct Gather {
+pub(in crate::reduce) struct GatherTask {
     pub(in crate::reduce) comm: Arc<Comm>,
     /// The other members of the group, as ranks of the world.
     pub(in crate::reduce) peers: Vec<u32>,
@@ -103,29 +104,27 @@ pub(in crate::reduce) struct Gather {
 }
 
 /// Records on their way to the owners of their tensors.
-pub(in crate::reduce) struct Records {
+pub(in crate::reduce) struct RecordsTask {
     pub(in crate::reduce) comm: Arc<Comm>,
-    /// The ranks of the world that it meets.
-    pub(in crate::reduce) peers: Vec<u32>,
-    /// With peers as ranks of the group.
-    pub(in crate::reduce) transfers: Vec<Transfer>,
-    /// The peer of each as a rank of the world.
-    pub(in crate::reduce) ranks: Vec<u32>,
+    /// The ranks of the world that the communicator joins.
+    pub(in crate::reduce) group: Group,
+    /// With peers as ranks of the communicator.
+    pub(in crate::reduce) transfers: Vec<Transfer<Span>>,
     pub(in crate::reduce) form: Form,
 }
 
 /// From vectors and scalars to the combined vector.
-pub(in crate::reduce) struct Combine {
-    pub(in crate::reduce) solve: Option<Solve>,
+pub(in crate::reduce) struct CombineTask {
+    pub(in crate::reduce) solve: Option<SolveTask>,
     /// Absent where weights are constant.
     pub(in crate::reduce) merge: Option<Arc<Merge>>,
-    pub(in crate::reduce) segments: Arc<Segments>,
+    pub(in crate::reduce) segments: Arc<SegmentTable>,
     pub(super) sums: Vec<Sum>,
     pub(in crate::reduce) places: Places,
 }
 
 /// The coefficients of all tensors, or of those that this rank owns.
-pub(in crate::reduce) struct Solve {
+pub(in crate::reduce) struct SolveTask {
     /// The records, numbered as in the list.
     pub(in crate::reduce) records: Span,
     pub(in crate::reduce) list: FoldList,
@@ -159,16 +158,16 @@ pub(in crate::reduce) struct Sum {
 }
 
 /// A look for NaNs and infinities in a slice.
-pub(in crate::reduce) struct Check {
+pub(in crate::reduce) struct CheckTask {
     pub(in crate::reduce) place: Place,
-    pub(in crate::reduce) segments: Arc<Segments>,
+    pub(in crate::reduce) segments: Arc<SegmentTable>,
     /// [`FLAG_WORDS`](crate::kernel::layout::FLAG_WORDS) words for each tensor.
     pub(in crate::reduce) flags: Span,
     pub(in crate::reduce) places: Places,
 }
 
 /// What the stages of one bucket are issued with.
-pub(in crate::reduce) struct Context<'a> {
+pub(in crate::reduce) struct StageContext<'a> {
     pub(in crate::reduce) kernels: &'a Kernels,
     pub(in crate::reduce) watch: &'a Watch,
     pub(super) addresses: &'a AddressTable,
@@ -200,7 +199,7 @@ impl Task {
         match self {
             Task::Exchange(exchange) => {
                 let transfers = exchange.transfers.iter();
-                let bytes = transfers.map(|transfer| transfer.place.len as u64).sum();
+                let bytes = transfers.map(|transfer| transfer.part.len as u64).sum();
                 (exchange.peers(), bytes)
             }
             Task::Gather(gather) => {
@@ -208,12 +207,9 @@ impl Task {
                 (gather.peers.clone(), bytes)
             }
             Task::Records(records) => {
-                let bytes = records
-                    .transfers
-                    .iter()
-                    .map(|t| t.span().len() as u64)
-                    .sum();
-                (records.peers.clone(), bytes)
+                let transfers = records.transfers.iter();
+                let bytes = transfers.map(|transfer| transfer.part.len() as u64).sum();
+                (records.peers(), bytes)
             }
             _ => (Vec::new(), 0),
         }
@@ -230,7 +226,11 @@ impl Task {
     }
 
     /// Enqueues it on its stream.
-    pub(super) fn issue(&self, context: &Context<'_>, streams: &CallStreams<'_>) -> Result<()> {
+    pub(super) fn issue(
+        &self,
+        context: &StageContext<'_>,
+        streams: &CallStreams<'_>,
+    ) -> Result<()> {
         let queue = match context.receipt {
             Some(receipt) => receipt.on(streams.kernels),
             None => streams.kernels.into(),
@@ -276,26 +276,25 @@ impl Task {
     }
 }
 
-/// Enqueues transfers of elements of type `dtype`; their order must be that of
-/// [`pairwise`](crate::plan::Exchange::pairwise).
+/// Enqueues transfers of elements of type `dtype`, which are in the order of [`Exchange`](crate::plan::Exchange).
 fn transfer(
     comm: &Comm,
-    transfers: &[Transfer],
+    transfers: &[Transfer<Span>],
     dtype: DataType,
     form: Form,
     stream: &Stream,
 ) -> Result<()> {
     match form {
         Form::AllToAll => comm.all_to_all(transfers, dtype, stream),
-        Form::Batch => comm.batch(transfers, stream),
-        Form::Group => comm.group(transfers, stream),
+        Form::Batch => comm.batch(transfers, dtype, stream),
+        Form::Group => comm.group(transfers, dtype, stream),
         Form::Pairwise => transfers
             .iter()
-            .try_for_each(|transfer| comm.transfer(transfer, stream)),
+            .try_for_each(|transfer| comm.transfer(transfer, dtype, stream)),
     }
 }
 
-impl Exchange {
+impl ExchangeTask {
     /// The ranks of the world that it waits for.
     fn peers(&self) -> Vec<u32> {
         if self.form == Form::AllToAll {
@@ -303,21 +302,16 @@ impl Exchange {
             let own = self.first + self.comm.rank();
             return ranks.filter(|&rank| rank != own).collect();
         }
-        let mut peers: Vec<u32> = self
-            .transfers
-            .iter()
-            .map(|transfer| transfer.peer)
-            .collect();
-        peers.sort_unstable();
-        peers.dedup();
-        peers
+        peers(&self.transfers)
     }
 
-    fn issue(&self, context: &Context<'_>, stream: &Stream) -> Result<()> {
+    fn issue(&self, context: &StageContext<'_>, stream: &Stream) -> Result<()> {
         let transfers = self.transfers.iter();
-        let transfers: Result<Vec<Transfer>> = transfers
-            .map(|transfer| transfer.locate(self.first, context.memory, context.dtype))
-            .collect();
+        let located = |transfer: &Transfer<Place>| {
+            let span = transfer.part.span(context.memory)?;
+            Ok(transfer.with(transfer.peer - self.first, span))
+        };
+        let transfers: Result<Vec<Transfer<Span>>> = transfers.map(located).collect();
         // The stream goes on behind an exchange that failed: what an earlier one left is not taken for its data.
         let awaited = context.addresses.tensors(&self.awaited.entries)?;
         context
@@ -327,8 +321,27 @@ impl Exchange {
     }
 }
 
-impl Copy {
-    fn launch<'a>(&'a self, tensors: &'a Tensors, context: &'a Context<'_>) -> Move<'a> {
+/// The peers of transfers, each once, ascending.
+fn peers<T>(transfers: &[Transfer<T>]) -> Vec<u32> {
+    let peers: BTreeSet<u32> = transfers.iter().map(|transfer| transfer.peer).collect();
+    peers.into_iter().collect()
+}
+
+impl RecordsTask {
+    /// The ranks of the world that it meets.
+    fn peers(&self) -> Vec<u32> {
+        let peers = peers(&self.transfers);
+        peers.into_iter().map(|peer| self.rank(peer)).collect()
+    }
+
+    /// The rank of the world that is rank `peer` of the communicator.
+    pub(in crate::reduce) fn rank(&self, peer: u32) -> u32 {
+        self.group.first + peer * self.group.stride
+    }
+}
+
+impl CopyTask {
+    fn launch<'a>(&'a self, tensors: &'a Tensors, context: &'a StageContext<'_>) -> Move<'a> {
         Move {
             tensors,
             tensor_type: self.tensor_type,
@@ -342,15 +355,15 @@ impl Copy {
     }
 }
 
-impl Context<'_> {
+impl StageContext<'_> {
     /// What launches keep alive: the vectors lie in it.
     fn behind(&self) -> [Span; 2] {
         [self.memory.fused.clone(), self.memory.scratch.clone()]
     }
 }
 
-impl Products {
-    fn issue(&self, context: &Context<'_>, queue: Queue<'_>) -> Result<()> {
+impl GramTask {
+    fn issue(&self, context: &StageContext<'_>, queue: Queue<'_>) -> Result<()> {
         let vectors = context
             .addresses
             .vectors(&self.vectors, &context.behind())?;
@@ -378,8 +391,8 @@ impl Products {
     }
 }
 
-impl Check {
-    fn issue(&self, context: &Context<'_>, queue: Queue<'_>) -> Result<()> {
+impl CheckTask {
+    fn issue(&self, context: &StageContext<'_>, queue: Queue<'_>) -> Result<()> {
         context.kernels.finite_check(
             queue,
             &FiniteCheck {
@@ -394,7 +407,7 @@ impl Check {
     }
 }
 
-impl Solve {
+impl SolveTask {
     /// Enqueues what the round needs.
     fn issue(&self, kernels: &Kernels, queue: Queue<'_>) -> Result<()> {
         let rule = Rule {
@@ -442,8 +455,8 @@ fn of(entries: &Range<usize>, size: usize) -> Range<usize> {
     entries.start * size..entries.end * size
 }
 
-impl Combine {
-    fn issue(&self, context: &Context<'_>, queue: Queue<'_>) -> Result<()> {
+impl CombineTask {
+    fn issue(&self, context: &StageContext<'_>, queue: Queue<'_>) -> Result<()> {
         if let Some(solve) = &self.solve {
             solve.issue(context.kernels, queue)?;
         }

@@ -6,7 +6,8 @@ use crate::kernel::{Kernels, Move, Subtract};
 use crate::plan::{DType, Layout, TensorSpec};
 use crate::reduce::engine::address_table::AddressTable;
 use crate::reduce::engine::bucket::data_type;
-use crate::reduce::engine::device_tables::Segments;
+use crate::reduce::engine::device_memory::TableAllocator;
+use crate::reduce::engine::device_tables::SegmentTable;
 
 /// The element type of copies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,11 +24,11 @@ pub(in crate::reduce) enum Store {
 /// ([`World::enqueue`](crate::reduce::World::enqueue)), whatever their streams.
 pub(in crate::reduce) struct TensorCopies {
     places: Vec<Span>,
-    parts: Vec<Part>,
+    parts: Vec<CopiesOfType>,
 }
 
 /// The copies of all tensors of one element type.
-pub(in crate::reduce) struct Part {
+pub(in crate::reduce) struct CopiesOfType {
     tensor_type: DataType,
     pub(in crate::reduce) copy_type: DataType,
     /// Indices of the tensors in the list.
@@ -36,7 +37,7 @@ pub(in crate::reduce) struct Part {
     /// Length of the copies, gaps between tensors included.
     pub(in crate::reduce) elements: u64,
     /// The tensors in the copies, counted as in `members`; those with elements.
-    pub(in crate::reduce) segments: Segments,
+    pub(in crate::reduce) segments: SegmentTable,
     /// The members with elements.
     filled: Vec<usize>,
     /// Addresses of the tensors.
@@ -50,6 +51,7 @@ impl TensorCopies {
         tensors: &[TensorSpec],
         store: Store,
     ) -> Result<Self> {
+        let tables = TableAllocator::new(device);
         let mut places: Vec<Option<Span>> = vec![None; tensors.len()];
         let mut parts = Vec::new();
         for dtype in [DType::F32, DType::F16, DType::BF16] {
@@ -67,18 +69,18 @@ impl TensorCopies {
                 let end = span_bytes(&layout, range.end())?;
                 places[member] = Some(copies.slice(start..end)?);
             }
-            parts.push(Part {
+            parts.push(CopiesOfType {
                 tensor_type: data_type(dtype),
                 copy_type: data_type(layout.dtype()),
                 copies,
                 elements: layout.elements(),
-                segments: Segments::new(device, &layout, layout.whole())?,
+                segments: SegmentTable::new(&tables, &layout, layout.whole())?,
                 filled: members
                     .iter()
                     .copied()
                     .filter(|&member| tensors[member].count > 0)
                     .collect(),
-                addresses: AddressTable::new(device, members.len())?,
+                addresses: AddressTable::new(&tables, members.len())?,
                 members,
             });
         }
@@ -89,7 +91,7 @@ impl TensorCopies {
     }
 
     /// The copies by element type of the tensors.
-    pub(in crate::reduce) fn parts(&self) -> &[Part] {
+    pub(in crate::reduce) fn parts(&self) -> &[CopiesOfType] {
         &self.parts
     }
 
@@ -161,7 +163,7 @@ impl TensorCopies {
     }
 }
 
-impl Part {
+impl CopiesOfType {
     /// The members that have a segment, in their order.
     pub(in crate::reduce) fn filled(&self) -> impl Iterator<Item = &usize> {
         self.filled.iter()

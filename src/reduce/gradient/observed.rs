@@ -8,9 +8,9 @@ use crate::kernel::layout::{
 use crate::kernel::{Fold, Gram, Vectors, WeightedSum};
 use crate::plan::{DType, TensorSpec};
 use crate::reduce::engine::bucket::Pass;
-use crate::reduce::engine::device_tables::{table, upload};
+use crate::reduce::engine::device_memory::TableAllocator;
 use crate::reduce::engine::program::Program;
-use crate::reduce::engine::tensor_copies::{Part, Store, TensorCopies};
+use crate::reduce::engine::tensor_copies::{CopiesOfType, Store, TensorCopies};
 use crate::reduce::gradient::GradientReducer;
 use crate::reduce::gradient::plans::{PlanNumber, WHOLE};
 use crate::reduce::gradient::statistics::{Together, exchange, gram};
@@ -178,7 +178,7 @@ impl GradientReducer {
         Ok((0..own.len()).map(of).collect())
     }
 
-    fn squares_of(&self, part: &Part, stream: &Stream) -> Result<Vec<f64>> {
+    fn squares_of(&self, part: &CopiesOfType, stream: &Stream) -> Result<Vec<f64>> {
         let (device, kernels) = (self.world.device(), self.world.kernels());
         let words = record_words(TWICE);
         let bytes = |count: u64| {
@@ -187,8 +187,9 @@ impl GradientReducer {
                 .saturating_mul(words * size_of::<f32>())
         };
         let vectors = Vectors::new(device, &[part.copies.clone(), part.copies.clone()])?;
-        let partials = table(device, bytes(part.segments.units))?;
-        let records = table(device, bytes(part.segments.count))?;
+        let tables = TableAllocator::new(device);
+        let partials = tables.zeroed(bytes(part.segments.units))?;
+        let records = tables.zeroed(bytes(part.segments.count))?;
         self.world.enqueue(stream, |stream| {
             kernels.gram(
                 stream,
@@ -228,6 +229,7 @@ struct Scaling(Vec<(Vectors, Span)>);
 
 impl Scaling {
     fn new(device: &Device, vectors: &TensorCopies, factors: &[f64]) -> Result<Self> {
+        let tables = TableAllocator::new(device);
         let parts = vectors.parts().iter().map(|part| {
             let weights: Vec<f32> = part
                 .members
@@ -235,7 +237,7 @@ impl Scaling {
                 .flat_map(|&tensor| weight_of(factors[tensor]))
                 .collect();
             let copies = Vectors::new(device, std::slice::from_ref(&part.copies))?;
-            Ok((copies, upload(device, &weights)?))
+            Ok((copies, tables.upload(&weights)?))
         });
         Ok(Scaling(parts.collect::<Result<_>>()?))
     }

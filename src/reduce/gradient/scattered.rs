@@ -9,7 +9,7 @@ use crate::reduce::gradient::plans::WHOLE;
 
 /// A part of a tensor that this rank holds after a scattered reduction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Owned {
+pub struct OwnedPart {
     /// Index of the tensor in the list of the reducer.
     pub tensor: usize,
     /// First element of the part, counted in the tensor.
@@ -24,7 +24,7 @@ impl GradientReducer {
     /// The parts of all ranks tile all tensors. With [`Options::scattered`](crate::reduce::Options::scattered) these, and no other
     /// elements, are results
     /// after [`GradientReducer::reduce`]; what the other elements of the gradients are then is not said.
-    pub fn owned(&self) -> Vec<Owned> {
+    pub fn owned(&self) -> Vec<OwnedPart> {
         owned(&self.whole)
     }
 
@@ -35,7 +35,7 @@ impl GradientReducer {
     ///
     /// # Errors
     /// As [`GradientReducer::prepare_some`].
-    pub fn owned_some(&mut self, tensors: &[usize]) -> Result<Vec<Owned>> {
+    pub fn owned_some(&mut self, tensors: &[usize]) -> Result<Vec<OwnedPart>> {
         let number = self.number_of(tensors)?;
         let plan = self.subsets.get(number);
         Ok(owned(plan.unwrap_or(&self.whole)))
@@ -80,12 +80,12 @@ impl GradientReducer {
     }
 }
 
-fn owned(plan: &Program) -> Vec<Owned> {
+fn owned(plan: &Program) -> Vec<OwnedPart> {
     let parts = plan.buckets.iter().flat_map(|bucket| {
         let tensors = bucket.layout.tensors().iter().zip(&bucket.members);
         tensors.map(|(range, &member)| {
             let part = range.intersection(bucket.owned);
-            Owned {
+            OwnedPart {
                 tensor: plan.tensors[member],
                 start: part.start().saturating_sub(range.start()),
                 len: part.len(),

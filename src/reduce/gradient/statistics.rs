@@ -12,7 +12,7 @@ use crate::kernel::layout::{
     COEFFICIENT_FLAGS, COEFFICIENT_KAPPA, COEFFICIENT_LEAF_NORM, COEFFICIENT_RESULT_NORM,
     COEFFICIENT_WORDS, entry_index, record_exponents, record_words,
 };
-use crate::reduce::engine::stage::{Merge, Solve};
+use crate::reduce::engine::stage::{Merge, SolveTask};
 use crate::reduce::gradient::{GradientReducer, LastBucket};
 use crate::reduce::world::World;
 
@@ -214,7 +214,7 @@ impl Figures {
     }
 }
 
-impl Solve {
+impl SolveTask {
     /// The inner products of the vectors that this round merged, row by row, for each tensor that this rank solved for. The
     /// streams must be drained.
     fn grams(&self) -> Result<Vec<Vec<f64>>> {

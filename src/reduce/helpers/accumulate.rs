@@ -5,6 +5,7 @@ use crate::error::{Context, Error, ErrorKind, Result};
 use crate::kernel::{Vectors, WeightedSum};
 use crate::plan::TensorSpec;
 use crate::reduce::engine::arguments::check_tensors;
+use crate::reduce::engine::device_memory::TableAllocator;
 use crate::reduce::engine::device_tables::uniform_weights;
 use crate::reduce::engine::tensor_copies::{Store, TensorCopies};
 use crate::reduce::world::World;
@@ -32,11 +33,12 @@ impl GradientAccumulator {
         let device = world.device();
         let sum = TensorCopies::new(device, tensors, Store::Fp32)?;
         let addend = TensorCopies::new(device, tensors, Store::Fp32)?;
+        let tables = TableAllocator::new(device);
         let pairs = sum.parts().iter().zip(addend.parts()).map(|(a, b)| {
             let vectors = Vectors::new(device, &[a.copies.clone(), b.copies.clone()])?;
             Ok((
                 vectors,
-                uniform_weights(device, &[1.0, 1.0], a.members.len())?,
+                uniform_weights(&tables, &[1.0, 1.0], a.members.len())?,
             ))
         });
         Ok(GradientAccumulator {

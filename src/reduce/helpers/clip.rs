@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::ascend::{Buffer, DataType, Device, Span, Stream};
+use crate::ascend::{Buffer, DataType, Span, Stream};
 use crate::error::{Context, Error, Result};
 use crate::kernel::layout::{
     COEFFICIENT_FLAGS, COEFFICIENT_RESULT_NORM, COEFFICIENT_WORDS, record_words,
@@ -11,9 +11,10 @@ use crate::kernel::layout::{
 use crate::kernel::{Coefficients, Fold, Gram, Rule, Vectors, WeightedSum};
 use crate::plan::TensorSpec;
 use crate::reduce::engine::arguments::check_tensors;
-use crate::reduce::engine::device_tables::{Segments, table, upload};
+use crate::reduce::engine::device_memory::TableAllocator;
+use crate::reduce::engine::device_tables::SegmentTable;
 use crate::reduce::engine::tensor_copies::{Store, TensorCopies};
-use crate::reduce::gradient::scattered::Owned;
+use crate::reduce::gradient::scattered::OwnedPart;
 use crate::reduce::world::World;
 use crate::reduce::world::watch::WatchedStep;
 
@@ -31,7 +32,7 @@ pub struct NormClip {
     world: World,
     specs: Vec<TensorSpec>,
     /// What of them is clipped.
-    owned: Vec<Owned>,
+    owned: Vec<OwnedPart>,
     copies: TensorCopies,
     parts: Vec<Part>,
     /// A record for each segment of each part, from the own ones to those of all ranks.
@@ -60,7 +61,7 @@ struct Part {
     partials: Span,
     records: Span,
     /// All copies as one tensor.
-    whole: Segments,
+    whole: SegmentTable,
 }
 
 impl NormClip {
@@ -69,10 +70,10 @@ impl NormClip {
     /// # Errors
     /// `InvalidArgument` if `max_norm` is not finite and above 0.
     pub fn new(world: &World, tensors: &[TensorSpec], max_norm: f32) -> Result<Self> {
-        let whole: Vec<Owned> = tensors
+        let whole: Vec<OwnedPart> = tensors
             .iter()
             .enumerate()
-            .map(|(tensor, spec)| Owned {
+            .map(|(tensor, spec)| OwnedPart {
                 tensor,
                 start: 0,
                 len: spec.count,
@@ -95,7 +96,7 @@ impl NormClip {
     pub fn of_parts(
         world: &World,
         tensors: &[TensorSpec],
-        parts: &[Owned],
+        parts: &[OwnedPart],
         max_norm: f32,
         timeout: Duration,
     ) -> Result<Self> {
@@ -118,7 +119,7 @@ impl NormClip {
     fn make(
         world: &World,
         tensors: &[TensorSpec],
-        owned: &[Owned],
+        owned: &[OwnedPart],
         max_norm: f32,
         timeout: Option<Duration>,
     ) -> Result<Self> {
@@ -139,11 +140,13 @@ impl NormClip {
             Some(timeout) => counts_of_all(world, count, timeout)?,
         };
         let most = counts.iter().copied().max().unwrap_or(0);
+        let tables = TableAllocator::new(device);
+        let records = |count: u64| tables.zeroed(record_bytes(count));
         let (records, sharing) = match timeout {
-            None => (records(device, count)?, None),
+            None => (records(count)?, None),
             Some(timeout) => {
-                let own = records(device, most)?;
-                let all = records(device, most * u64::from(world.size()))?;
+                let own = records(most)?;
+                let all = records(most * u64::from(world.size()))?;
                 let watched = world.watched("sum of the norm", all.len() as u64)?;
                 (
                     all,
@@ -162,9 +165,9 @@ impl NormClip {
             let bytes = record_bytes(part.segments.count);
             parts.push(Part {
                 vectors: Vectors::new(device, &[part.copies.clone(), part.copies.clone()])?,
-                partials: self::records(device, part.segments.units)?,
+                partials: tables.zeroed(record_bytes(part.segments.units))?,
                 records: own.slice(first..first + bytes)?,
-                whole: Segments::one(device, part.elements)?,
+                whole: SegmentTable::one(&tables, part.elements)?,
             });
             first += bytes;
         }
@@ -180,9 +183,9 @@ impl NormClip {
             parts,
             sharing,
             records,
-            references: upload(device, &[0, indices.len() as u64])?,
+            references: tables.upload(&[0, indices.len() as u64])?,
             count: indices.len(),
-            indices: upload(device, &indices)?,
+            indices: tables.upload(&indices)?,
             coefficients,
             limit: max_norm,
             copies,
@@ -333,11 +336,6 @@ impl NormClip {
         }
         Ok(())
     }
-}
-
-/// Room for so many records.
-fn records(device: &Device, count: u64) -> Result<Span> {
-    table(device, record_bytes(count))
 }
 
 fn record_bytes(count: u64) -> usize {

@@ -8,7 +8,8 @@ use crate::kernel::FiniteCheck;
 use crate::plan::TensorSpec;
 use crate::reduce::engine::arguments::check_tensors;
 use crate::reduce::engine::bucket::data_type;
-use crate::reduce::engine::device_tables::Segments;
+use crate::reduce::engine::device_memory::TableAllocator;
+use crate::reduce::engine::device_tables::SegmentTable;
 use crate::reduce::world::World;
 
 /// Bytes of the fp32 word that ranks vote with.
@@ -23,7 +24,7 @@ const WORD: usize = 4;
 pub struct OverflowVote {
     world: World,
     specs: Vec<TensorSpec>,
-    segments: Vec<Segments>,
+    segments: Vec<SegmentTable>,
     decision: Span,
 }
 
@@ -36,9 +37,10 @@ impl OverflowVote {
     /// If device memory is short or a rank does not come within `timeout`.
     pub fn new(world: &World, tensors: &[TensorSpec], timeout: Duration) -> Result<Self> {
         let device = world.device();
+        let tables = TableAllocator::new(device);
         let segments = tensors
             .iter()
-            .map(|tensor| Segments::one(device, tensor.count));
+            .map(|tensor| SegmentTable::one(&tables, tensor.count));
         let vote = OverflowVote {
             world: world.clone(),
             specs: tensors.to_vec(),

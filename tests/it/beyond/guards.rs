@@ -5,7 +5,7 @@ use crate::oracle;
 use crate::support::{get_as, in_world, put_as, rounded};
 use adasum::ascend::{Span, Stream};
 use adasum::reduce::{
-    DType, GradientReducer, NormClip, Options, OverflowVote, Owned, Reduction, TensorSpec,
+    DType, GradientReducer, NormClip, Options, OverflowVote, OwnedPart, Reduction, TensorSpec,
 };
 
 #[test]
@@ -155,7 +155,7 @@ fn clipping_of_parts_takes_the_norm_of_all_ranks() {
         reducer.synchronize(&stream, PATIENCE).unwrap();
         assert!(clip.last_norm().unwrap().is_nan());
 
-        let outside = [Owned {
+        let outside = [OwnedPart {
             tensor: 1,
             start: 5,
             len: 3,
@@ -174,9 +174,9 @@ fn clipping_of_shards_takes_the_norm_of_a_server() {
         let specs = specs(DType::F32);
         let first = world.rank() / 2 * 2;
         let server = world.part(&[first, first + 1], 1).unwrap();
-        let whole: Vec<Owned> = (0..)
+        let whole: Vec<OwnedPart> = (0..)
             .zip(COUNTS)
-            .map(|(tensor, count)| Owned {
+            .map(|(tensor, count)| OwnedPart {
                 tensor,
                 start: 0,
                 len: count as u64,

@@ -261,19 +261,19 @@ impl<'a> Group<'a> {
             .filter(|&peer| peer as usize == self.rank ^ 1)
             .collect();
         self.exchange(&peers, count, |transfers| {
-            self.comm.batch(transfers, self.stream)
+            self.comm.batch(transfers, TYPE, self.stream)
         })
     }
 
     fn batch(&self, count: usize) -> Result<()> {
         self.exchange(&self.peers(), count, |transfers| {
-            self.comm.batch(transfers, self.stream)
+            self.comm.batch(transfers, TYPE, self.stream)
         })
     }
 
     fn group(&self, count: usize) -> Result<()> {
         self.exchange(&self.peers(), count, |transfers| {
-            self.comm.group(transfers, self.stream)
+            self.comm.group(transfers, TYPE, self.stream)
         })
     }
 
@@ -292,16 +292,9 @@ impl<'a> Group<'a> {
         let mut transfers = Vec::new();
         for peer in self.peers() {
             let place = |start: usize| start..start + part(peer) * TYPE.size();
-            transfers.push(Transfer::Send {
-                peer,
-                span: given.slice(place(0))?,
-                dtype: TYPE,
-            });
-            transfers.push(Transfer::Recv {
-                peer,
-                span: got.slice(place(peer as usize * count * TYPE.size()))?,
-                dtype: TYPE,
-            });
+            let theirs = place(peer as usize * count * TYPE.size());
+            transfers.push(Transfer::send(peer, given.slice(place(0))?));
+            transfers.push(Transfer::receive(peer, got.slice(theirs)?));
         }
         self.comm.all_to_all(&transfers, TYPE, self.stream)?;
         for peer in self.peers() {
@@ -316,7 +309,7 @@ impl<'a> Group<'a> {
         &self,
         peers: &[u32],
         count: usize,
-        issue: impl Fn(&[Transfer]) -> Result<()>,
+        issue: impl Fn(&[Transfer<Span>]) -> Result<()>,
     ) -> Result<()> {
         if peers.is_empty() {
             return Ok(());
@@ -326,17 +319,8 @@ impl<'a> Group<'a> {
         let mut all = Vec::new();
         for &peer in peers {
             let got = self.room(count, 1)?;
-            let send = Transfer::Send {
-                peer,
-                span: given.clone(),
-                dtype: TYPE,
-            };
-            let recv = Transfer::Recv {
-                peer,
-                span: got.clone(),
-                dtype: TYPE,
-            };
-            transfers.extend([send, recv]);
+            transfers.push(Transfer::send(peer, given.clone()));
+            transfers.push(Transfer::receive(peer, got.clone()));
             all.push((peer as usize, got));
         }
         issue(&transfers)?;

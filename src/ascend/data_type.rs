@@ -1,8 +1,8 @@
-//! What communicators move: element types, reductions, and the halves of a batch.
+//! Types of elements and reductions of HCCL.
 
 use super::buffer::Span;
 use crate::error::{Error, Result};
-use crate::sys::hccl::{HcclDataType, HcclReduceOp, HcclSendRecvItem, HcclSendRecvType};
+use crate::sys::hccl::{HcclDataType, HcclReduceOp};
 
 /// Type of the elements that a communicator moves or reduces.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -82,63 +82,5 @@ impl ReduceOp {
             ReduceOp::Max => HcclReduceOp::HCCL_REDUCE_MAX,
             ReduceOp::Min => HcclReduceOp::HCCL_REDUCE_MIN,
         }
-    }
-}
-
-/// One half of an exchange: what goes to or comes from one peer.
-#[derive(Debug, Clone)]
-pub enum Transfer {
-    /// Sends `span` to rank `peer`.
-    Send {
-        /// Rank within the communicator.
-        peer: u32,
-        /// What to send.
-        span: Span,
-        /// Type of its elements.
-        dtype: DataType,
-    },
-    /// Receives `span` from rank `peer`.
-    Recv {
-        /// Rank within the communicator.
-        peer: u32,
-        /// Where to put it.
-        span: Span,
-        /// Type of its elements.
-        dtype: DataType,
-    },
-}
-
-impl Transfer {
-    /// The rank on the other side.
-    pub fn peer(&self) -> u32 {
-        self.parts().1
-    }
-
-    /// The memory on this side.
-    pub fn span(&self) -> &Span {
-        self.parts().2
-    }
-
-    fn parts(&self) -> (HcclSendRecvType, u32, &Span, DataType) {
-        match self {
-            Transfer::Send { peer, span, dtype } => {
-                (HcclSendRecvType::HCCL_SEND, *peer, span, *dtype)
-            }
-            Transfer::Recv { peer, span, dtype } => {
-                (HcclSendRecvType::HCCL_RECV, *peer, span, *dtype)
-            }
-        }
-    }
-
-    /// As the vendor takes it; the address in it is good as long as the span is kept.
-    pub(super) fn raw(&self) -> Result<HcclSendRecvItem> {
-        let (direction, peer, span, dtype) = self.parts();
-        Ok(HcclSendRecvItem {
-            sendRecvType: direction,
-            buf: span.pointer(),
-            count: dtype.count(span)?,
-            dataType: dtype.raw(),
-            remoteRank: peer,
-        })
     }
 }
