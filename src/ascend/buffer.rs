@@ -86,7 +86,7 @@ impl Buffer {
         Ok(buffer)
     }
 
-    /// All of it.
+    /// The whole buffer.
     pub fn span(&self) -> Span {
         Span {
             allocation: Arc::clone(&self.0),

@@ -99,7 +99,7 @@ struct Inner {
     gone: AtomicBool,
     /// Held while a call uses the communicator: HCCL wants them one at a time.
     turn: Mutex<()>,
-    /// Its operations: HCCL frees links and buffers also under queued ones.
+    /// Operations that may still be queued: HCCL frees links and buffers under them, too.
     queued: Queued,
     /// Sub-communicators end before what they were split from.
     parent: Option<Arc<Inner>>,
@@ -370,7 +370,7 @@ fn comm_name(inner: &Inner) -> Result<String> {
 
 impl Inner {
     fn turn(&self) -> MutexGuard<'_, ()> {
-        // It guards no data that a panic could leave half changed.
+        // The lock guards no data that a panic could leave half changed.
         self.turn.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -411,9 +411,9 @@ impl Drop for Inner {
     }
 }
 
-/// What it is, and how calls are made.
+/// What a communicator is, and how calls are made.
 impl Comm {
-    /// This process's rank in it.
+    /// This process's rank.
     pub fn rank(&self) -> u32 {
         self.rank
     }
@@ -423,7 +423,7 @@ impl Comm {
         self.size
     }
 
-    /// Its name, the same on all ranks.
+    /// The name, the same on all ranks.
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -437,7 +437,7 @@ impl Comm {
     /// `HcclGetCommAsyncError`.
     ///
     /// # Errors
-    /// That failure, or that of the call.
+    /// The failure that the communicator has told, or that of the call.
     pub fn async_error(&self) -> Result<()> {
         let backend = self.inner.device.ready()?;
         self.inner.require_live()?;

@@ -11,7 +11,7 @@ use crate::sys::hccl::{
 /// Settings of a communicator; what is `None` follows the environment or HCCL's default.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CommConfig {
-    /// Its name, 1 to 127 bytes, the same on all ranks; HCCL makes one up otherwise.
+    /// The communicator's name, 1 to 127 bytes, the same on all ranks; HCCL makes one up otherwise.
     pub name: Option<String>,
     /// Size in MB of each of the two buffers it takes at its first operation (200 by default).
     pub buffer_mb: Option<u32>,

@@ -61,7 +61,7 @@ pub struct StepCost {
     pub products: u64,
     /// Time by the model, in seconds: that of the phases, one after the other.
     pub seconds: f64,
-    /// Its parts.
+    /// The parts of that time.
     pub phases: StepSeconds,
 }
 

@@ -70,7 +70,7 @@ impl TensorSpec {
 
 /// The part of a tensor that lies in a slice of the fused buffer, as data and as kernels read it from device memory.
 ///
-/// Its unit `k` covers the elements `k * UNIT .. min((k + 1) * UNIT, len)` and has the number `first_unit + k`.
+/// Unit `k` covers the elements `k * UNIT .. min((k + 1) * UNIT, len)` and has the number `first_unit + k`.
 /// The segments of a slice stand in the order of their units, without gaps between them.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -383,7 +383,7 @@ fn first_where(count: u32, holds: impl Fn(u32) -> bool) -> u32 {
     low
 }
 
-/// The same ranges the other way: everybody gets back what it gave away, now combined.
+/// The exchange backwards: everybody gets back what it gave away, now combined.
 fn reversed(rank: u32, combine: &Combine) -> Exchange {
     let transfers = combine.exchange.transfers.iter().map(|transfer| {
         let part = VectorPart {

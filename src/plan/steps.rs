@@ -35,7 +35,7 @@ pub enum Form {
 }
 
 impl Form {
-    /// All of them.
+    /// All forms.
     pub const ALL: [Form; 4] = [Form::AllToAll, Form::Batch, Form::Group, Form::Pairwise];
 
     /// The form of this name.
@@ -131,7 +131,7 @@ pub struct Exchange<T = VectorPart> {
 }
 
 impl<T> Exchange<T> {
-    /// These transfers of rank `rank`, brought into order.
+    /// Brings transfers of rank `rank` into their order.
     pub fn new(rank: u32, transfers: impl IntoIterator<Item = Transfer<T>>) -> Self {
         let mut transfers: Vec<Transfer<T>> = transfers.into_iter().collect();
         transfers.sort_by_key(|transfer| turn(rank, transfer));

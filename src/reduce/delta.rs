@@ -176,7 +176,7 @@ impl DeltaWeightReducer {
     /// of the new weights.
     ///
     /// # Errors
-    /// As there.
+    /// As [`GradientReducer::synchronize`].
     pub fn synchronize(&self, stream: &Stream, timeout: Duration) -> Result<()> {
         // The copies that deltas were reduced in hold the new weights since.
         self.deltas.synchronize(stream, timeout)
@@ -191,7 +191,7 @@ impl DeltaWeightReducer {
     /// Figures of the deltas of the last step, as [`GradientReducer::statistics`].
     ///
     /// # Errors
-    /// As there.
+    /// As [`GradientReducer::statistics`].
     pub fn statistics(&self) -> Result<Vec<TensorStatistics>> {
         self.deltas.statistics()
     }
@@ -199,7 +199,7 @@ impl DeltaWeightReducer {
     /// Non-finite deltas of the last step, as [`GradientReducer::nonfinite`]; their weights are non-finite now.
     ///
     /// # Errors
-    /// As there.
+    /// As [`GradientReducer::nonfinite`].
     pub fn nonfinite(&self) -> Result<Vec<bool>> {
         self.deltas.nonfinite()
     }

@@ -17,7 +17,7 @@ pub struct MeanTensor {
     pub spec: TensorSpec,
     /// The tensor is another one on each rank (MindSpore's `layerwise_parallel`): its gradient is left as it is.
     pub layerwise_parallel: bool,
-    /// Its own fusion id (MindSpore's `comm_fusion`), 0 for never; see [`Fusion`](crate::reduce::Fusion).
+    /// The tensor's own fusion id (MindSpore's `comm_fusion`), 0 for never; see [`Fusion`](crate::reduce::Fusion).
     pub fusion: Option<u32>,
 }
 
@@ -116,7 +116,7 @@ impl MeanReducer {
     /// Waits for what `stream` holds, as [`GradientReducer::synchronize`].
     ///
     /// # Errors
-    /// As there.
+    /// As [`GradientReducer::synchronize`].
     pub fn synchronize(&self, stream: &Stream, timeout: Duration) -> Result<()> {
         self.world.synchronize(stream, timeout)
     }
@@ -128,7 +128,7 @@ impl MeanReducer {
     /// Collective among the group.
     ///
     /// # Errors
-    /// As there.
+    /// As [`GradientReducer::nonfinite`].
     pub fn nonfinite(&self) -> Result<Vec<bool>> {
         let mut flags = vec![false; self.specs.len()];
         for group in &self.groups {

@@ -25,14 +25,14 @@ pub(in crate::reduce) enum Pass {
     Collection,
 }
 
-/// The prepared stages of one fused buffer.
+/// The stages of one fused buffer.
 pub(in crate::reduce) struct Bucket {
-    /// Indices of the tensors in the list that is prepared, in the order of the buffer.
+    /// Indices of the tensors in the program's list, in the order of the buffer.
     pub(in crate::reduce) members: Vec<usize>,
     pub(in crate::reduce) layout: Layout,
     /// The stages of a reduction.
     pub(in crate::reduce) stages: Vec<Stage>,
-    /// Those that bring scattered parts together again; none where results are not scattered.
+    /// The stages that bring scattered parts together again; none where results are not scattered.
     pub(super) collection: Vec<Stage>,
     /// What this rank holds at the end of the rounds.
     pub(in crate::reduce) owned: Range,

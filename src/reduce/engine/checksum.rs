@@ -43,7 +43,7 @@ pub(in crate::reduce) fn compare(
     }
 }
 
-/// That of device memory, read to the host.
+/// The checksum of device memory, read to the host.
 pub(in crate::reduce) fn digest(span: &Span) -> Result<[u8; DIGEST]> {
     let mut hash = Sha1::new();
     let mut bytes = vec![0_u8; PIECE.min(span.len())];

@@ -84,7 +84,7 @@ impl Options {
     }
 }
 
-/// That of 910A.
+/// The architecture of 910A.
 const FIRST_ARCH: u32 = 1001;
 
 /// The preset for a device: the mock's, or by the name of the chip.

@@ -33,7 +33,7 @@ pub struct DeviceMemory {
 }
 
 impl DeviceMemory {
-    /// All of it.
+    /// Buffers and tables together.
     pub fn bytes(self) -> u64 {
         self.fused + self.received + self.tables
     }

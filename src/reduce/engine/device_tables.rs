@@ -14,7 +14,7 @@ pub(in crate::reduce) struct SegmentTable {
 }
 
 impl SegmentTable {
-    /// Those of a slice, counted from its start.
+    /// The segments of a slice, counted from its start.
     pub(in crate::reduce) fn new(
         tables: &TableAllocator<'_>,
         layout: &Layout,
@@ -23,7 +23,7 @@ impl SegmentTable {
         SegmentTable::counted_from(tables, layout, slice, slice.start())
     }
 
-    /// Those of a slice, counted from the start of the buffer.
+    /// The segments of a slice, counted from the start of the buffer.
     pub(super) fn in_buffer(
         tables: &TableAllocator<'_>,
         layout: &Layout,

@@ -14,7 +14,7 @@ pub(in crate::reduce) struct Memory {
     pub(super) scratch: Span,
 }
 
-/// One of the buffers.
+/// A buffer of a bucket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Base {
     Fused,

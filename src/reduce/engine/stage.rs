@@ -88,7 +88,7 @@ pub(in crate::reduce) struct GramTask {
     pub(in crate::reduce) partials: Span,
     /// A record for each segment.
     pub(in crate::reduce) records: Span,
-    /// Those and all that other ranks write in the round.
+    /// These records, and all that other ranks write in the round.
     pub(super) written: Span,
 }
 

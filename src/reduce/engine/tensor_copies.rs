@@ -12,7 +12,7 @@ use crate::reduce::engine::device_tables::SegmentTable;
 /// The element type of copies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::reduce) enum Store {
-    /// That of each tensor.
+    /// The type of each tensor.
     Native,
     /// fp32 for all.
     Fp32,

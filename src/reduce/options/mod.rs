@@ -57,7 +57,7 @@ pub enum InServer {
 /// Element type of what ranks send each other and compute on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Wire {
-    /// That of the tensor: half the traffic for 16-bit types. The mean of a server and the result of each round are
+    /// The tensor's type: half the traffic for 16-bit types. The mean of a server and the result of each round are
     /// rounded to it, and where vectors nearly cancel the rule enlarges what that took away: for exact results of such
     /// gradients take [`Wire::F32`]. Tensors of fewer than 64 elements, which nearly cancel by chance, are fp32 on the wire.
     #[default]
@@ -259,7 +259,7 @@ pub enum DeltaForm {
     /// the same on all ranks of a server, bit for bit, and its state stays equal there.
     #[default]
     ServerMean,
-    /// Its own gradients, as in Horovod. `begin` leaves them as they are; the mean of a server is that of its
+    /// Each rank's own gradients, as in Horovod. `begin` leaves them as they are; the mean of a server is that of its
     /// deltas. The state of the optimizers differs from rank to rank: a checkpoint needs that of every rank.
     Local,
 }

@@ -17,15 +17,15 @@ use crate::reduce::options::{DeltaForm, InServer, Options, Reduction, ScalarExch
 
 /// An option, and how it is written.
 pub struct OptionInfo {
-    /// Its name in all languages.
+    /// The name in all languages.
     pub name: &'static str,
     /// The variable that sets it; none for what only the program can know.
     pub variable: Option<&'static str>,
-    /// What it may be.
+    /// The values it may have.
     pub values: &'static str,
     /// What holds where it is not set.
     pub default: &'static str,
-    /// What it decides.
+    /// One sentence for users.
     pub help: &'static str,
     /// Sets it; `None` if the text is none of `values`.
     set: fn(&mut Settings, &str) -> Option<()>,

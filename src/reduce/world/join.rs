@@ -65,10 +65,10 @@ impl World {
         }
     }
 
-    /// Joins the world of the ranks that come to the meeting of `process`: as [`World::from_environment`].
+    /// Joins the world of the ranks that come to the meeting of `process`, as [`World::from_environment`] does.
     ///
     /// # Errors
-    /// As there.
+    /// As [`World::from_environment`].
     pub fn from_process(process: &Process, settings: &Settings) -> Result<World> {
         report::joining(process.rank, process.size, || {
             World::at_meeting(process, settings)
@@ -106,7 +106,7 @@ impl World {
     ///
     /// Collective among the ranks of `comm`. First waits for all work on the device, as operations of a communicator need
     /// an order; nothing may be enqueued on `comm` meanwhile. Servers are those of `settings`, else of the ranks' hosts.
-    /// That work and each of the two operations is waited for at most the creation timeout.
+    /// The wait for that work, and for each of the two operations, has the limit of the creation timeout.
     ///
     /// # Errors
     /// As [`World::from_root_info_by_host`]; if rank 0 cannot make root info, on all ranks.

@@ -72,9 +72,9 @@ pub(crate) enum Purpose {
 /// The parts that were made of a world.
 #[derive(Default)]
 struct Parts {
-    /// How often there were parts with these members.
+    /// How often a part with these members was made.
     made: HashMap<Vec<u32>, u64>,
-    /// Those that may be left.
+    /// Parts that may still be in use.
     live: Vec<Weak<Inner>>,
 }
 
@@ -230,7 +230,7 @@ impl World {
         Ok(World { inner })
     }
 
-    /// This rank.
+    /// The number of this rank.
     pub fn rank(&self) -> u32 {
         self.inner.rank
     }

@@ -16,29 +16,29 @@ pub const REPORT_MARK: &str = "adasum-report: ";
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "report", rename_all = "snake_case")]
 pub enum Report {
-    /// It begins to join a world, and will report if it fails.
+    /// The rank begins to join a world, and will report if it fails.
     Joining {
-        /// Its rank.
+        /// The rank that reports.
         rank: u32,
     },
-    /// It has joined a world.
+    /// The rank has joined a world.
     Joined {
-        /// Its rank.
+        /// The rank that reports.
         rank: u32,
     },
     /// Nothing has moved for a quarter of the time after which it gives up.
     Waiting {
-        /// Its rank.
+        /// The rank that reports.
         rank: u32,
         /// What has not ended.
         waiting: Waiting,
     },
-    /// What it said that it waits for has moved.
+    /// What the rank said that it waits for has moved.
     Moving {
-        /// Its rank.
+        /// The rank that reports.
         rank: u32,
     },
-    /// Its world has failed.
+    /// The rank's world has failed.
     Failed(Failure),
     /// How far it has come.
     Progress(Progress),
