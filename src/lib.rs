@@ -56,28 +56,7 @@
 //! - `cli` (default): the program `adasum-run`.
 //! - `bindgen`: makes the function tables in `src/sys` anew from `csrc/cann`; needs libclang.
 //!
-//! # How the modules lie
-//!
-//! ```text
-//! rank table / environment --topo--> Cluster --plan--> Plan --reduce--> GradientReducer --(device buffers, stream)--> done
-//! ```
-//!
-//! | module | owns |
-//! |---|---|
-//! | [`error`] | the one error type |
-//! | [`transfer`] | a send or a receive, from the plan to the vendor's call |
-//! | [`cache`] | the folder that embedded files are unpacked into |
-//! | [`variables`] | the environment variables of the project, in one list |
-//! | `sys` | the ACL and HCCL function tables and how they are loaded |
-//! | [`ascend`] | RAII handles over `sys`, one to one |
-//! | [`kernel`] | typed launches of the device kernels |
-//! | [`topo`] | who is where: rank tables and the environment |
-//! | [`plan`] | what each rank does in a reduction, as pure data |
-//! | [`reduce`] | runs a plan on device buffers |
-//! | `ffi` | the C interface, `include/adasum.h` |
-//! | `cli` | the program `adasum-run` |
-//!
-//! A module imports only from those above it; `tests/it/layers.rs` holds the exact table.
+//! `docs/architecture.md` in the repository draws how the modules lie and how a gradient goes through them.
 
 #![deny(unsafe_code)]
 
