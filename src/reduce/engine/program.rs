@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::ascend::{Buffer, Span, Stream};
-use crate::error::Result;
+use crate::error::{Context, Result};
 use crate::plan::{Choices, DType, Layout, Planner, TensorSpec, buckets, wavefront};
 use crate::reduce::engine::address_table::AddressTable;
 use crate::reduce::engine::bucket::{Bucket, Pass, data_type};
@@ -15,7 +15,7 @@ use crate::reduce::engine::issue::Progress;
 use crate::reduce::engine::memory::Memory;
 use crate::reduce::engine::message_log::MessageLog;
 use crate::reduce::engine::stage::StageContext;
-use crate::reduce::engine::tensor_copies::TensorCopies;
+use crate::reduce::engine::tensor_copies::{Store, TensorCopies};
 use crate::reduce::options::Options;
 use crate::reduce::world::World;
 use crate::reduce::world::watch::WatchedStep;
@@ -32,7 +32,7 @@ pub(in crate::reduce) struct Program {
     collection: Schedule,
     barrier: Option<Arc<WatchedStep>>,
     /// The gradients of the last reduction, where it was observed.
-    pub(in crate::reduce) saved: Option<TensorCopies>,
+    saved: Option<TensorCopies>,
 }
 
 /// What is enqueued.
@@ -109,6 +109,37 @@ impl Program {
     /// The steps of a reduction, in the order in which they are issued.
     pub(in crate::reduce) fn steps(&self) -> &[Arc<WatchedStep>] {
         &self.reduction.watched
+    }
+
+    /// Enqueues a copy of `gradients`, whose tensors are `specs` of the reducer, and keeps it.
+    pub(in crate::reduce) fn save(
+        &mut self,
+        world: &World,
+        specs: &[TensorSpec],
+        gradients: &[Span],
+        stream: &Stream,
+    ) -> Result<()> {
+        let saved = match &mut self.saved {
+            Some(saved) => saved,
+            none => {
+                let tensors = self.tensors.iter().map(|&tensor| specs[tensor].clone());
+                let tensors: Vec<TensorSpec> = tensors.collect();
+                none.insert(TensorCopies::new(world.device(), &tensors, Store::Native)?)
+            }
+        };
+        world
+            .enqueue(stream, |s| saved.pack(world.kernels(), s, gradients, 1.0))
+            .context(|| format!("rank {}: saving gradients", world.rank()))
+    }
+
+    /// The gradients that were saved last.
+    pub(in crate::reduce) fn saved(&self) -> Option<&TensorCopies> {
+        self.saved.as_ref()
+    }
+
+    /// Frees what was saved; work that is queued keeps the memory that it uses.
+    pub(in crate::reduce) fn forget(&mut self) {
+        self.saved = None;
     }
 
     /// Enqueues all stages of all buckets.

@@ -15,7 +15,7 @@ impl GradientReducer {
             shape.locals,
             self.options.agreed(self.choices)
         )];
-        for (number, bucket) in self.whole.buckets.iter().enumerate() {
+        for (number, bucket) in self.plans.whole().buckets.iter().enumerate() {
             let names = bucket
                 .members
                 .iter()
@@ -27,7 +27,7 @@ impl GradientReducer {
                 names.collect::<Vec<_>>().join(" ")
             ));
         }
-        for (number, step) in self.whole.steps().iter().enumerate() {
+        for (number, step) in self.plans.whole().steps().iter().enumerate() {
             lines.push(match step.peers.as_slice() {
                 [] => format!("{number}: {}", step.operation),
                 peers => format!(

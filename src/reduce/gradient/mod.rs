@@ -22,25 +22,23 @@ use crate::reduce::engine::clock::Clock;
 use crate::reduce::engine::device_memory::DeviceMemory;
 use crate::reduce::engine::message_log::MessageLog;
 use crate::reduce::engine::program::{Program, Run, Slots};
+use crate::reduce::gradient::observed::Observation;
 use crate::reduce::gradient::plans::{PlanNumber, Plans, WHOLE};
 use crate::reduce::options::{InServer, Options, Reduction};
 use crate::reduce::world::World;
 
 /// Reduces the gradients of a fixed list of tensors: all of them in a call, or some of them in each of several.
 pub struct GradientReducer {
-    pub(super) world: World,
-    pub(super) specs: Vec<TensorSpec>,
-    pub(super) options: Options,
+    world: World,
+    specs: Vec<TensorSpec>,
+    options: Options,
     /// What the options leave open, settled for all tensors.
-    pub(super) choices: Choices,
-    pub(super) whole: Program,
-    pub(super) subsets: Plans,
-    pub(super) slots: Slots,
+    choices: Choices,
+    plans: Plans,
+    slots: Slots,
     /// Which plan each tensor was last reduced by.
-    pub(super) latest: Vec<PlanNumber>,
-    /// Whether gradients are saved, and of which tensors those of the last reduction were.
-    pub(super) observing: bool,
-    pub(super) observed: Vec<bool>,
+    latest: Vec<PlanNumber>,
+    observation: Observation,
     /// The result of each tensor's last reduction, where checksums are to be compared.
     unchecked: Mutex<Vec<Option<Span>>>,
     /// What messages left, where they are to be compared.
@@ -48,7 +46,7 @@ pub struct GradientReducer {
 }
 
 /// A bucket, with those of its tensors (as indices of the reducer's list) for which its reduction was the last.
-pub(super) type LastBucket<'a> = (&'a Bucket, Vec<Option<usize>>);
+type LastBucket<'a> = (&'a Bucket, Vec<Option<usize>>);
 
 impl GradientReducer {
     /// Plans the reduction of `tensors`, allocates its buffers and warms up every link that it uses.
@@ -81,12 +79,13 @@ impl GradientReducer {
         )?;
         let all = (0..tensors.len()).collect();
         let mut reducer = GradientReducer {
-            whole: Program::new(world, tensors, all, options, choices, "")?,
-            subsets: Plans::new(options.subset_plans),
+            plans: Plans::new(
+                Program::new(world, tensors, all, options, choices, "")?,
+                options.subset_plans,
+            ),
             slots: Slots::new(options.pipeline_depth),
             latest: vec![WHOLE; tensors.len()],
-            observing: false,
-            observed: vec![false; tensors.len()],
+            observation: Observation::new(tensors.len()),
             unchecked: Mutex::new(vec![None; tensors.len()]),
             messages: MessageLog::default(),
             world: world.clone(),
@@ -218,7 +217,7 @@ impl GradientReducer {
 
     /// Waits for the reductions of `buckets` and computes the weights and statistics of all tensors: in the course of a
     /// reduction each rank solves only for those that it combines.
-    pub(super) fn solve_all(&self, buckets: &[LastBucket<'_>]) -> Result<()> {
+    fn solve_all(&self, buckets: &[LastBucket<'_>]) -> Result<()> {
         let stream = Stream::new(self.world.device())?;
         self.world.enqueue(&stream, |stream| {
             let mut solves = buckets.iter().flat_map(|(bucket, _)| bucket.solves());
@@ -229,15 +228,12 @@ impl GradientReducer {
 
     /// The device memory that this reducer takes on this rank now.
     pub fn device_memory(&self) -> DeviceMemory {
-        let plans = self.subsets.plans().map(|plan| plan.tables);
-        plans.fold(
-            self.whole.tables + self.slots.device_memory(),
-            DeviceMemory::add,
-        )
+        let tables = self.plans.all().map(|(_, plan)| plan.tables);
+        tables.fold(self.slots.device_memory(), DeviceMemory::add)
     }
 
     /// The buckets of all last reductions.
-    pub(super) fn last_buckets(&self) -> Result<Vec<LastBucket<'_>>> {
+    fn last_buckets(&self) -> Result<Vec<LastBucket<'_>>> {
         let mut numbers = self.latest.clone();
         numbers.sort_unstable();
         numbers.dedup();
@@ -254,10 +250,7 @@ impl GradientReducer {
     }
 
     fn plan(&self, number: PlanNumber) -> Result<&Program> {
-        if number == WHOLE {
-            return Ok(&self.whole);
-        }
-        self.subsets.get(number).ok_or_else(|| {
+        self.plans.get(number).ok_or_else(|| {
             let lost = self.latest.iter().position(|&latest| latest == number);
             let name = lost.map_or("", |tensor| &self.specs[tensor].name);
             Error::new(
@@ -272,19 +265,22 @@ impl GradientReducer {
     }
 
     /// Enqueues a pass by plan `number` on checked tensors.
-    pub(super) fn run(
+    fn run(
         &mut self,
         number: PlanNumber,
         pass: Pass,
         tensors: &[Span],
         stream: &Stream,
     ) -> Result<()> {
-        let saved = self.save(number, pass, tensors, stream);
+        let saved = match pass {
+            Pass::Reduction => self.save(number, tensors, stream),
+            Pass::Collection => Ok(()),
+        };
         let enqueued = saved.and_then(|()| self.enqueue(number, pass, Some(tensors), stream, None));
         // Work of the world's own streams uses them, too, and `stream` waits for that.
         stream.keep(tensors);
         if pass == Pass::Reduction
-            && let Some(plan) = plan_of(&mut self.whole, &mut self.subsets, number)
+            && let Some(plan) = self.plans.get(number)
         {
             // Scattered and sharded results are not the same on all ranks.
             let alike = !self.options.scattered && self.options.in_server != InServer::Shards;
@@ -305,7 +301,7 @@ impl GradientReducer {
 
     /// Enqueues a pass by plan `number`; without tensors on whatever the fused buffers hold. With a clock one step after
     /// the other.
-    pub(super) fn enqueue(
+    fn enqueue(
         &mut self,
         number: PlanNumber,
         pass: Pass,
@@ -317,7 +313,7 @@ impl GradientReducer {
             Some(_) => self.options.stall_timeout,
             None => self.options.create_timeout,
         };
-        match plan_of(&mut self.whole, &mut self.subsets, number) {
+        match self.plans.get_mut(number) {
             Some(plan) => {
                 let run = Run {
                     pass,
@@ -333,13 +329,13 @@ impl GradientReducer {
         }
     }
 
-    pub(super) fn check(&self, gradients: &[Span]) -> Result<()> {
+    fn check(&self, gradients: &[Span]) -> Result<()> {
         check_tensors(&self.world, self.specs.iter(), gradients, "gradient")
     }
 
     /// One reduction of zeros by each pass: builds every link and buffer while failing is still cheap.
-    pub(super) fn warm_up(&mut self, number: PlanNumber) -> Result<()> {
-        if let Some(plan) = plan_of(&mut self.whole, &mut self.subsets, number) {
+    fn warm_up(&mut self, number: PlanNumber) -> Result<()> {
+        if let Some(plan) = self.plans.get(number) {
             self.slots.fit(&self.world, &plan.buckets)?;
         }
         let stream = Stream::new(self.world.device())?;
@@ -348,17 +344,5 @@ impl GradientReducer {
             self.enqueue(number, Pass::Collection, None, &stream, None)?;
         }
         self.world.synchronize(&stream, self.options.create_timeout)
-    }
-}
-
-/// The plan with this number, if it is still there.
-pub(super) fn plan_of<'a>(
-    whole: &'a mut Program,
-    subsets: &'a mut Plans,
-    number: PlanNumber,
-) -> Option<&'a mut Program> {
-    match number {
-        WHOLE => Some(whole),
-        number => subsets.get_mut(number),
     }
 }

@@ -1,80 +1,76 @@
 //! Reductions that keep their gradients, for the figures that need all servers' vectors at once.
 
 use crate::ascend::{DataType, Device, Span, Stream};
-use crate::error::{Context, Error, Result};
+use crate::error::{Error, Result};
 use crate::kernel::layout::{
     COEFFICIENT_SCALE, COEFFICIENT_WEIGHT, COEFFICIENT_WORDS, record_words,
 };
 use crate::kernel::{Fold, Gram, Vectors, WeightedSum};
 use crate::plan::{DType, TensorSpec};
-use crate::reduce::engine::bucket::Pass;
 use crate::reduce::engine::device_memory::TableAllocator;
 use crate::reduce::engine::program::Program;
 use crate::reduce::engine::tensor_copies::{CopiesOfType, Store, TensorCopies};
 use crate::reduce::gradient::GradientReducer;
-use crate::reduce::gradient::plans::{PlanNumber, WHOLE};
+use crate::reduce::gradient::plans::PlanNumber;
 use crate::reduce::gradient::statistics::{Together, exchange, gram};
 use crate::reduce::options::{InServer, Options, Reduction, Wire};
 
 /// The Gram kernel takes at least two vectors: one vector twice.
 const TWICE: usize = 2;
 
-impl GradientReducer {
-    /// Whether the next reductions keep a copy of their gradients, so that [`GradientReducer::statistics`] has every
-    /// figure also of reductions of several rounds. Off at first.
-    ///
-    /// Local, but all ranks must choose the same before `statistics`. A reduction that is observed takes one more copy of its gradients; device
-    /// memory for that, as much as the tensors have, is allocated by the first and freed when this is turned off.
-    pub fn observe(&mut self, on: bool) {
-        self.observing = on;
-        if !on {
-            // What is queued keeps the memory that it uses.
-            self.whole.saved = None;
-            self.subsets.all_mut().for_each(|plan| plan.saved = None);
-            self.observed.fill(false);
+/// Whether gradients are saved, and of which tensors those of the last reduction were.
+pub(super) struct Observation {
+    on: bool,
+    observed: Vec<bool>,
+}
+
+impl Observation {
+    /// Off, for so many tensors.
+    pub(super) fn new(tensors: usize) -> Self {
+        Observation {
+            on: false,
+            observed: vec![false; tensors],
         }
     }
 
     /// Whether the last reduction of every tensor was observed.
-    pub(super) fn is_observed(&self) -> bool {
+    pub(super) fn is_complete(&self) -> bool {
         !self.observed.is_empty() && self.observed.iter().all(|&observed| observed)
+    }
+}
+
+impl GradientReducer {
+    /// Whether the next reductions keep a copy of their gradients, so that [`GradientReducer::statistics`] has every
+    /// figure also of reductions of several rounds. Off at first.
+    ///
+    /// Local, but all ranks must choose the same before `statistics`. A reduction that is observed takes one more copy of its
+    /// gradients; device memory for that, as much as the tensors have, is allocated by the first and freed when this is turned
+    /// off.
+    pub fn observe(&mut self, on: bool) {
+        self.observation.on = on;
+        if !on {
+            self.plans.all_mut().for_each(Program::forget);
+            self.observation.observed.fill(false);
+        }
     }
 
     /// Keeps a copy of the gradients that plan `number` is about to reduce, if that is asked for.
     pub(super) fn save(
         &mut self,
         number: PlanNumber,
-        pass: Pass,
         gradients: &[Span],
         stream: &Stream,
     ) -> Result<()> {
-        let observed = self.observing && pass == Pass::Reduction;
-        let world = self.world.clone();
-        let specs = &self.specs;
-        let Some(plan) =
-            crate::reduce::gradient::plan_of(&mut self.whole, &mut self.subsets, number)
-        else {
+        let Some(plan) = self.plans.get_mut(number) else {
             return Ok(());
         };
-        if pass == Pass::Reduction {
-            for &tensor in &plan.tensors {
-                self.observed[tensor] = observed;
-            }
+        for &tensor in &plan.tensors {
+            self.observation.observed[tensor] = self.observation.on;
         }
-        if !observed {
-            return Ok(());
+        match self.observation.on {
+            true => plan.save(&self.world, &self.specs, gradients, stream),
+            false => Ok(()),
         }
-        let saved = match &mut plan.saved {
-            Some(saved) => saved,
-            none => {
-                let of_plan = plan.tensors.iter().map(|&tensor| specs[tensor].clone());
-                let of_plan: Vec<TensorSpec> = of_plan.collect();
-                none.insert(TensorCopies::new(world.device(), &of_plan, Store::Native)?)
-            }
-        };
-        world
-            .enqueue(stream, |s| saved.pack(world.kernels(), s, gradients, 1.0))
-            .context(|| format!("rank {}: saving gradients", world.rank()))
     }
 
     /// The mean and the cosines of all servers' vectors, whose norms are given for each tensor, from saved gradients. Collective.
@@ -121,18 +117,14 @@ impl GradientReducer {
     /// The saved gradients in the order of the list.
     fn saved(&self) -> Result<Vec<Span>> {
         let mut found: Vec<Option<Span>> = vec![None; self.specs.len()];
-        let mut take = |plan: &Program, number: PlanNumber| {
-            let places = plan.saved.iter().flat_map(|saved| saved.places());
+        for (number, plan) in self.plans.all() {
+            let places = plan.saved().into_iter().flat_map(TensorCopies::places);
             for (&tensor, place) in plan.tensors.iter().zip(places) {
                 if self.latest[tensor] == number {
                     found[tensor] = Some(place.clone());
                 }
             }
-        };
-        take(&self.whole, WHOLE);
-        self.subsets
-            .all()
-            .for_each(|(number, plan)| take(plan, number));
+        }
         let all: Option<Vec<Span>> = found.into_iter().collect();
         all.ok_or_else(|| Error::invalid("gradients of an observed reduction were not saved"))
     }

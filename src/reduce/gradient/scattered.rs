@@ -25,7 +25,7 @@ impl GradientReducer {
     /// elements, are results
     /// after [`GradientReducer::reduce`]; what the other elements of the gradients are then is not said.
     pub fn owned(&self) -> Vec<OwnedPart> {
-        owned(&self.whole)
+        owned(self.plans.whole())
     }
 
     /// As [`GradientReducer::owned`], after [`GradientReducer::reduce_some`] of the same `tensors`: a subset is cut in
@@ -37,8 +37,7 @@ impl GradientReducer {
     /// As [`GradientReducer::prepare_some`].
     pub fn owned_some(&mut self, tensors: &[usize]) -> Result<Vec<OwnedPart>> {
         let number = self.number_of(tensors)?;
-        let plan = self.subsets.get(number);
-        Ok(owned(plan.unwrap_or(&self.whole)))
+        self.plan(number).map(owned)
     }
 
     /// Brings the owned parts of `tensors` to all ranks: for weights that a sharded optimizer has stepped, each rank the

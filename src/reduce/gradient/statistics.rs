@@ -104,7 +104,7 @@ impl GradientReducer {
         // Every rank takes part in the last round, which merges single servers only where it is the first.
         let mut rounds = merging.iter().flat_map(|(bucket, _)| bucket.rounds());
         let is_split = rounds.any(|(merge, _)| merge.subtrees.len() < servers);
-        let together = match is_split && self.is_observed() {
+        let together = match is_split && self.observation.is_complete() {
             true => self.together_by_gradients(&norms)?,
             false => self.together_by_products(&merging)?,
         };

@@ -7,7 +7,7 @@ use crate::reduce::engine::arguments::{check_tensors, cut, flat_bytes};
 use crate::reduce::engine::bucket::Pass;
 use crate::reduce::engine::program::Program;
 use crate::reduce::gradient::GradientReducer;
-use crate::reduce::gradient::plans::{PlanNumber, WHOLE};
+use crate::reduce::gradient::plans::PlanNumber;
 
 impl GradientReducer {
     /// As [`GradientReducer::reduce`], for some of the tensors: those at the indices `tensors` of the list of creation, in
@@ -84,10 +84,7 @@ impl GradientReducer {
 
     /// The plan of these tensors, made if there is none.
     pub(super) fn number_of(&mut self, tensors: &[usize]) -> Result<PlanNumber> {
-        if tensors == self.whole.tensors {
-            return Ok(WHOLE);
-        }
-        match self.subsets.find(tensors) {
+        match self.plans.find(tensors) {
             Some(number) => Ok(number),
             None => self.prepare(tensors),
         }
@@ -113,7 +110,7 @@ impl GradientReducer {
         )?;
         // What is queued may still read the tables of a plan that goes.
         world.drain(self.options.create_timeout)?;
-        self.subsets.make_room();
+        self.plans.make_room();
         let made = Program::new(
             &world,
             &self.specs,
@@ -123,7 +120,7 @@ impl GradientReducer {
             &of(&self.specs, tensors),
         );
         let number = self
-            .subsets
+            .plans
             .insert(made.inspect_err(|error| world.fail(error))?);
         self.warm_up(number)
             .inspect_err(|error| world.fail(error))

@@ -44,7 +44,10 @@ impl GradientReducer {
     ) -> Result<Phases> {
         self.world.check()?;
         self.check(gradients)?;
-        let clock = Clock::new(self.world.device(), self.whole.reduction.stages.len())?;
+        let clock = Clock::new(
+            self.world.device(),
+            self.plans.whole().reduction.stages.len(),
+        )?;
         let enqueued = self.enqueue(
             WHOLE,
             Pass::Reduction,
@@ -56,9 +59,9 @@ impl GradientReducer {
         enqueued?;
         self.world.synchronize(stream, timeout)?;
         let mut phases = Phases::default();
-        let program = &self.whole.reduction;
+        let program = &self.plans.whole().reduction;
         for (&(bucket, stage), seconds) in program.stages.iter().zip(clock.seconds()?) {
-            let stages = &self.whole.buckets[bucket].stages;
+            let stages = &self.plans.whole().buckets[bucket].stages;
             let combines = |stage: &Stage| matches!(stage.task, Task::Combine(_));
             let combined = !stages[stage..].iter().any(combines);
             *match &stages[stage].task {
