@@ -58,18 +58,21 @@ inline void check_abi() {
 
 namespace detail {
 
-template <typename T, void (*destroy)(T *)> struct Destroy {
+template <typename T, void (*destroy)(T *)>
+struct Destroy {
     void operator()(T *handle) const noexcept { destroy(handle); }
 };
 
-template <typename T, void (*destroy)(T *)> using Handle = std::unique_ptr<T, Destroy<T, destroy>>;
+template <typename T, void (*destroy)(T *)>
+using Handle = std::unique_ptr<T, Destroy<T, destroy>>;
 
 inline std::uint64_t milliseconds(std::chrono::milliseconds limit) {
     return limit.count() > 0 ? static_cast<std::uint64_t>(limit.count()) : 0;
 }
 
 // A number as options take it, whatever the program's locale.
-template <typename T> std::string text(T value) {
+template <typename T>
+std::string text(T value) {
     std::ostringstream stream;
     stream.imbue(std::locale::classic());
     stream << std::setprecision(std::numeric_limits<T>::max_digits10) << +value;
@@ -107,7 +110,8 @@ public:
     Options &set(const std::string &name, T value) {
         return set(name, detail::text(value));
     }
-    template <typename T> Options &set(const std::string &name, const std::vector<T> &values) {
+    template <typename T>
+    Options &set(const std::string &name, const std::vector<T> &values) {
         std::string list;
         for (const T &value : values) {
             list += (list.empty() ? "" : ",") + detail::text(value);
@@ -146,9 +150,8 @@ inline RootInfo make_root_info(std::int32_t device) {
 class World {
 public:
     static World from_rank_table(const std::string &path, std::uint32_t rank, const Options &options = Options()) {
-        return make([&](adasum_world **out) {
-            return adasum_world_from_rank_table(path.c_str(), rank, options.get(), out);
-        });
+        return make(
+            [&](adasum_world **out) { return adasum_world_from_rank_table(path.c_str(), rank, options.get(), out); });
     }
 
     static World from_environment(const Options &options = Options()) {
@@ -204,7 +207,8 @@ public:
 private:
     World() = default;
 
-    template <typename Join> static World make(Join join) {
+    template <typename Join>
+    static World make(Join join) {
         check_abi();
         adasum_world *handle = nullptr;
         check(join(&handle));

@@ -34,9 +34,9 @@ namespace adasum {
 // Lets the second pipe of the event wait for all that the first one was given so far.
 template <AscendC::HardEvent event>
 __aicore__ inline void wait_for() {
-  int32_t id = static_cast<int32_t>(::GetTPipePtr()->FetchEventID(event));
-  AscendC::SetFlag<event>(id);
-  AscendC::WaitFlag<event>(id);
+    int32_t id = static_cast<int32_t>(::GetTPipePtr()->FetchEventID(event));
+    AscendC::SetFlag<event>(id);
+    AscendC::WaitFlag<event>(id);
 }
 
 // Floats in 32 bytes, the grain of an operand's address, and in one repeat of a vector instruction.
@@ -46,18 +46,18 @@ constexpr uint32_t REPEAT = 64;
 // Strides of an instruction whose sources take a repeat from each of strips of `strip` floats; its results lie one behind
 // another.
 __aicore__ inline AscendC::BinaryRepeatParams strides_of(uint32_t strip) {
-  constexpr uint8_t NEXT = REPEAT / BLOCK;
-  uint8_t stride = static_cast<uint8_t>(strip / BLOCK);
-  return AscendC::BinaryRepeatParams{1, 1, 1, NEXT, stride, stride};
+    constexpr uint8_t NEXT = REPEAT / BLOCK;
+    uint8_t stride = static_cast<uint8_t>(strip / BLOCK);
+    return AscendC::BinaryRepeatParams{1, 1, 1, NEXT, stride, stride};
 }
 
 // How many elements a kernel that writes `count` of them has to compute: on arch 1001 whole blocks, also of 16-bit
 // types; up to 60 bytes behind the last element.
 __aicore__ inline constexpr uint32_t padded(uint32_t count) {
 #if ADASUM_WHOLE_BLOCKS
-  return (count + 2 * BLOCK - 1) / (2 * BLOCK) * (2 * BLOCK);
+    return (count + 2 * BLOCK - 1) / (2 * BLOCK) * (2 * BLOCK);
 #else
-  return count;
+    return count;
 #endif
 }
 
@@ -73,70 +73,69 @@ constexpr AscendC::RoundMode TO_NEAREST = AscendC::RoundMode::CAST_RINT;
 
 template <typename T>
 __aicore__ inline constexpr uint32_t whole_blocks(uint32_t count) {
-  constexpr uint32_t ELEMENTS = 32 / sizeof(T);
-  return (count + ELEMENTS - 1) / ELEMENTS * ELEMENTS;
+    constexpr uint32_t ELEMENTS = 32 / sizeof(T);
+    return (count + ELEMENTS - 1) / ELEMENTS * ELEMENTS;
 }
 
 template <typename T>
 __aicore__ inline void copy_in(const AscendC::LocalTensor<T> &dst, const AscendC::GlobalTensor<T> &src,
                                uint32_t count) {
-  AscendC::DataCopy(dst, src, whole_blocks<T>(count));
+    AscendC::DataCopy(dst, src, whole_blocks<T>(count));
 }
 
 template <typename T>
 __aicore__ inline void copy_out(const AscendC::GlobalTensor<T> &dst, const AscendC::LocalTensor<T> &src,
                                 uint32_t count) {
-  AscendC::DataCopy(dst, src, whole_blocks<T>(count));
+    AscendC::DataCopy(dst, src, whole_blocks<T>(count));
 }
 
 // dst += a * b, rounded twice. `work` has room for the product and is not used again before the next barrier.
 __aicore__ inline void multiply_add(const AscendC::LocalTensor<float> &dst, const AscendC::LocalTensor<float> &a,
                                     const AscendC::LocalTensor<float> &b, const AscendC::LocalTensor<float> &work,
                                     int32_t count) {
-  AscendC::Mul(work, a, b, count);
-  AscendC::PipeBarrier<PIPE_V>();
-  AscendC::Add(dst, dst, work, count);
+    AscendC::Mul(work, a, b, count);
+    AscendC::PipeBarrier<PIPE_V>();
+    AscendC::Add(dst, dst, work, count);
 }
 
 // The same for 64 elements of each of some strips: those of `dst` and `work` lie one behind another, those of `a` and `b`
 // STRIP elements apart.
 template <uint32_t STRIP>
-__aicore__ inline void multiply_add_strips(const AscendC::LocalTensor<float> &dst,
-                                           const AscendC::LocalTensor<float> &a,
+__aicore__ inline void multiply_add_strips(const AscendC::LocalTensor<float> &dst, const AscendC::LocalTensor<float> &a,
                                            const AscendC::LocalTensor<float> &b,
                                            const AscendC::LocalTensor<float> &work, uint32_t strips) {
-  AscendC::Mul(work, a, b, static_cast<uint64_t>(REPEAT), static_cast<uint8_t>(strips), strides_of(STRIP));
-  AscendC::PipeBarrier<PIPE_V>();
-  AscendC::Add(dst, dst, work, static_cast<int32_t>(strips * REPEAT));
+    AscendC::Mul(work, a, b, static_cast<uint64_t>(REPEAT), static_cast<uint8_t>(strips), strides_of(STRIP));
+    AscendC::PipeBarrier<PIPE_V>();
+    AscendC::Add(dst, dst, work, static_cast<int32_t>(strips * REPEAT));
 }
 
 // results[i * result_stride] = the sum of the block at lanes[i * lane_stride], neighbours first; ends with a barrier.
 __aicore__ inline void sum_blocks(const AscendC::LocalTensor<float> &results, uint32_t result_stride,
                                   const AscendC::LocalTensor<float> &lanes, uint32_t lane_stride, uint32_t count) {
-  wait_for<AscendC::HardEvent::V_S>();
-  for (uint32_t i = 0; i < count; ++i) {
-    float sums[BLOCK];
-    for (uint32_t lane = 0; lane < BLOCK; ++lane) {
-      sums[lane] = lanes.GetValue(i * lane_stride + lane);
+    wait_for<AscendC::HardEvent::V_S>();
+    for (uint32_t i = 0; i < count; ++i) {
+        float sums[BLOCK];
+        for (uint32_t lane = 0; lane < BLOCK; ++lane) {
+            sums[lane] = lanes.GetValue(i * lane_stride + lane);
+        }
+        for (uint32_t width = BLOCK / 2; width > 0; width /= 2) {
+            for (uint32_t lane = 0; lane < width; ++lane) {
+                sums[lane] = sums[2 * lane] + sums[2 * lane + 1];
+            }
+        }
+        results.SetValue(i * result_stride, sums[0]);
     }
-    for (uint32_t width = BLOCK / 2; width > 0; width /= 2) {
-      for (uint32_t lane = 0; lane < width; ++lane) {
-        sums[lane] = sums[2 * lane] + sums[2 * lane + 1];
-      }
-    }
-    results.SetValue(i * result_stride, sums[0]);
-  }
-  wait_for<AscendC::HardEvent::S_V>();
+    wait_for<AscendC::HardEvent::S_V>();
 }
 
 // Copies elements of an integer type within UB, bit by bit; `count` is padded. A barrier must follow.
 template <typename T>
 __aicore__ inline void copy_bits(const AscendC::LocalTensor<T> &to, const AscendC::LocalTensor<T> &from,
                                  uint32_t count) {
-  // The larger of a number and itself; in pairs, as this chip has no instruction for 16-bit integers.
-  AscendC::LocalTensor<int32_t> words = from.template ReinterpretCast<int32_t>();
-  AscendC::Max(to.template ReinterpretCast<int32_t>(), words, words,
-               static_cast<int32_t>(count * sizeof(T) / sizeof(int32_t)));
+    // The larger of a number and itself; in pairs, as this chip has no instruction for 16-bit integers.
+    AscendC::LocalTensor<int32_t> words = from.template ReinterpretCast<int32_t>();
+    AscendC::Max(to.template ReinterpretCast<int32_t>(), words, words,
+                 static_cast<int32_t>(count * sizeof(T) / sizeof(int32_t)));
 }
 
 #else
@@ -144,48 +143,47 @@ __aicore__ inline void copy_bits(const AscendC::LocalTensor<T> &to, const Ascend
 template <typename T>
 __aicore__ inline void copy_in(const AscendC::LocalTensor<T> &dst, const AscendC::GlobalTensor<T> &src,
                                uint32_t count) {
-  AscendC::DataCopyExtParams shape{1, static_cast<uint32_t>(count * sizeof(T)), 0, 0, 0};
-  AscendC::DataCopyPadExtParams<T> pad;
-  pad.isPad = false;
-  AscendC::DataCopyPad(dst, src, shape, pad);
+    AscendC::DataCopyExtParams shape{1, static_cast<uint32_t>(count * sizeof(T)), 0, 0, 0};
+    AscendC::DataCopyPadExtParams<T> pad;
+    pad.isPad = false;
+    AscendC::DataCopyPad(dst, src, shape, pad);
 }
 
 template <typename T>
 __aicore__ inline void copy_out(const AscendC::GlobalTensor<T> &dst, const AscendC::LocalTensor<T> &src,
                                 uint32_t count) {
-  AscendC::DataCopyExtParams shape{1, static_cast<uint32_t>(count * sizeof(T)), 0, 0, 0};
-  AscendC::DataCopyPad(dst, src, shape);
+    AscendC::DataCopyExtParams shape{1, static_cast<uint32_t>(count * sizeof(T)), 0, 0, 0};
+    AscendC::DataCopyPad(dst, src, shape);
 }
 
 __aicore__ inline void multiply_add(const AscendC::LocalTensor<float> &dst, const AscendC::LocalTensor<float> &a,
                                     const AscendC::LocalTensor<float> &b, const AscendC::LocalTensor<float> &,
                                     int32_t count) {
-  AscendC::MulAddDst(dst, a, b, count);
+    AscendC::MulAddDst(dst, a, b, count);
 }
 
 template <uint32_t STRIP>
-__aicore__ inline void multiply_add_strips(const AscendC::LocalTensor<float> &dst,
-                                           const AscendC::LocalTensor<float> &a,
-                                           const AscendC::LocalTensor<float> &b,
-                                           const AscendC::LocalTensor<float> &, uint32_t strips) {
-  AscendC::MulAddDst(dst, a, b, static_cast<uint64_t>(REPEAT), static_cast<uint8_t>(strips), strides_of(STRIP));
+__aicore__ inline void multiply_add_strips(const AscendC::LocalTensor<float> &dst, const AscendC::LocalTensor<float> &a,
+                                           const AscendC::LocalTensor<float> &b, const AscendC::LocalTensor<float> &,
+                                           uint32_t strips) {
+    AscendC::MulAddDst(dst, a, b, static_cast<uint64_t>(REPEAT), static_cast<uint8_t>(strips), strides_of(STRIP));
 }
 
 __aicore__ inline void sum_blocks(const AscendC::LocalTensor<float> &results, uint32_t result_stride,
                                   const AscendC::LocalTensor<float> &lanes, uint32_t lane_stride, uint32_t count) {
-  AscendC::WholeReduceSum(results, lanes, static_cast<int32_t>(BLOCK), static_cast<int32_t>(count),
-                          static_cast<int32_t>(result_stride), 1, static_cast<int32_t>(lane_stride / BLOCK));
-  AscendC::PipeBarrier<PIPE_V>();
+    AscendC::WholeReduceSum(results, lanes, static_cast<int32_t>(BLOCK), static_cast<int32_t>(count),
+                            static_cast<int32_t>(result_stride), 1, static_cast<int32_t>(lane_stride / BLOCK));
+    AscendC::PipeBarrier<PIPE_V>();
 }
 
 template <typename T>
 __aicore__ inline void copy_bits(const AscendC::LocalTensor<T> &to, const AscendC::LocalTensor<T> &from,
                                  uint32_t count) {
-  AscendC::Muls(to, from, static_cast<T>(1), static_cast<int32_t>(count));
+    AscendC::Muls(to, from, static_cast<T>(1), static_cast<int32_t>(count));
 }
 
 #endif
 
-}  // namespace adasum
+} // namespace adasum
 
 #endif

@@ -36,229 +36,229 @@ constexpr int32_t MAX_POST_LOG2 = 120;
 constexpr int32_t SPLIT_NORM_LOG2 = 200;
 
 class Coefficients {
- public:
-  __aicore__ inline Coefficients() {}
+public:
+    __aicore__ inline Coefficients() {}
 
-  __aicore__ inline void init(TPipe &pipe, GM_ADDR records, GM_ADDR references, GM_ADDR indices, GM_ADDR out,
-                              uint32_t radix, uint64_t tensor_count, uint64_t rule) {
-    radix_ = radix;
-    zero_tol_ = float_of(static_cast<uint32_t>(rule) & 0x7fffffffU);
-    statistics_ = (static_cast<uint32_t>(rule) >> 31) == 0;
-    norm_limit_ = float_of(static_cast<uint32_t>(rule >> 32));
-    words_ = record_words(radix);
-    tensor_count_ = tensor_count;
-    records_.SetGlobalBuffer(reinterpret_cast<__gm__ float *>(records));
-    out_.SetGlobalBuffer(reinterpret_cast<__gm__ float *>(out));
-    references_.init(pipe, references);
-    indices_.init(pipe, indices);
-    pipe.InitBuffer(window_buffer_, WINDOW * words_ * sizeof(float));
-    pipe.InitBuffer(results_buffer_, RESULTS * COEFFICIENT_WORDS * sizeof(float));
-    window_ = window_buffer_.Get<float>();
-    results_ = results_buffer_.Get<float>();
-  }
+    __aicore__ inline void init(TPipe &pipe, GM_ADDR records, GM_ADDR references, GM_ADDR indices, GM_ADDR out,
+                                uint32_t radix, uint64_t tensor_count, uint64_t rule) {
+        radix_ = radix;
+        zero_tol_ = float_of(static_cast<uint32_t>(rule) & 0x7fffffffU);
+        statistics_ = (static_cast<uint32_t>(rule) >> 31) == 0;
+        norm_limit_ = float_of(static_cast<uint32_t>(rule >> 32));
+        words_ = record_words(radix);
+        tensor_count_ = tensor_count;
+        records_.SetGlobalBuffer(reinterpret_cast<__gm__ float *>(records));
+        out_.SetGlobalBuffer(reinterpret_cast<__gm__ float *>(out));
+        references_.init(pipe, references);
+        indices_.init(pipe, indices);
+        pipe.InitBuffer(window_buffer_, WINDOW * words_ * sizeof(float));
+        pipe.InitBuffer(results_buffer_, RESULTS * COEFFICIENT_WORDS * sizeof(float));
+        window_ = window_buffer_.Get<float>();
+        results_ = results_buffer_.Get<float>();
+    }
 
-  // Whether all records were there.
-  __aicore__ inline bool run(Share tensors) {
-    for (uint64_t first = tensors.begin; first < tensors.end; first += RESULTS) {
-      uint32_t count = static_cast<uint32_t>(smaller(RESULTS, tensors.end - first));
-      wait_for<HardEvent::MTE3_S>();
-      for (uint32_t i = 0; i < count; ++i) {
-        sum_tensor(first + i);
-        complete_ = complete_ && !sum_.missing();
-        solve(results_[i * COEFFICIENT_WORDS]);
-      }
-      wait_for<HardEvent::S_MTE3>();
-      copy_out(out_[first * COEFFICIENT_WORDS], results_, count * COEFFICIENT_WORDS);
+    // Whether all records were there.
+    __aicore__ inline bool run(Share tensors) {
+        for (uint64_t first = tensors.begin; first < tensors.end; first += RESULTS) {
+            uint32_t count = static_cast<uint32_t>(smaller(RESULTS, tensors.end - first));
+            wait_for<HardEvent::MTE3_S>();
+            for (uint32_t i = 0; i < count; ++i) {
+                sum_tensor(first + i);
+                complete_ = complete_ && !sum_.missing();
+                solve(results_[i * COEFFICIENT_WORDS]);
+            }
+            wait_for<HardEvent::S_MTE3>();
+            copy_out(out_[first * COEFFICIENT_WORDS], results_, count * COEFFICIENT_WORDS);
+        }
+        return complete_;
     }
-    return complete_;
-  }
 
- private:
-  // Record numbers looked up, and records copied, in one go.
-  static constexpr uint32_t WINDOW = 64;
-  static constexpr uint32_t RESULTS = 64;
-  using References = Table<2 * REFERENCE_WORDS, 64>;
-  using Indices = Table<2, WINDOW>;
+private:
+    // Record numbers looked up, and records copied, in one go.
+    static constexpr uint32_t WINDOW = 64;
+    static constexpr uint32_t RESULTS = 64;
+    using References = Table<2 * REFERENCE_WORDS, 64>;
+    using Indices = Table<2, WINDOW>;
 
-  static constexpr uint32_t TABLE_BYTES = References::WINDOW_BYTES + Indices::WINDOW_BYTES;
-  static constexpr uint32_t WINDOW_BYTES = WINDOW * record_words(MAX_RADIX) * 4;
-  static constexpr uint32_t RESULT_BYTES = RESULTS * COEFFICIENT_WORDS * 4;
-  static_assert(TABLE_BYTES + WINDOW_BYTES + RESULT_BYTES <= UB_BUDGET, "coefficients: too much UB");
+    static constexpr uint32_t TABLE_BYTES = References::WINDOW_BYTES + Indices::WINDOW_BYTES;
+    static constexpr uint32_t WINDOW_BYTES = WINDOW * record_words(MAX_RADIX) * 4;
+    static constexpr uint32_t RESULT_BYTES = RESULTS * COEFFICIENT_WORDS * 4;
+    static_assert(TABLE_BYTES + WINDOW_BYTES + RESULT_BYTES <= UB_BUDGET, "coefficients: too much UB");
 
-  __aicore__ inline void sum_tensor(uint64_t tensor) {
-    references_.seek(tensor, tensor_count_);
-    uint64_t next = references_.number(tensor, 0);
-    uint64_t end = next + references_.number(tensor, 1);
-    sum_.reset(radix_);
-    while (next < end) {
-      uint32_t count = static_cast<uint32_t>(smaller(WINDOW, end - next));
-      load(next, count);
-      for (uint32_t i = 0; i < count; ++i) {
-        sum_.add_record(window_[i * words_]);
-      }
-      next += count;
+    __aicore__ inline void sum_tensor(uint64_t tensor) {
+        references_.seek(tensor, tensor_count_);
+        uint64_t next = references_.number(tensor, 0);
+        uint64_t end = next + references_.number(tensor, 1);
+        sum_.reset(radix_);
+        while (next < end) {
+            uint32_t count = static_cast<uint32_t>(smaller(WINDOW, end - next));
+            load(next, count);
+            for (uint32_t i = 0; i < count; ++i) {
+                sum_.add_record(window_[i * words_]);
+            }
+            next += count;
+        }
     }
-  }
 
-  __aicore__ inline void load(uint64_t first, uint32_t count) {
-    wait_for<HardEvent::S_MTE2>();
-    for (uint32_t i = 0; i < count; ++i) {
-      indices_.seek(first + i, first + count);
-      uint64_t record = indices_.number(first + i, 0);
-      copy_in(window_[i * words_], records_[record * words_], words_);
+    __aicore__ inline void load(uint64_t first, uint32_t count) {
+        wait_for<HardEvent::S_MTE2>();
+        for (uint32_t i = 0; i < count; ++i) {
+            indices_.seek(first + i, first + count);
+            uint64_t record = indices_.number(first + i, 0);
+            copy_in(window_[i * words_], records_[record * words_], words_);
+        }
+        wait_for<HardEvent::MTE2_S>();
     }
-    wait_for<HardEvent::MTE2_S>();
-  }
 
-  __aicore__ inline void solve(const LocalTensor<float> &result) {
-    for (uint32_t word = 0; word < COEFFICIENT_WORDS; ++word) {
-      result.SetValue(word, 0.0f);
+    __aicore__ inline void solve(const LocalTensor<float> &result) {
+        for (uint32_t word = 0; word < COEFFICIENT_WORDS; ++word) {
+            result.SetValue(word, 0.0f);
+        }
+        for (uint32_t i = 0; i < MAX_RADIX; ++i) {
+            result.SetValue(COEFFICIENT_SCALE + i, 1.0f);
+        }
+        result.SetValue(COEFFICIENT_POST, 1.0f);
+        if (sum_.nonfinite()) {
+            give_up(result);
+            return;
+        }
+        tree_.solve(sum_, radix_, zero_tol_, statistics_ || norm_limit_ > 0.0f);
+        Scaled factor = limiting_factor();
+        int32_t post = post_log2();
+        result.SetValue(COEFFICIENT_POST, power_of_two(post));
+        bool cancelling = is_cancelling(post);
+        for (uint32_t i = 0; i < radix_; ++i) {
+            set_weight(result, i, shift(multiply(tree_.weight(i), factor), -post), cancelling);
+        }
+        if (statistics_) {
+            set_statistics(result);
+        }
     }
-    for (uint32_t i = 0; i < MAX_RADIX; ++i) {
-      result.SetValue(COEFFICIENT_SCALE + i, 1.0f);
-    }
-    result.SetValue(COEFFICIENT_POST, 1.0f);
-    if (sum_.nonfinite()) {
-      give_up(result);
-      return;
-    }
-    tree_.solve(sum_, radix_, zero_tol_, statistics_ || norm_limit_ > 0.0f);
-    Scaled factor = limiting_factor();
-    int32_t post = post_log2();
-    result.SetValue(COEFFICIENT_POST, power_of_two(post));
-    bool cancelling = is_cancelling(post);
-    for (uint32_t i = 0; i < radix_; ++i) {
-      set_weight(result, i, shift(multiply(tree_.weight(i), factor), -post), cancelling);
-    }
-    if (statistics_) {
-      set_statistics(result);
-    }
-  }
 
-  __aicore__ inline void give_up(const LocalTensor<float> &result) {
-    result.SetValue(COEFFICIENT_FLAGS, sum_.missing() ? float_of(MISSING) : 1.0f);
-    for (uint32_t i = 0; i < radix_; ++i) {
-      result.SetValue(COEFFICIENT_WEIGHT + i, quiet_nan());
-      result.SetValue(COEFFICIENT_LEAF_NORM + i, quiet_nan());
+    __aicore__ inline void give_up(const LocalTensor<float> &result) {
+        result.SetValue(COEFFICIENT_FLAGS, sum_.missing() ? float_of(MISSING) : 1.0f);
+        for (uint32_t i = 0; i < radix_; ++i) {
+            result.SetValue(COEFFICIENT_WEIGHT + i, quiet_nan());
+            result.SetValue(COEFFICIENT_LEAF_NORM + i, quiet_nan());
+        }
+        for (uint32_t word = COEFFICIENT_KAPPA; word <= COEFFICIENT_RESULT_NORM; ++word) {
+            result.SetValue(word, quiet_nan());
+        }
     }
-    for (uint32_t word = COEFFICIENT_KAPPA; word <= COEFFICIENT_RESULT_NORM; ++word) {
-      result.SetValue(word, quiet_nan());
-    }
-  }
 
-  // What takes the norm of the result down to the limit; 1 if it is within.
-  __aicore__ inline Scaled limiting_factor() const {
-    if (norm_limit_ <= 0.0f) {
-      return scaled_one();
+    // What takes the norm of the result down to the limit; 1 if it is within.
+    __aicore__ inline Scaled limiting_factor() const {
+        if (norm_limit_ <= 0.0f) {
+            return scaled_one();
+        }
+        Scaled norm = square_root(tree_.result_square());
+        Scaled limit = normalise(TwoFloat{norm_limit_, 0.0f}, 0);
+        return !is_less(limit, norm) ? scaled_one() : divide(limit, norm);
     }
-    Scaled norm = square_root(tree_.result_square());
-    Scaled limit = normalise(TwoFloat{norm_limit_, 0.0f}, 0);
-    return !is_less(limit, norm) ? scaled_one() : divide(limit, norm);
-  }
 
-  // The power of two that the weights leave to the end of the sum.
-  __aicore__ inline int32_t post_log2() const {
-    int32_t largest = TINY_NORM_LOG2;
-    bool any = false;
-    for (uint32_t i = 0; i < radix_; ++i) {
-      Scaled square = tree_.square(i);
-      if (is_zero(square)) {
-        continue;
-      }
-      int32_t weighted = square.exponent + 2 * tree_.weight(i).exponent;
-      int32_t exponent = weighted > square.exponent ? weighted : square.exponent;
-      largest = any && largest > exponent ? largest : exponent;
-      any = true;
+    // The power of two that the weights leave to the end of the sum.
+    __aicore__ inline int32_t post_log2() const {
+        int32_t largest = TINY_NORM_LOG2;
+        bool any = false;
+        for (uint32_t i = 0; i < radix_; ++i) {
+            Scaled square = tree_.square(i);
+            if (is_zero(square)) {
+                continue;
+            }
+            int32_t weighted = square.exponent + 2 * tree_.weight(i).exponent;
+            int32_t exponent = weighted > square.exponent ? weighted : square.exponent;
+            largest = any && largest > exponent ? largest : exponent;
+            any = true;
+        }
+        if (largest >= HUGE_NORM_LOG2) {
+            int32_t post = (largest - HUGE_NORM_LOG2) / 2 + 2;
+            post = post > POST_LOG2 ? post : POST_LOG2;
+            return post < MAX_POST_LOG2 ? post : MAX_POST_LOG2;
+        }
+        return largest < TINY_NORM_LOG2 ? -POST_LOG2 : 0;
     }
-    if (largest >= HUGE_NORM_LOG2) {
-      int32_t post = (largest - HUGE_NORM_LOG2) / 2 + 2;
-      post = post > POST_LOG2 ? post : POST_LOG2;
-      return post < MAX_POST_LOG2 ? post : MAX_POST_LOG2;
-    }
-    return largest < TINY_NORM_LOG2 ? -POST_LOG2 : 0;
-  }
 
-  // Whether the sum needs more than fp32.
-  __aicore__ inline bool is_cancelling(int32_t post) const {
-    if (post > 0 || !tree_.nearly_cancels()) {
-      return false;
+    // Whether the sum needs more than fp32.
+    __aicore__ inline bool is_cancelling(int32_t post) const {
+        if (post > 0 || !tree_.nearly_cancels()) {
+            return false;
+        }
+        for (uint32_t i = 0; i < radix_; ++i) {
+            Scaled square = tree_.square(i);
+            if (tree_.weight(i).exponent >= SCALE_LOG2 || (!is_zero(square) && square.exponent >= SPLIT_NORM_LOG2)) {
+                return false;
+            }
+        }
+        return true;
     }
-    for (uint32_t i = 0; i < radix_; ++i) {
-      Scaled square = tree_.square(i);
-      if (tree_.weight(i).exponent >= SCALE_LOG2 || (!is_zero(square) && square.exponent >= SPLIT_NORM_LOG2)) {
-        return false;
-      }
-    }
-    return true;
-  }
 
-  // A weight with one rounding to fp32, as value * scale * scale; the rest of it where the vectors cancel.
-  static __aicore__ inline void set_weight(const LocalTensor<float> &result, uint32_t i, const Scaled &weight,
-                                           bool cancelling) {
-    int32_t scale = 0;
-    if (weight.exponent >= SCALE_LOG2) {
-      scale = static_cast<int32_t>(smaller(static_cast<uint64_t>(weight.exponent / 2), MAX_SCALE_LOG2));
+    // A weight with one rounding to fp32, as value * scale * scale; the rest of it where the vectors cancel.
+    static __aicore__ inline void set_weight(const LocalTensor<float> &result, uint32_t i, const Scaled &weight,
+                                             bool cancelling) {
+        int32_t scale = 0;
+        if (weight.exponent >= SCALE_LOG2) {
+            scale = static_cast<int32_t>(smaller(static_cast<uint64_t>(weight.exponent / 2), MAX_SCALE_LOG2));
+        }
+        result.SetValue(COEFFICIENT_WEIGHT + i, to_float(shift(weight, -2 * scale)));
+        result.SetValue(COEFFICIENT_SCALE + i, power_of_two(scale));
+        if (cancelling) {
+            result.SetValue(COEFFICIENT_WEIGHT_LOW + i, shift(weight.m, weight.exponent).lo);
+        }
     }
-    result.SetValue(COEFFICIENT_WEIGHT + i, to_float(shift(weight, -2 * scale)));
-    result.SetValue(COEFFICIENT_SCALE + i, power_of_two(scale));
-    if (cancelling) {
-      result.SetValue(COEFFICIENT_WEIGHT_LOW + i, shift(weight.m, weight.exponent).lo);
-    }
-  }
 
-  __aicore__ inline void set_statistics(const LocalTensor<float> &result) const {
-    for (uint32_t i = 0; i < radix_; ++i) {
-      result.SetValue(COEFFICIENT_LEAF_NORM + i, to_float(square_root(tree_.square(i))));
+    __aicore__ inline void set_statistics(const LocalTensor<float> &result) const {
+        for (uint32_t i = 0; i < radix_; ++i) {
+            result.SetValue(COEFFICIENT_LEAF_NORM + i, to_float(square_root(tree_.square(i))));
+        }
+        Scaled norm = square_root(tree_.result_square());
+        Scaled sum = square_root(tree_.sum_square());
+        float gain = 0.0f;
+        if (!is_zero(norm)) {
+            Scaled scaled = multiply(norm, normalise(TwoFloat{to_float(static_cast<int32_t>(radix_)), 0.0f}, 0));
+            gain = is_zero(sum) ? float_of(0x7f7fffffU) : to_float(divide(scaled, sum));
+        }
+        result.SetValue(COEFFICIENT_KAPPA, to_float(tree_.kappa()));
+        result.SetValue(COEFFICIENT_GAIN, gain);
+        result.SetValue(COEFFICIENT_COSINE, to_float(tree_.cosine()));
+        result.SetValue(COEFFICIENT_RESULT_NORM, to_float(norm));
     }
-    Scaled norm = square_root(tree_.result_square());
-    Scaled sum = square_root(tree_.sum_square());
-    float gain = 0.0f;
-    if (!is_zero(norm)) {
-      Scaled scaled = multiply(norm, normalise(TwoFloat{to_float(static_cast<int32_t>(radix_)), 0.0f}, 0));
-      gain = is_zero(sum) ? float_of(0x7f7fffffU) : to_float(divide(scaled, sum));
-    }
-    result.SetValue(COEFFICIENT_KAPPA, to_float(tree_.kappa()));
-    result.SetValue(COEFFICIENT_GAIN, gain);
-    result.SetValue(COEFFICIENT_COSINE, to_float(tree_.cosine()));
-    result.SetValue(COEFFICIENT_RESULT_NORM, to_float(norm));
-  }
 
-  References references_;
-  Indices indices_;
-  GlobalTensor<float> records_;
-  GlobalTensor<float> out_;
-  TBuf<TPosition::VECCALC> window_buffer_;
-  TBuf<TPosition::VECCALC> results_buffer_;
-  LocalTensor<float> window_;
-  LocalTensor<float> results_;
-  RecordSum sum_;
-  Tree tree_;
-  uint64_t tensor_count_ = 0;
-  float zero_tol_ = 0.0f;
-  float norm_limit_ = 0.0f;
-  bool statistics_ = true;
-  bool complete_ = true;
-  uint32_t radix_ = 0;
-  uint32_t words_ = 0;
+    References references_;
+    Indices indices_;
+    GlobalTensor<float> records_;
+    GlobalTensor<float> out_;
+    TBuf<TPosition::VECCALC> window_buffer_;
+    TBuf<TPosition::VECCALC> results_buffer_;
+    LocalTensor<float> window_;
+    LocalTensor<float> results_;
+    RecordSum sum_;
+    Tree tree_;
+    uint64_t tensor_count_ = 0;
+    float zero_tol_ = 0.0f;
+    float norm_limit_ = 0.0f;
+    bool statistics_ = true;
+    bool complete_ = true;
+    uint32_t radix_ = 0;
+    uint32_t words_ = 0;
 };
 
 __aicore__ inline void solve_all(GM_ADDR records, GM_ADDR references, GM_ADDR indices, GM_ADDR out, uint64_t radix,
                                  uint64_t tensor_count, uint64_t rule, GM_ADDR receipt) {
-  TPipe pipe;
-  Coefficients kernel;
-  kernel.init(pipe, records, references, indices, out, static_cast<uint32_t>(radix), tensor_count, rule);
-  bool complete = kernel.run(share_of(tensor_count));
-  sign(pipe, receipt, complete);
+    TPipe pipe;
+    Coefficients kernel;
+    kernel.init(pipe, records, references, indices, out, static_cast<uint32_t>(radix), tensor_count, rule);
+    bool complete = kernel.run(share_of(tensor_count));
+    sign(pipe, receipt, complete);
 }
 
-}  // namespace adasum
+} // namespace adasum
 
 ADASUM_VECTOR_KERNEL(coefficients);
 
 extern "C" __global__ __aicore__ void coefficients(GM_ADDR records, GM_ADDR references, GM_ADDR indices, GM_ADDR out,
                                                    uint64_t radix, uint64_t tensor_count, uint64_t rule,
                                                    GM_ADDR receipt) {
-  KERNEL_TASK_TYPE_DEFAULT(KERNEL_TYPE_AIV_ONLY);
-  adasum::solve_all(records, references, indices, out, radix, tensor_count, rule, receipt);
-  adasum::leave();
+    KERNEL_TASK_TYPE_DEFAULT(KERNEL_TYPE_AIV_ONLY);
+    adasum::solve_all(records, references, indices, out, radix, tensor_count, rule, receipt);
+    adasum::leave();
 }

@@ -9,18 +9,18 @@
 // Says in the binary that a kernel runs on vector cores: one entry of type 1 (kind of kernel) with four bytes, which are 3
 // (AIV). Without it the runtime takes a kernel of Atlas A2, A3 and Ascend 950 for one of the cube cores. A build by the
 // toolkit's cmake functions writes the same once more. src/kernel/elf.rs reads it.
-#if defined(ADASUM_TWIN) || ADASUM_NPU_ARCH == 1001 || defined(__DAV_CUBE__) || defined(__DAV_C220_CUBE__) || \
+#if defined(ADASUM_TWIN) || ADASUM_NPU_ARCH == 1001 || defined(__DAV_CUBE__) || defined(__DAV_C220_CUBE__) ||          \
     defined(__DAV_C310_CUBE__)
 #define ADASUM_VECTOR_KERNEL(kernel) static_assert(true, #kernel)
 #else
-#define ADASUM_VECTOR_KERNEL(kernel)                      \
-  static const struct AdasumKernelKind kernel##_kind      \
-      __attribute__((used, section(".ascend.meta." #kernel))) = {1, 4, 3}
+#define ADASUM_VECTOR_KERNEL(kernel)                                                                                   \
+    static const struct AdasumKernelKind kernel##_kind                                                                 \
+        __attribute__((used, section(".ascend.meta." #kernel))) = {1, 4, 3}
 
 struct AdasumKernelKind {
-  uint16_t type;
-  uint16_t length;
-  uint32_t value;
+    uint16_t type;
+    uint16_t length;
+    uint32_t value;
 };
 #endif
 
@@ -31,35 +31,35 @@ namespace adasum {
 // that ran well without what other ranks were to send (not `complete`) adds MISSED_SIGNATURE. Sums of such numbers are
 // exact in any order.
 __aicore__ inline void sign(AscendC::TPipe &pipe, GM_ADDR receipt, bool complete = true) {
-  if (receipt == nullptr) {
-    return;
-  }
-  AscendC::TBuf<AscendC::TPosition::VECCALC> buffer;
-  pipe.InitBuffer(buffer, BLOCK * static_cast<uint32_t>(sizeof(float)));
-  AscendC::LocalTensor<float> one = buffer.Get<float>();
-  for (uint32_t i = 0; i < BLOCK; ++i) {
-    one.SetValue(i, i > 0 ? 0.0f : (complete ? 1.0f : static_cast<float>(MISSED_SIGNATURE)));
-  }
-  AscendC::GlobalTensor<float> signatures;
-  signatures.SetGlobalBuffer(reinterpret_cast<__gm__ float *>(receipt));
-  wait_for<AscendC::HardEvent::S_MTE3>();
-  // All that the block wrote is in device memory.
-  AscendC::PipeBarrier<PIPE_ALL>();
-  AscendC::SetAtomicAdd<float>();
-  AscendC::DataCopy(signatures, one, BLOCK);
-  AscendC::SetAtomicNone();
+    if (receipt == nullptr) {
+        return;
+    }
+    AscendC::TBuf<AscendC::TPosition::VECCALC> buffer;
+    pipe.InitBuffer(buffer, BLOCK * static_cast<uint32_t>(sizeof(float)));
+    AscendC::LocalTensor<float> one = buffer.Get<float>();
+    for (uint32_t i = 0; i < BLOCK; ++i) {
+        one.SetValue(i, i > 0 ? 0.0f : (complete ? 1.0f : static_cast<float>(MISSED_SIGNATURE)));
+    }
+    AscendC::GlobalTensor<float> signatures;
+    signatures.SetGlobalBuffer(reinterpret_cast<__gm__ float *>(receipt));
+    wait_for<AscendC::HardEvent::S_MTE3>();
+    // All that the block wrote is in device memory.
+    AscendC::PipeBarrier<PIPE_ALL>();
+    AscendC::SetAtomicAdd<float>();
+    AscendC::DataCopy(signatures, one, BLOCK);
+    AscendC::SetAtomicNone();
 }
 
 // The last words of a kernel, when its TPipe is gone: on Ascend 950 the toolkit's cmake functions add them, its compiler
 // does not. Without them a later launch may read tables from stale lines of a cache. Twice they do no harm.
 __aicore__ inline void leave() {
 #if ADASUM_NPU_ARCH == 3510 && !defined(ADASUM_TWIN)
-  pipe_barrier(PIPE_ALL);
-  dsb(mem_dsb_t::DSB_ALL);
-  dci();
+    pipe_barrier(PIPE_ALL);
+    dsb(mem_dsb_t::DSB_ALL);
+    dci();
 #endif
 }
 
-}  // namespace adasum
+} // namespace adasum
 
 #endif

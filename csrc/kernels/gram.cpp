@@ -19,237 +19,237 @@ constexpr uint32_t STAGE_BYTES = 8192;
 // The fp32 values of the part of a tile that a step takes, scaled where need be.
 template <typename T>
 class Operands {
- public:
-  // For steps of up to `width` elements.
-  static __aicore__ inline constexpr uint32_t ub_bytes(uint32_t radix, uint32_t width) {
-    return sizeof(T) == sizeof(float) ? 0 : radix * width * 4;
-  }
-
-  __aicore__ inline Operands() {}
-
-  __aicore__ inline void init(TPipe &pipe, uint32_t radix, uint32_t width) {
-    radix_ = radix;
-    width_ = width;
-    stride_ = tile_stride<T>(radix);
-    if (sizeof(T) != sizeof(float)) {
-      pipe.InitBuffer(buffer_, ub_bytes(radix, width));
-      values_ = buffer_.Get<float>();
+public:
+    // For steps of up to `width` elements.
+    static __aicore__ inline constexpr uint32_t ub_bytes(uint32_t radix, uint32_t width) {
+        return sizeof(T) == sizeof(float) ? 0 : radix * width * 4;
     }
-  }
 
-  // Exponents that `take` is to remove from the values; none unless asked for.
-  __aicore__ inline void scale_by(const int32_t *exponents) { exponents_ = exponents; }
-  __aicore__ inline bool scaled() const { return exponents_ != nullptr; }
+    __aicore__ inline Operands() {}
 
-  __aicore__ inline const LocalTensor<float> *take(const LocalTensor<T> &tiles, uint32_t from, uint32_t count) {
-    for (uint32_t i = 0; i < radix_; ++i) {
-      LocalTensor<float> buffer = sizeof(T) == sizeof(float) ? values_ : values_[i * width_];
-      parts_[i] = widen(buffer, tiles[i * stride_ + from], count);
+    __aicore__ inline void init(TPipe &pipe, uint32_t radix, uint32_t width) {
+        radix_ = radix;
+        width_ = width;
+        stride_ = tile_stride<T>(radix);
+        if (sizeof(T) != sizeof(float)) {
+            pipe.InitBuffer(buffer_, ub_bytes(radix, width));
+            values_ = buffer_.Get<float>();
+        }
     }
-    if (sizeof(T) != sizeof(float)) {
-      PipeBarrier<PIPE_V>();
-    }
-    if (exponents_ != nullptr) {
-      scale(static_cast<int32_t>(count));
-    }
-    return parts_;
-  }
 
- private:
-  __aicore__ inline void scale(int32_t count) {
-    for (uint32_t i = 0; i < radix_; ++i) {
-      if (exponents_[i] != 0) {
-        Muls(parts_[i], parts_[i], power_of_two(-exponents_[i]), count);
-      }
-    }
-    PipeBarrier<PIPE_V>();
-  }
+    // Exponents that `take` is to remove from the values; none unless asked for.
+    __aicore__ inline void scale_by(const int32_t *exponents) { exponents_ = exponents; }
+    __aicore__ inline bool scaled() const { return exponents_ != nullptr; }
 
-  TBuf<TPosition::VECCALC> buffer_;
-  LocalTensor<float> values_;
-  LocalTensor<float> parts_[MAX_RADIX];
-  const int32_t *exponents_ = nullptr;
-  uint32_t radix_ = 0;
-  uint32_t width_ = 0;
-  uint32_t stride_ = 0;
+    __aicore__ inline const LocalTensor<float> *take(const LocalTensor<T> &tiles, uint32_t from, uint32_t count) {
+        for (uint32_t i = 0; i < radix_; ++i) {
+            LocalTensor<float> buffer = sizeof(T) == sizeof(float) ? values_ : values_[i * width_];
+            parts_[i] = widen(buffer, tiles[i * stride_ + from], count);
+        }
+        if (sizeof(T) != sizeof(float)) {
+            PipeBarrier<PIPE_V>();
+        }
+        if (exponents_ != nullptr) {
+            scale(static_cast<int32_t>(count));
+        }
+        return parts_;
+    }
+
+private:
+    __aicore__ inline void scale(int32_t count) {
+        for (uint32_t i = 0; i < radix_; ++i) {
+            if (exponents_[i] != 0) {
+                Muls(parts_[i], parts_[i], power_of_two(-exponents_[i]), count);
+            }
+        }
+        PipeBarrier<PIPE_V>();
+    }
+
+    TBuf<TPosition::VECCALC> buffer_;
+    LocalTensor<float> values_;
+    LocalTensor<float> parts_[MAX_RADIX];
+    const int32_t *exponents_ = nullptr;
+    uint32_t radix_ = 0;
+    uint32_t width_ = 0;
+    uint32_t stride_ = 0;
 };
 
 template <typename T, typename Lanes>
 class Gram {
- public:
-  static __aicore__ inline constexpr uint32_t ub_bytes(uint32_t radix) {
-    uint32_t tiles = 2 * radix * tile_stride<T>(radix) * static_cast<uint32_t>(sizeof(T));
-    uint32_t operands = Operands<T>::ub_bytes(radix, Lanes::step(radix));
-    return tiles + operands + Lanes::ub_bytes(radix) + 2 * STAGE_BYTES + UnitCursor::UB_BYTES;
-  }
-
-  __aicore__ inline Gram() {}
-
-  __aicore__ inline void init(TPipe &pipe, GM_ADDR vectors, GM_ADDR segments, GM_ADDR partials, uint32_t radix,
-                              uint64_t segment_count) {
-    radix_ = radix;
-    words_ = record_words(radix);
-    tile_ = tile_of<T>(radix);
-    stride_ = tile_stride<T>(radix);
-    open_vectors(vectors_, vectors, radix);
-    partials_.SetGlobalBuffer(reinterpret_cast<__gm__ float *>(partials));
-    pipe.InitBuffer(tiles_, 2, radix * stride_ * static_cast<uint32_t>(sizeof(T)));
-    pipe.InitBuffer(stages_, 2, STAGE_BYTES);
-    operands_.init(pipe, radix, Lanes::step(radix));
-    lanes_.init(pipe, radix);
-    cursor_.init(pipe, segments, segment_count);
-  }
-
-  __aicore__ inline void run(Share units) {
-    uint64_t limit = STAGE_BYTES / sizeof(float) / words_;
-    limit = smaller(limit, MAX_RUN);
-    if (units.begin < units.end) {
-      cursor_.seek(units.begin);
+public:
+    static __aicore__ inline constexpr uint32_t ub_bytes(uint32_t radix) {
+        uint32_t tiles = 2 * radix * tile_stride<T>(radix) * static_cast<uint32_t>(sizeof(T));
+        uint32_t operands = Operands<T>::ub_bytes(radix, Lanes::step(radix));
+        return tiles + operands + Lanes::ub_bytes(radix) + 2 * STAGE_BYTES + UnitCursor::UB_BYTES;
     }
-    for (uint64_t unit = units.begin; unit < units.end; unit += limit) {
-      run_of_units(unit, static_cast<uint32_t>(smaller(limit, units.end - unit)));
-    }
-  }
 
- private:
-  static constexpr uint32_t MAX_RUN = 128;
+    __aicore__ inline Gram() {}
 
-  __aicore__ inline void run_of_units(uint64_t first, uint32_t count) {
-    LocalTensor<float> stage = stages_.AllocTensor<float>();
-    Duplicate(stage, 0.0f, static_cast<int32_t>(count * words_));
-    PipeBarrier<PIPE_V>();
-    for (uint32_t i = 0; i < count; ++i) {
-      spans_[i] = cursor_.next();
-      sum_unit(stage[i * words_], spans_[i]);
+    __aicore__ inline void init(TPipe &pipe, GM_ADDR vectors, GM_ADDR segments, GM_ADDR partials, uint32_t radix,
+                                uint64_t segment_count) {
+        radix_ = radix;
+        words_ = record_words(radix);
+        tile_ = tile_of<T>(radix);
+        stride_ = tile_stride<T>(radix);
+        open_vectors(vectors_, vectors, radix);
+        partials_.SetGlobalBuffer(reinterpret_cast<__gm__ float *>(partials));
+        pipe.InitBuffer(tiles_, 2, radix * stride_ * static_cast<uint32_t>(sizeof(T)));
+        pipe.InitBuffer(stages_, 2, STAGE_BYTES);
+        operands_.init(pipe, radix, Lanes::step(radix));
+        lanes_.init(pipe, radix);
+        cursor_.init(pipe, segments, segment_count);
     }
-    wait_for<HardEvent::V_S>();
-    for (uint32_t i = 0; i < count; ++i) {
-      check_unit(stage[i * words_], spans_[i]);
-    }
-    stages_.EnQue(stage);
-    stage = stages_.DeQue<float>();
-    wait_for<HardEvent::S_MTE3>();
-    copy_out(partials_[first * words_], stage, count * words_);
-    stages_.FreeTensor(stage);
-  }
 
-  // Writes the entries of the unit's record.
-  __aicore__ inline void sum_unit(const LocalTensor<float> &record, const UnitSpan &unit) {
+    __aicore__ inline void run(Share units) {
+        uint64_t limit = STAGE_BYTES / sizeof(float) / words_;
+        limit = smaller(limit, MAX_RUN);
+        if (units.begin < units.end) {
+            cursor_.seek(units.begin);
+        }
+        for (uint64_t unit = units.begin; unit < units.end; unit += limit) {
+            run_of_units(unit, static_cast<uint32_t>(smaller(limit, units.end - unit)));
+        }
+    }
+
+private:
+    static constexpr uint32_t MAX_RUN = 128;
+
+    __aicore__ inline void run_of_units(uint64_t first, uint32_t count) {
+        LocalTensor<float> stage = stages_.AllocTensor<float>();
+        Duplicate(stage, 0.0f, static_cast<int32_t>(count * words_));
+        PipeBarrier<PIPE_V>();
+        for (uint32_t i = 0; i < count; ++i) {
+            spans_[i] = cursor_.next();
+            sum_unit(stage[i * words_], spans_[i]);
+        }
+        wait_for<HardEvent::V_S>();
+        for (uint32_t i = 0; i < count; ++i) {
+            check_unit(stage[i * words_], spans_[i]);
+        }
+        stages_.EnQue(stage);
+        stage = stages_.DeQue<float>();
+        wait_for<HardEvent::S_MTE3>();
+        copy_out(partials_[first * words_], stage, count * words_);
+        stages_.FreeTensor(stage);
+    }
+
+    // Writes the entries of the unit's record.
+    __aicore__ inline void sum_unit(const LocalTensor<float> &record, const UnitSpan &unit) {
 #ifdef ADASUM_FUSED
-    if constexpr (Lanes::FUSED) {
-      if (!operands_.scaled()) {
-        lanes_.sum(record, vectors_[0].access(unit.offset, unit.len), vectors_[1].access(unit.offset, unit.len),
-                   unit.len);
-        return;
-      }
-    }
+        if constexpr (Lanes::FUSED) {
+            if (!operands_.scaled()) {
+                lanes_.sum(record, vectors_[0].access(unit.offset, unit.len), vectors_[1].access(unit.offset, unit.len),
+                           unit.len);
+                return;
+            }
+        }
 #endif
-    uint32_t step = lanes_.start(unit.len);
-    for (uint32_t done = 0; done < unit.len; done += tile_) {
-      uint32_t count = static_cast<uint32_t>(smaller(tile_, unit.len - done));
-      load_tiles(unit.offset + done, count);
-      LocalTensor<T> tiles = tiles_.template DeQue<T>();
-      for (uint32_t from = 0; from < count; from += step) {
-        uint32_t part = static_cast<uint32_t>(smaller(step, count - from));
-        lanes_.add(operands_.take(tiles, from, part), static_cast<int32_t>(part));
-      }
-      tiles_.FreeTensor(tiles);
+        uint32_t step = lanes_.start(unit.len);
+        for (uint32_t done = 0; done < unit.len; done += tile_) {
+            uint32_t count = static_cast<uint32_t>(smaller(tile_, unit.len - done));
+            load_tiles(unit.offset + done, count);
+            LocalTensor<T> tiles = tiles_.template DeQue<T>();
+            for (uint32_t from = 0; from < count; from += step) {
+                uint32_t part = static_cast<uint32_t>(smaller(step, count - from));
+                lanes_.add(operands_.take(tiles, from, part), static_cast<int32_t>(part));
+            }
+            tiles_.FreeTensor(tiles);
+        }
+        lanes_.finish(record);
     }
-    lanes_.finish(record);
-  }
 
-  __aicore__ inline void load_tiles(uint64_t offset, uint32_t count) {
-    LocalTensor<T> tiles = tiles_.template AllocTensor<T>();
-    for (uint32_t i = 0; i < radix_; ++i) {
-      copy_in(tiles[i * stride_], vectors_[i][offset], count);
+    __aicore__ inline void load_tiles(uint64_t offset, uint32_t count) {
+        LocalTensor<T> tiles = tiles_.template AllocTensor<T>();
+        for (uint32_t i = 0; i < radix_; ++i) {
+            copy_in(tiles[i * stride_], vectors_[i][offset], count);
+        }
+        tiles_.EnQue(tiles);
     }
-    tiles_.EnQue(tiles);
-  }
 
-  // The range rule: afterwards the record is final.
-  __aicore__ inline void check_unit(const LocalTensor<float> &record, const UnitSpan &unit) {
-    bool redo = false;
-    for (uint32_t i = 0; i < radix_; ++i) {
-      exponents_[i] = exponent_for(diagonal(record, i));
-      redo = redo || exponents_[i] != 0;
+    // The range rule: afterwards the record is final.
+    __aicore__ inline void check_unit(const LocalTensor<float> &record, const UnitSpan &unit) {
+        bool redo = false;
+        for (uint32_t i = 0; i < radix_; ++i) {
+            exponents_[i] = exponent_for(diagonal(record, i));
+            redo = redo || exponents_[i] != 0;
+        }
+        if (!redo) {
+            return;
+        }
+        wait_for<HardEvent::S_V>();
+        operands_.scale_by(exponents_);
+        sum_unit(record, unit);
+        operands_.scale_by(nullptr);
+        wait_for<HardEvent::V_S>();
+        for (uint32_t i = 0; i < radix_; ++i) {
+            if (!is_finite(diagonal(record, i))) {
+                give_up(record);
+                return;
+            }
+        }
+        for (uint32_t i = 0; i < radix_; ++i) {
+            int32_t exponent = diagonal(record, i) == 0.0f ? ZERO_EXPONENT : exponents_[i];
+            record.SetValue(record_exponents(radix_) + i, to_float(exponent));
+        }
     }
-    if (!redo) {
-      return;
-    }
-    wait_for<HardEvent::S_V>();
-    operands_.scale_by(exponents_);
-    sum_unit(record, unit);
-    operands_.scale_by(nullptr);
-    wait_for<HardEvent::V_S>();
-    for (uint32_t i = 0; i < radix_; ++i) {
-      if (!is_finite(diagonal(record, i))) {
-        give_up(record);
-        return;
-      }
-    }
-    for (uint32_t i = 0; i < radix_; ++i) {
-      int32_t exponent = diagonal(record, i) == 0.0f ? ZERO_EXPONENT : exponents_[i];
-      record.SetValue(record_exponents(radix_) + i, to_float(exponent));
-    }
-  }
 
-  __aicore__ inline float diagonal(const LocalTensor<float> &record, uint32_t vector) const {
-    return record.GetValue(2 * entry_index(vector, vector, radix_));
-  }
-
-  // Two-float sums of numbers that are too large may also come out as NaN.
-  static __aicore__ inline int32_t exponent_for(float norm) {
-    if (!(norm <= power_of_two(DIAGONAL_LOG2_MAX))) {
-      return EXPONENT_OF_HUGE;
+    __aicore__ inline float diagonal(const LocalTensor<float> &record, uint32_t vector) const {
+        return record.GetValue(2 * entry_index(vector, vector, radix_));
     }
-    return norm < power_of_two(DIAGONAL_LOG2_MIN) ? EXPONENT_OF_TINY : 0;
-  }
 
-  // A NaN or an infinity: a record without numbers.
-  __aicore__ inline void give_up(const LocalTensor<float> &record) {
-    for (uint32_t word = 0; word < record_exponents(radix_); ++word) {
-      record.SetValue(word, 0.0f);
+    // Two-float sums of numbers that are too large may also come out as NaN.
+    static __aicore__ inline int32_t exponent_for(float norm) {
+        if (!(norm <= power_of_two(DIAGONAL_LOG2_MAX))) {
+            return EXPONENT_OF_HUGE;
+        }
+        return norm < power_of_two(DIAGONAL_LOG2_MIN) ? EXPONENT_OF_TINY : 0;
     }
-    for (uint32_t i = 0; i < radix_; ++i) {
-      record.SetValue(record_exponents(radix_) + i, to_float(ZERO_EXPONENT));
-    }
-    record.SetValue(record_flags(radix_), 1.0f);
-  }
 
-  TQue<TPosition::VECIN, 1> tiles_;
-  TQue<TPosition::VECOUT, 1> stages_;
-  Operands<T> operands_;
-  Lanes lanes_;
-  UnitCursor cursor_;
-  GlobalTensor<T> vectors_[MAX_RADIX];
-  GlobalTensor<float> partials_;
-  UnitSpan spans_[MAX_RUN];
-  int32_t exponents_[MAX_RADIX];
-  uint32_t radix_ = 0;
-  uint32_t words_ = 0;
-  uint32_t tile_ = 0;
-  uint32_t stride_ = 0;
+    // A NaN or an infinity: a record without numbers.
+    __aicore__ inline void give_up(const LocalTensor<float> &record) {
+        for (uint32_t word = 0; word < record_exponents(radix_); ++word) {
+            record.SetValue(word, 0.0f);
+        }
+        for (uint32_t i = 0; i < radix_; ++i) {
+            record.SetValue(record_exponents(radix_) + i, to_float(ZERO_EXPONENT));
+        }
+        record.SetValue(record_flags(radix_), 1.0f);
+    }
+
+    TQue<TPosition::VECIN, 1> tiles_;
+    TQue<TPosition::VECOUT, 1> stages_;
+    Operands<T> operands_;
+    Lanes lanes_;
+    UnitCursor cursor_;
+    GlobalTensor<T> vectors_[MAX_RADIX];
+    GlobalTensor<float> partials_;
+    UnitSpan spans_[MAX_RUN];
+    int32_t exponents_[MAX_RADIX];
+    uint32_t radix_ = 0;
+    uint32_t words_ = 0;
+    uint32_t tile_ = 0;
+    uint32_t stride_ = 0;
 };
 
 template <typename T>
 struct GramOf {
-  static_assert(tile_of<T>(2) == UNIT, "gram: the sums of two vectors take a unit as one tile");
-  using Pair = Gram<T, PlainLanes>;
-  using Many = Gram<T, WideLanes<sizeof(T) == 2>>;
+    static_assert(tile_of<T>(2) == UNIT, "gram: the sums of two vectors take a unit as one tile");
+    using Pair = Gram<T, PlainLanes>;
+    using Many = Gram<T, WideLanes<sizeof(T) == 2>>;
 
-  static __aicore__ inline constexpr uint32_t ub_bytes(uint32_t radix) {
-    return radix == 2 ? Pair::ub_bytes(radix) : Many::ub_bytes(radix);
-  }
-  // Whether a row of the table is what the code does, and fits.
-  static __aicore__ inline constexpr bool fits(uint32_t radix) {
-    const uint32_t *row = GRAM_TABLE[radix - 2];
-    uint32_t more = ADASUM_WHOLE_BLOCKS && radix == 2 ? entries(2) * PlainLanes::WIDTH * 4 : 0;
-    return row[0] == lanes_of(radix) && row[1] == tile_bytes(radix) &&
-           row[sizeof(T) == sizeof(float) ? 2 : 3] + more == ub_bytes(radix) && ub_bytes(radix) <= UB_BUDGET;
-  }
-  static __aicore__ inline constexpr bool fits_all() {
-    return fits(2) && fits(3) && fits(4) && fits(5) && fits(6) && fits(7) && fits(8);
-  }
+    static __aicore__ inline constexpr uint32_t ub_bytes(uint32_t radix) {
+        return radix == 2 ? Pair::ub_bytes(radix) : Many::ub_bytes(radix);
+    }
+    // Whether a row of the table is what the code does, and fits.
+    static __aicore__ inline constexpr bool fits(uint32_t radix) {
+        const uint32_t *row = GRAM_TABLE[radix - 2];
+        uint32_t more = ADASUM_WHOLE_BLOCKS && radix == 2 ? entries(2) * PlainLanes::WIDTH * 4 : 0;
+        return row[0] == lanes_of(radix) && row[1] == tile_bytes(radix) &&
+               row[sizeof(T) == sizeof(float) ? 2 : 3] + more == ub_bytes(radix) && ub_bytes(radix) <= UB_BUDGET;
+    }
+    static __aicore__ inline constexpr bool fits_all() {
+        return fits(2) && fits(3) && fits(4) && fits(5) && fits(6) && fits(7) && fits(8);
+    }
 };
 
 static_assert(GramOf<float>::fits_all(), "gram: the table of gram_lanes.h is wrong, or too much UB, for fp32");
@@ -258,45 +258,45 @@ static_assert(GramOf<half>::fits_all(), "gram: the table of gram_lanes.h is wron
 template <typename Kernel>
 __aicore__ inline void run_gram(TPipe &pipe, GM_ADDR vectors, GM_ADDR segments, GM_ADDR partials, uint64_t radix,
                                 uint64_t segment_count, uint64_t unit_count) {
-  Kernel kernel;
-  kernel.init(pipe, vectors, segments, partials, static_cast<uint32_t>(radix), segment_count);
-  kernel.run(share_of(unit_count));
+    Kernel kernel;
+    kernel.init(pipe, vectors, segments, partials, static_cast<uint32_t>(radix), segment_count);
+    kernel.run(share_of(unit_count));
 }
 
 template <typename T>
 __aicore__ inline void gram_of(TPipe &pipe, GM_ADDR vectors, GM_ADDR segments, GM_ADDR partials, uint64_t radix,
                                uint64_t segment_count, uint64_t unit_count) {
-  if (radix == 2) {
-    run_gram<typename GramOf<T>::Pair>(pipe, vectors, segments, partials, radix, segment_count, unit_count);
-  } else {
-    run_gram<typename GramOf<T>::Many>(pipe, vectors, segments, partials, radix, segment_count, unit_count);
-  }
+    if (radix == 2) {
+        run_gram<typename GramOf<T>::Pair>(pipe, vectors, segments, partials, radix, segment_count, unit_count);
+    } else {
+        run_gram<typename GramOf<T>::Many>(pipe, vectors, segments, partials, radix, segment_count, unit_count);
+    }
 }
 
 __aicore__ inline void gram_any(GM_ADDR vectors, GM_ADDR segments, GM_ADDR partials, uint64_t radix, uint64_t dtype,
                                 uint64_t segment_count, uint64_t unit_count, GM_ADDR receipt) {
-  TPipe pipe;
-  if (dtype == DTYPE_FLOAT) {
-    gram_of<float>(pipe, vectors, segments, partials, radix, segment_count, unit_count);
-  } else if (dtype == DTYPE_FLOAT16) {
-    gram_of<half>(pipe, vectors, segments, partials, radix, segment_count, unit_count);
-  }
+    TPipe pipe;
+    if (dtype == DTYPE_FLOAT) {
+        gram_of<float>(pipe, vectors, segments, partials, radix, segment_count, unit_count);
+    } else if (dtype == DTYPE_FLOAT16) {
+        gram_of<half>(pipe, vectors, segments, partials, radix, segment_count, unit_count);
+    }
 #if ADASUM_HAS_BF16
-  if (dtype == DTYPE_BF16) {
-    gram_of<bfloat16_t>(pipe, vectors, segments, partials, radix, segment_count, unit_count);
-  }
+    if (dtype == DTYPE_BF16) {
+        gram_of<bfloat16_t>(pipe, vectors, segments, partials, radix, segment_count, unit_count);
+    }
 #endif
-  sign(pipe, receipt);
+    sign(pipe, receipt);
 }
 
-}  // namespace adasum
+} // namespace adasum
 
 ADASUM_VECTOR_KERNEL(gram);
 
 extern "C" __global__ __aicore__ void gram(GM_ADDR vectors, GM_ADDR segments, GM_ADDR partials, uint64_t radix,
                                            uint64_t dtype, uint64_t segment_count, uint64_t unit_count,
                                            GM_ADDR receipt) {
-  KERNEL_TASK_TYPE_DEFAULT(KERNEL_TYPE_AIV_ONLY);
-  adasum::gram_any(vectors, segments, partials, radix, dtype, segment_count, unit_count, receipt);
-  adasum::leave();
+    KERNEL_TASK_TYPE_DEFAULT(KERNEL_TYPE_AIV_ONLY);
+    adasum::gram_any(vectors, segments, partials, radix, dtype, segment_count, unit_count, receipt);
+    adasum::leave();
 }

@@ -21,101 +21,101 @@ namespace adasum {
 using namespace AscendC;
 
 class Guard {
- public:
-  __aicore__ inline Guard() {}
+public:
+    __aicore__ inline Guard() {}
 
-  __aicore__ inline void init(TPipe &pipe, GM_ADDR receipt, GM_ADDR places, uint64_t count, GM_ADDR reason) {
-    receipt_.SetGlobalBuffer(reinterpret_cast<__gm__ float *>(receipt));
-    reason_.SetGlobalBuffer(reinterpret_cast<__gm__ float *>(reason));
-    count_ = count;
-    pipe.InitBuffer(words_buffer_, BLOCK * static_cast<uint32_t>(sizeof(float)));
-    words_ = words_buffer_.Get<float>();
-    places_.init(pipe, places);
-  }
-
-  // Whether all have signed; if not, results are spoilt.
-  __aicore__ inline bool run(uint32_t due, uint64_t size) {
-    copy_in(words_, receipt_, BLOCK);
-    wait_for<HardEvent::MTE2_S>();
-    float found = words_.GetValue(0);
-    bool done = bits_of(found) == due;
-    if (!done && bits_of(found) != NO_NUMBER) {
-      tell(found, float_of(due));
+    __aicore__ inline void init(TPipe &pipe, GM_ADDR receipt, GM_ADDR places, uint64_t count, GM_ADDR reason) {
+        receipt_.SetGlobalBuffer(reinterpret_cast<__gm__ float *>(receipt));
+        reason_.SetGlobalBuffer(reinterpret_cast<__gm__ float *>(reason));
+        count_ = count;
+        pipe.InitBuffer(words_buffer_, BLOCK * static_cast<uint32_t>(sizeof(float)));
+        words_ = words_buffer_.Get<float>();
+        places_.init(pipe, places);
     }
-    for (uint32_t i = 0; i < BLOCK; ++i) {
-      words_.SetValue(i, done ? 0.0f : float_of(NO_NUMBER));
+
+    // Whether all have signed; if not, results are spoilt.
+    __aicore__ inline bool run(uint32_t due, uint64_t size) {
+        copy_in(words_, receipt_, BLOCK);
+        wait_for<HardEvent::MTE2_S>();
+        float found = words_.GetValue(0);
+        bool done = bits_of(found) == due;
+        if (!done && bits_of(found) != NO_NUMBER) {
+            tell(found, float_of(due));
+        }
+        for (uint32_t i = 0; i < BLOCK; ++i) {
+            words_.SetValue(i, done ? 0.0f : float_of(NO_NUMBER));
+        }
+        wait_for<HardEvent::S_MTE3>();
+        copy_out(receipt_, words_, BLOCK);
+        for (uint64_t i = 0; !done && i < count_; ++i) {
+            places_.seek(i, count_);
+            GM_ADDR place = reinterpret_cast<GM_ADDR>(places_.number(i, 0));
+            if (size == sizeof(float)) {
+                spoil<int32_t>(place);
+            } else {
+                spoil<int16_t>(place);
+            }
+        }
+        return done;
     }
-    wait_for<HardEvent::S_MTE3>();
-    copy_out(receipt_, words_, BLOCK);
-    for (uint64_t i = 0; !done && i < count_; ++i) {
-      places_.seek(i, count_);
-      GM_ADDR place = reinterpret_cast<GM_ADDR>(places_.number(i, 0));
-      if (size == sizeof(float)) {
-        spoil<int32_t>(place);
-      } else {
-        spoil<int16_t>(place);
-      }
+
+private:
+    // A NaN of every type.
+    static constexpr uint32_t NO_NUMBER = 0xffffffffU;
+
+    // Why `found` is not `due`, unless an earlier guard has told.
+    __aicore__ inline void tell(float found, float due) {
+        float missed = to_float(to_integer(found / static_cast<float>(MISSED_SIGNATURE)));
+        bool all_ran = found - missed * static_cast<float>(MISSED_SIGNATURE) + missed == due;
+        wait_for<HardEvent::S_MTE2>();
+        copy_in(words_, reason_, BLOCK);
+        wait_for<HardEvent::MTE2_S>();
+        if (words_.GetValue(0) != 0.0f) {
+            return;
+        }
+        words_.SetValue(0, static_cast<float>(all_ran ? REASON_OTHERS : REASON_OWN));
+        wait_for<HardEvent::S_MTE3>();
+        copy_out(reason_, words_, BLOCK);
+        wait_for<HardEvent::MTE3_S>();
     }
-    return done;
-  }
 
- private:
-  // A NaN of every type.
-  static constexpr uint32_t NO_NUMBER = 0xffffffffU;
-
-  // Why `found` is not `due`, unless an earlier guard has told.
-  __aicore__ inline void tell(float found, float due) {
-    float missed = to_float(to_integer(found / static_cast<float>(MISSED_SIGNATURE)));
-    bool all_ran = found - missed * static_cast<float>(MISSED_SIGNATURE) + missed == due;
-    wait_for<HardEvent::S_MTE2>();
-    copy_in(words_, reason_, BLOCK);
-    wait_for<HardEvent::MTE2_S>();
-    if (words_.GetValue(0) != 0.0f) {
-      return;
+    template <typename T>
+    __aicore__ inline void spoil(GM_ADDR place) {
+        GlobalTensor<T> element;
+        element.SetGlobalBuffer(reinterpret_cast<__gm__ T *>(place));
+        copy_out(element, words_.template ReinterpretCast<T>(), 1);
     }
-    words_.SetValue(0, static_cast<float>(all_ran ? REASON_OTHERS : REASON_OWN));
-    wait_for<HardEvent::S_MTE3>();
-    copy_out(reason_, words_, BLOCK);
-    wait_for<HardEvent::MTE3_S>();
-  }
 
-  template <typename T>
-  __aicore__ inline void spoil(GM_ADDR place) {
-    GlobalTensor<T> element;
-    element.SetGlobalBuffer(reinterpret_cast<__gm__ T *>(place));
-    copy_out(element, words_.template ReinterpretCast<T>(), 1);
-  }
-
-  GlobalTensor<float> receipt_;
-  GlobalTensor<float> reason_;
-  TBuf<TPosition::VECCALC> words_buffer_;
-  LocalTensor<float> words_;
-  Table<2, 64> places_;
-  uint64_t count_ = 0;
+    GlobalTensor<float> receipt_;
+    GlobalTensor<float> reason_;
+    TBuf<TPosition::VECCALC> words_buffer_;
+    LocalTensor<float> words_;
+    Table<2, 64> places_;
+    uint64_t count_ = 0;
 };
 
 __aicore__ inline bool all_signed(GM_ADDR receipt, uint64_t due, GM_ADDR places, uint64_t count, uint64_t size,
                                   GM_ADDR reason) {
-  TPipe pipe;
-  Guard kernel;
-  kernel.init(pipe, receipt, places, count, reason);
-  return kernel.run(static_cast<uint32_t>(due), size);
+    TPipe pipe;
+    Guard kernel;
+    kernel.init(pipe, receipt, places, count, reason);
+    return kernel.run(static_cast<uint32_t>(due), size);
 }
 
-}  // namespace adasum
+} // namespace adasum
 
 ADASUM_VECTOR_KERNEL(guard);
 
 extern "C" __global__ __aicore__ void guard(GM_ADDR receipt, uint64_t due, GM_ADDR places, uint64_t count,
                                             uint64_t size, GM_ADDR reason) {
-  KERNEL_TASK_TYPE_DEFAULT(KERNEL_TYPE_AIV_ONLY);
-  bool done = adasum::all_signed(receipt, due, places, count, size, reason);
+    KERNEL_TASK_TYPE_DEFAULT(KERNEL_TYPE_AIV_ONLY);
+    bool done = adasum::all_signed(receipt, due, places, count, size, reason);
 #if ADASUM_NPU_ARCH != 1001
-  if (!done && (due & adasum::GUARD_GOES_ON) == 0) {
-    AscendC::Trap();
-  }
+    if (!done && (due & adasum::GUARD_GOES_ON) == 0) {
+        AscendC::Trap();
+    }
 #else
-  static_cast<void>(done);
+    static_cast<void>(done);
 #endif
-  adasum::leave();
+    adasum::leave();
 }

@@ -72,30 +72,22 @@ constexpr uint32_t REASON_OTHERS = 2;
 constexpr uint64_t GUARD_GOES_ON = 4294967296;
 
 // Entries of the upper triangle of a Gram matrix, in row order.
-__aicore__ inline constexpr uint32_t entries(uint32_t radix) {
-  return radix * (radix + 1) / 2;
-}
+__aicore__ inline constexpr uint32_t entries(uint32_t radix) { return radix * (radix + 1) / 2; }
 
 __aicore__ inline constexpr uint32_t entry_index(uint32_t row, uint32_t column, uint32_t radix) {
-  return row * radix - row * (row + 1) / 2 + column;
+    return row * radix - row * (row + 1) / 2 + column;
 }
 
 // Record, fp32 words: hi and lo of each entry, an exponent per vector, the flags; rounded up to 32 bytes.
-__aicore__ inline constexpr uint32_t record_exponents(uint32_t radix) {
-  return 2 * entries(radix);
-}
+__aicore__ inline constexpr uint32_t record_exponents(uint32_t radix) { return 2 * entries(radix); }
 
-__aicore__ inline constexpr uint32_t record_flags(uint32_t radix) {
-  return record_exponents(radix) + radix;
-}
+__aicore__ inline constexpr uint32_t record_flags(uint32_t radix) { return record_exponents(radix) + radix; }
 
-__aicore__ inline constexpr uint32_t record_words(uint32_t radix) {
-  return (record_flags(radix) + 1 + 7) / 8 * 8;
-}
+__aicore__ inline constexpr uint32_t record_words(uint32_t radix) { return (record_flags(radix) + 1 + 7) / 8 * 8; }
 
 // What a kernel may take of the unified buffer, on every chip, beside 32 bytes for its signature.
 constexpr uint32_t UB_BUDGET = 160 * 1024;
 
-}  // namespace adasum
+} // namespace adasum
 
 #endif

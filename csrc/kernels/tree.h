@@ -30,163 +30,163 @@ constexpr int32_t NOISE_LOG2 = -40;
 constexpr float CANCELLING_KAPPA = 4.0f;
 
 class Tree {
- public:
-  __aicore__ inline Tree() {}
+public:
+    __aicore__ inline Tree() {}
 
-  // Solves for the weights. The vectors of `sum` are finite; `zero_tol` is at least 0 and below 1. Of a pair's tree the
-  // rest is only there if it is wanted.
-  __aicore__ inline void solve(const RecordSum &sum, uint32_t radix, float zero_tol, bool whole) {
-    radix_ = radix;
-    whole_ = whole || radix > 2;
-    tolerance_ = normalise(TwoFloat{zero_tol, 0.0f}, 0);
-    load(sum);
-    uint32_t nodes = radix;
-    while (nodes > 1) {
-      for (uint32_t pair = 0; 2 * pair + 1 < nodes; ++pair) {
-        merge(nodes_[2 * pair], nodes_[2 * pair + 1]);
-        nodes_[pair] = nodes_[2 * pair];
-      }
-      if (nodes % 2 != 0) {
-        nodes_[nodes / 2] = nodes_[nodes - 1];
-      }
-      nodes = (nodes + 1) / 2;
+    // Solves for the weights. The vectors of `sum` are finite; `zero_tol` is at least 0 and below 1. Of a pair's tree the
+    // rest is only there if it is wanted.
+    __aicore__ inline void solve(const RecordSum &sum, uint32_t radix, float zero_tol, bool whole) {
+        radix_ = radix;
+        whole_ = whole || radix > 2;
+        tolerance_ = normalise(TwoFloat{zero_tol, 0.0f}, 0);
+        load(sum);
+        uint32_t nodes = radix;
+        while (nodes > 1) {
+            for (uint32_t pair = 0; 2 * pair + 1 < nodes; ++pair) {
+                merge(nodes_[2 * pair], nodes_[2 * pair + 1]);
+                nodes_[pair] = nodes_[2 * pair];
+            }
+            if (nodes % 2 != 0) {
+                nodes_[nodes / 2] = nodes_[nodes - 1];
+            }
+            nodes = (nodes + 1) / 2;
+        }
     }
-  }
 
-  __aicore__ inline Scaled weight(uint32_t leaf) const { return weights_[leaf]; }
+    __aicore__ inline Scaled weight(uint32_t leaf) const { return weights_[leaf]; }
 
-  // The squared norm of a vector.
-  __aicore__ inline Scaled square(uint32_t leaf) const { return squares_[leaf]; }
+    // The squared norm of a vector.
+    __aicore__ inline Scaled square(uint32_t leaf) const { return squares_[leaf]; }
 
-  // The squared norm of the result, and of the plain sum of the vectors.
-  __aicore__ inline Scaled result_square() const { return positive(gram_[0][0]); }
-  __aicore__ inline Scaled sum_square() const { return positive(sum_square_); }
+    // The squared norm of the result, and of the plain sum of the vectors.
+    __aicore__ inline Scaled result_square() const { return positive(gram_[0][0]); }
+    __aicore__ inline Scaled sum_square() const { return positive(sum_square_); }
 
-  // The cosine of the two nodes that were merged last; 0 if one of them is zero.
-  __aicore__ inline Scaled cosine() const { return cosine_; }
+    // The cosine of the two nodes that were merged last; 0 if one of them is zero.
+    __aicore__ inline Scaled cosine() const { return cosine_; }
 
-  // The largest ratio of the squared norms of a node's weighted vectors to that of the node: what cancelled.
-  __aicore__ inline Scaled kappa() const { return kappa_; }
+    // The largest ratio of the squared norms of a node's weighted vectors to that of the node: what cancelled.
+    __aicore__ inline Scaled kappa() const { return kappa_; }
 
-  // Whether vectors nearly cancel, so that the rounding of fp32 weights and products would be much of their sum. Two do so
-  // where their cosine is below -0.7, more where kappa is at least 4.
-  __aicore__ inline bool nearly_cancels() const {
-    return radix_ > 2 ? to_float(kappa_) >= CANCELLING_KAPPA : opposed_;
-  }
-
- private:
-  static __aicore__ inline Scaled positive(const Scaled &a) {
-    return a.m.hi > 0.0f ? a : Scaled{TwoFloat{0.0f, 0.0f}, 0};
-  }
-
-  __aicore__ inline void load(const RecordSum &sum) {
-    sum_square_ = Scaled{TwoFloat{0.0f, 0.0f}, 0};
-    for (uint32_t i = 0; i < radix_; ++i) {
-      for (uint32_t j = i; j < radix_; ++j) {
-        gram_[i][j] = sum.entry(i, j);
-        gram_[j][i] = gram_[i][j];
-        sum_square_ = add(sum_square_, shift(gram_[i][j], i == j ? 0 : 1));
-      }
-      squares_[i] = gram_[i][i];
-      spread_[i] = gram_[i][i];
-      weights_[i] = scaled_one();
-      nodes_[i] = i;
-      node_of_[i] = i;
+    // Whether vectors nearly cancel, so that the rounding of fp32 weights and products would be much of their sum. Two do so
+    // where their cosine is below -0.7, more where kappa is at least 4.
+    __aicore__ inline bool nearly_cancels() const {
+        return radix_ > 2 ? to_float(kappa_) >= CANCELLING_KAPPA : opposed_;
     }
-    cosine_ = Scaled{TwoFloat{0.0f, 0.0f}, 0};
-    kappa_ = scaled_one();
-  }
 
-  // Node a becomes the AdaSum of a and b, and b is gone.
-  __aicore__ inline void merge(uint32_t a, uint32_t b) {
-    Scaled norm_a = norm_of(a);
-    Scaled norm_b = norm_of(b);
-    Scaled zero = Scaled{TwoFloat{0.0f, 0.0f}, 0};
-    bool without_a = vanishes(norm_a, norm_b);
-    bool without_b = vanishes(norm_b, norm_a);
-    Scaled dot = without_a || without_b ? zero : gram_[a][b];
-    Scaled weight_a = without_a ? zero : weight_of(a, dot, norm_a);
-    Scaled weight_b = without_b ? zero : weight_of(b, dot, norm_b);
-    cosine_ = is_zero(dot) || !whole_ ? zero : divide(dot, square_root(multiply(norm_a, norm_b)));
-    opposed_ = dot.m.hi < 0.0f && is_less(shift(multiply(norm_a, norm_b), -1), multiply(dot, dot));
-    for (uint32_t leaf = 0; leaf < radix_; ++leaf) {
-      if (node_of_[leaf] == a) {
-        weights_[leaf] = multiply(weights_[leaf], weight_a);
-      } else if (node_of_[leaf] == b) {
-        weights_[leaf] = multiply(weights_[leaf], weight_b);
-        node_of_[leaf] = a;
-      }
+private:
+    static __aicore__ inline Scaled positive(const Scaled &a) {
+        return a.m.hi > 0.0f ? a : Scaled{TwoFloat{0.0f, 0.0f}, 0};
     }
-    if (whole_) {
-      combine(a, b, weight_a, weight_b);
+
+    __aicore__ inline void load(const RecordSum &sum) {
+        sum_square_ = Scaled{TwoFloat{0.0f, 0.0f}, 0};
+        for (uint32_t i = 0; i < radix_; ++i) {
+            for (uint32_t j = i; j < radix_; ++j) {
+                gram_[i][j] = sum.entry(i, j);
+                gram_[j][i] = gram_[i][j];
+                sum_square_ = add(sum_square_, shift(gram_[i][j], i == j ? 0 : 1));
+            }
+            squares_[i] = gram_[i][i];
+            spread_[i] = gram_[i][i];
+            weights_[i] = scaled_one();
+            nodes_[i] = i;
+            node_of_[i] = i;
+        }
+        cosine_ = Scaled{TwoFloat{0.0f, 0.0f}, 0};
+        kappa_ = scaled_one();
     }
-  }
 
-  // Whether a squared norm counts as zero beside another one.
-  __aicore__ inline bool vanishes(const Scaled &norm, const Scaled &beside) const {
-    return !is_zero(tolerance_) && !is_zero(beside) && !is_less(multiply(tolerance_, beside), norm);
-  }
-
-  // The squared norm of a node, at least the error that its leaves leave in it; 0 only if it is zero.
-  __aicore__ inline Scaled norm_of(uint32_t node) const {
-    Scaled norm = positive(gram_[node][node]);
-    Scaled noise = shift(spread_[node], NOISE_LOG2);
-    return is_less(norm, noise) ? noise : norm;
-  }
-
-  // 1 - dot / (2 norm). Leaves that cancelled exactly are left out: their sum need not be exact.
-  __aicore__ inline Scaled weight_of(uint32_t node, const Scaled &dot, const Scaled &norm) const {
-    if (is_zero(gram_[node][node]) && !is_zero(spread_[node])) {
-      return Scaled{TwoFloat{0.0f, 0.0f}, 0};
+    // Node a becomes the AdaSum of a and b, and b is gone.
+    __aicore__ inline void merge(uint32_t a, uint32_t b) {
+        Scaled norm_a = norm_of(a);
+        Scaled norm_b = norm_of(b);
+        Scaled zero = Scaled{TwoFloat{0.0f, 0.0f}, 0};
+        bool without_a = vanishes(norm_a, norm_b);
+        bool without_b = vanishes(norm_b, norm_a);
+        Scaled dot = without_a || without_b ? zero : gram_[a][b];
+        Scaled weight_a = without_a ? zero : weight_of(a, dot, norm_a);
+        Scaled weight_b = without_b ? zero : weight_of(b, dot, norm_b);
+        cosine_ = is_zero(dot) || !whole_ ? zero : divide(dot, square_root(multiply(norm_a, norm_b)));
+        opposed_ = dot.m.hi < 0.0f && is_less(shift(multiply(norm_a, norm_b), -1), multiply(dot, dot));
+        for (uint32_t leaf = 0; leaf < radix_; ++leaf) {
+            if (node_of_[leaf] == a) {
+                weights_[leaf] = multiply(weights_[leaf], weight_a);
+            } else if (node_of_[leaf] == b) {
+                weights_[leaf] = multiply(weights_[leaf], weight_b);
+                node_of_[leaf] = a;
+            }
+        }
+        if (whole_) {
+            combine(a, b, weight_a, weight_b);
+        }
     }
-    if (is_zero(dot) || is_zero(norm)) {
-      return scaled_one();
-    }
-    return add(scaled_one(), negate(shift(divide(dot, norm), -1)));
-  }
 
-  __aicore__ inline void combine(uint32_t a, uint32_t b, const Scaled &weight_a, const Scaled &weight_b) {
-    Scaled with_a = sum_of(weight_a, gram_[a][a], weight_b, gram_[a][b]);
-    Scaled with_b = sum_of(weight_a, gram_[a][b], weight_b, gram_[b][b]);
-    for (uint32_t other = 0; other < radix_; ++other) {
-      if (node_of_[other] != other || other == a || other == b) {
-        continue;
-      }
-      gram_[a][other] = sum_of(weight_a, gram_[a][other], weight_b, gram_[b][other]);
-      gram_[other][a] = gram_[a][other];
+    // Whether a squared norm counts as zero beside another one.
+    __aicore__ inline bool vanishes(const Scaled &norm, const Scaled &beside) const {
+        return !is_zero(tolerance_) && !is_zero(beside) && !is_less(multiply(tolerance_, beside), norm);
     }
-    gram_[a][a] = sum_of(weight_a, with_a, weight_b, with_b);
-    Scaled spread_a = multiply(multiply(weight_a, weight_a), spread_[a]);
-    Scaled spread_b = multiply(multiply(weight_b, weight_b), spread_[b]);
-    spread_[a] = add(spread_a, spread_b);
-    // What cancels exactly does no harm.
-    if (!is_zero(gram_[a][a])) {
-      Scaled kappa = divide(spread_[a], norm_of(a));
-      kappa_ = is_less(kappa_, kappa) ? kappa : kappa_;
+
+    // The squared norm of a node, at least the error that its leaves leave in it; 0 only if it is zero.
+    __aicore__ inline Scaled norm_of(uint32_t node) const {
+        Scaled norm = positive(gram_[node][node]);
+        Scaled noise = shift(spread_[node], NOISE_LOG2);
+        return is_less(norm, noise) ? noise : norm;
     }
-  }
 
-  static __aicore__ inline Scaled sum_of(const Scaled &u, const Scaled &x, const Scaled &v, const Scaled &y) {
-    return add(multiply(u, x), multiply(v, y));
-  }
+    // 1 - dot / (2 norm). Leaves that cancelled exactly are left out: their sum need not be exact.
+    __aicore__ inline Scaled weight_of(uint32_t node, const Scaled &dot, const Scaled &norm) const {
+        if (is_zero(gram_[node][node]) && !is_zero(spread_[node])) {
+            return Scaled{TwoFloat{0.0f, 0.0f}, 0};
+        }
+        if (is_zero(dot) || is_zero(norm)) {
+            return scaled_one();
+        }
+        return add(scaled_one(), negate(shift(divide(dot, norm), -1)));
+    }
 
-  Scaled gram_[MAX_RADIX][MAX_RADIX];
-  Scaled weights_[MAX_RADIX];
-  Scaled squares_[MAX_RADIX];
-  // The sum of the squared norms of a node's weighted vectors.
-  Scaled spread_[MAX_RADIX];
-  Scaled tolerance_;
-  Scaled sum_square_;
-  Scaled cosine_;
-  Scaled kappa_;
-  bool opposed_ = false;
-  // A node goes by the number of its first leaf.
-  uint32_t nodes_[MAX_RADIX];
-  uint32_t node_of_[MAX_RADIX];
-  uint32_t radix_ = 0;
-  bool whole_ = true;
+    __aicore__ inline void combine(uint32_t a, uint32_t b, const Scaled &weight_a, const Scaled &weight_b) {
+        Scaled with_a = sum_of(weight_a, gram_[a][a], weight_b, gram_[a][b]);
+        Scaled with_b = sum_of(weight_a, gram_[a][b], weight_b, gram_[b][b]);
+        for (uint32_t other = 0; other < radix_; ++other) {
+            if (node_of_[other] != other || other == a || other == b) {
+                continue;
+            }
+            gram_[a][other] = sum_of(weight_a, gram_[a][other], weight_b, gram_[b][other]);
+            gram_[other][a] = gram_[a][other];
+        }
+        gram_[a][a] = sum_of(weight_a, with_a, weight_b, with_b);
+        Scaled spread_a = multiply(multiply(weight_a, weight_a), spread_[a]);
+        Scaled spread_b = multiply(multiply(weight_b, weight_b), spread_[b]);
+        spread_[a] = add(spread_a, spread_b);
+        // What cancels exactly does no harm.
+        if (!is_zero(gram_[a][a])) {
+            Scaled kappa = divide(spread_[a], norm_of(a));
+            kappa_ = is_less(kappa_, kappa) ? kappa : kappa_;
+        }
+    }
+
+    static __aicore__ inline Scaled sum_of(const Scaled &u, const Scaled &x, const Scaled &v, const Scaled &y) {
+        return add(multiply(u, x), multiply(v, y));
+    }
+
+    Scaled gram_[MAX_RADIX][MAX_RADIX];
+    Scaled weights_[MAX_RADIX];
+    Scaled squares_[MAX_RADIX];
+    // The sum of the squared norms of a node's weighted vectors.
+    Scaled spread_[MAX_RADIX];
+    Scaled tolerance_;
+    Scaled sum_square_;
+    Scaled cosine_;
+    Scaled kappa_;
+    bool opposed_ = false;
+    // A node goes by the number of its first leaf.
+    uint32_t nodes_[MAX_RADIX];
+    uint32_t node_of_[MAX_RADIX];
+    uint32_t radix_ = 0;
+    bool whole_ = true;
 };
 
-}  // namespace adasum
+} // namespace adasum
 
 #endif

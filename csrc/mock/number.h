@@ -22,7 +22,8 @@ inline uint32_t bits_of(float value) {
 }
 
 // How an element lies in memory (Stored) and what it is computed in (Value).
-template <class Type> struct Plain {
+template <class Type>
+struct Plain {
     using Stored = Type;
     using Value = Type;
     static Value load(Stored stored) { return stored; }
@@ -35,7 +36,7 @@ struct Half {
     static float load(uint16_t half) {
         const uint32_t magnitude = static_cast<uint32_t>(half & 0x7fff) << 13;
         const uint32_t sign = static_cast<uint32_t>(half & 0x8000) << 16;
-        const float scaled = float_of(magnitude) * 0x1p112f; // moves the exponent, subnormals too
+        const float scaled = float_of(magnitude) * 0x1p112f;               // moves the exponent, subnormals too
         const uint32_t special = magnitude >= 0x0f800000 ? 0x7f800000 : 0; // infinity and NaN
         return float_of(bits_of(scaled) | special | sign);
     }
@@ -69,7 +70,8 @@ struct Brain {
 
 // Integers wrap around; done without a sign, because C++ does not define it with one. Narrow ones go by way of 64 bits,
 // since they would be promoted to int.
-template <class Value> Value add(Value a, Value b) {
+template <class Value>
+Value add(Value a, Value b) {
     if constexpr (std::is_integral<Value>::value) {
         return static_cast<Value>(static_cast<uint64_t>(a) + static_cast<uint64_t>(b));
     } else {
@@ -77,7 +79,8 @@ template <class Value> Value add(Value a, Value b) {
     }
 }
 
-template <class Value> Value multiply(Value a, Value b) {
+template <class Value>
+Value multiply(Value a, Value b) {
     if constexpr (std::is_integral<Value>::value) {
         return static_cast<Value>(static_cast<uint64_t>(a) * static_cast<uint64_t>(b));
     } else {

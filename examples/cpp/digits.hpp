@@ -23,7 +23,8 @@ public:
     // A number in -1..1; 24 bits fit a float exactly.
     float signed_unit() { return static_cast<float>(next() >> 40) / static_cast<float>(1 << 23) - 1.0f; }
 
-    template <typename T> void shuffle(std::vector<T> &items) {
+    template <typename T>
+    void shuffle(std::vector<T> &items) {
         for (std::size_t last = items.size() - 1; last > 0; --last) {
             std::swap(items[last], items[next() % (last + 1)]);
         }

@@ -132,7 +132,8 @@ static void gradients(adasum_world *world, uint32_t rank, const char *reduction,
 
 /* Buckets as DDP makes them: some tensors at their own addresses, some in one buffer, all in one buffer. */
 static void subsets(adasum_world *world, uint32_t rank) {
-    const adasum_tensor tensors[3] = {{"a", COUNT, ADASUM_F32, 0}, {"b", COUNT, ADASUM_F32, 0}, {"c", COUNT, ADASUM_F32, 0}};
+    const adasum_tensor tensors[3] = {
+        {"a", COUNT, ADASUM_F32, 0}, {"b", COUNT, ADASUM_F32, 0}, {"c", COUNT, ADASUM_F32, 0}};
     const size_t backwards[2] = {2, 0}, middle[1] = {1}, twice[2] = {1, 1};
     float values[3 * COUNT];
     adasum_reducer *reducer = NULL;
@@ -149,7 +150,8 @@ static void subsets(adasum_world *world, uint32_t rank) {
     OK(adasum_reducer_create(world, tensors, 3, NULL, &reducer));
     OK(adasum_reducer_prepare_some(reducer, middle, 1));
     OK(adasum_reducer_reduce_some(reducer, backwards, ends, 2, stream));
-    OK(adasum_reducer_reduce_some_flat(reducer, middle, 1, buffer + COUNT * sizeof(float), COUNT * sizeof(float), stream));
+    OK(adasum_reducer_reduce_some_flat(reducer, middle, 1, buffer + COUNT * sizeof(float), COUNT * sizeof(float),
+                                       stream));
     REFUSED(ADASUM_INVALID_ARGUMENT, "comes twice", adasum_reducer_prepare_some(reducer, twice, 2));
     OK(adasum_reducer_synchronize(reducer, stream, LIMIT));
     get(values, buffer, sizeof values);
@@ -313,7 +315,8 @@ static void rows(adasum_world *world, uint32_t rank) {
     REFUSED(ADASUM_INVALID_ARGUMENT, "3 rows",
             adasum_reducer_gather(reducer, indices, memory, 3, stream, &count, &all_indices, &all_values));
     REFUSED(ADASUM_INVALID_ARGUMENT, "0 tensors", adasum_reducer_nonfinite(reducer, &flag, 1));
-    REFUSED(ADASUM_INVALID_STATE, "adasum_reducer_create_sparse has no such call", adasum_reducer_nonfinite(reducer, NULL, 0));
+    REFUSED(ADASUM_INVALID_STATE, "adasum_reducer_create_sparse has no such call",
+            adasum_reducer_nonfinite(reducer, NULL, 0));
     let_go(reducer, stream);
     CHECK(aclrtDestroyStream(stream) == ACL_SUCCESS);
     CHECK(aclrtFree(indices) == ACL_SUCCESS && aclrtFree(memory) == ACL_SUCCESS);

@@ -65,7 +65,8 @@ void other_reducers(const adasum::World &world, std::uint32_t rank, aclrtStream 
     delta.forget_stream(stream);
 
     void *c = put(mine);
-    adasum::MeanReducer means(world, {tensors[0]}, adasum::Options().set("fusion", std::vector<std::uint32_t>{0}).set("degree", RANKS));
+    adasum::MeanReducer means(world, {tensors[0]},
+                              adasum::Options().set("fusion", std::vector<std::uint32_t>{0}).set("degree", RANKS));
     means.reduce({c}, stream);
     means.synchronize(stream, LIMIT);
     REQUIRE(get(c, 2) == mean);
@@ -152,7 +153,8 @@ void run(const adasum::RootInfo &root, std::uint32_t rank) {
     REQUIRE(aclrtMalloc(&memory, bytes, ACL_MEM_MALLOC_HUGE_FIRST) == ACL_SUCCESS);
     REQUIRE(aclrtMemcpy(memory, bytes, values.data(), bytes, ACL_MEMCPY_HOST_TO_DEVICE) == ACL_SUCCESS);
     {
-        adasum::Reducer reducer(world, {{"w", values.size(), ADASUM_F32}}, adasum::Options().set("radix", 4).set("barrier", true));
+        adasum::Reducer reducer(world, {{"w", values.size(), ADASUM_F32}},
+                                adasum::Options().set("radix", 4).set("barrier", true));
         reducer.reduce({memory}, stream);
         reducer.synchronize(stream, LIMIT);
         REQUIRE(!reducer.nonfinite().at(0));
@@ -183,7 +185,8 @@ void run(const adasum::RootInfo &root, std::uint32_t rank) {
     world.finish(LIMIT);
 }
 
-template <typename Body> void on_all_ranks(Body body) {
+template <typename Body>
+void on_all_ranks(Body body) {
     std::vector<std::thread> ranks;
     for (std::uint32_t rank = 0; rank < RANKS; ++rank) {
         ranks.emplace_back(body, rank);

@@ -21,22 +21,22 @@ static void fail(const char *file, int line, const char *what) {
     __atomic_add_fetch(&failures, 1, __ATOMIC_RELAXED);
 }
 
-#define CHECK(condition)                                                                                                \
-    do {                                                                                                                \
-        if (!(condition)) {                                                                                             \
-            fail(__FILE__, __LINE__, #condition " is false");                                                           \
-        }                                                                                                               \
+#define CHECK(condition)                                                                                               \
+    do {                                                                                                               \
+        if (!(condition)) {                                                                                            \
+            fail(__FILE__, __LINE__, #condition " is false");                                                          \
+        }                                                                                                              \
     } while (0)
 
 #define OK(call) CHECK((call) == ADASUM_OK)
 
 /* The call fails with `status`, and its sentence holds `words`. */
-#define REFUSED(status, words, call)                                                                                    \
-    do {                                                                                                                \
-        CHECK((call) == (status));                                                                                      \
-        if (strstr(adasum_last_error(), (words)) == NULL) {                                                             \
-            fail(__FILE__, __LINE__, "not in the sentence: " words);                                                    \
-        }                                                                                                               \
+#define REFUSED(status, words, call)                                                                                   \
+    do {                                                                                                               \
+        CHECK((call) == (status));                                                                                     \
+        if (strstr(adasum_last_error(), (words)) == NULL) {                                                            \
+            fail(__FILE__, __LINE__, "not in the sentence: " words);                                                   \
+        }                                                                                                              \
     } while (0)
 
 enum { LIMIT = 60000 };

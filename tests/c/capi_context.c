@@ -4,12 +4,12 @@
 enum { RANKS = 2, COUNT = 5000 };
 
 /* The call does what it should, and the thread's context is the caller's again. */
-#define KEEPS(context, check)                                                                                           \
-    do {                                                                                                                \
-        aclrtContext now = NULL;                                                                                        \
-        check;                                                                                                          \
-        CHECK(aclrtGetCurrentContext(&now) == ACL_SUCCESS);                                                             \
-        CHECK(now == (context));                                                                                        \
+#define KEEPS(context, check)                                                                                          \
+    do {                                                                                                               \
+        aclrtContext now = NULL;                                                                                       \
+        check;                                                                                                         \
+        CHECK(aclrtGetCurrentContext(&now) == ACL_SUCCESS);                                                            \
+        CHECK(now == (context));                                                                                       \
     } while (0)
 
 static void *rank_main(void *argument) {
@@ -32,7 +32,8 @@ static void *rank_main(void *argument) {
     place = put(values[rank], sizeof values[rank]);
     CHECK(aclrtCreateContext(&own, (int32_t)rank) == ACL_SUCCESS);
     stream_of_own = new_stream();
-    KEEPS(own, OK(adasum_world_from_root_info((int32_t)rank, root_info, sizeof root_info, RANKS, rank, options, &world)));
+    KEEPS(own,
+          OK(adasum_world_from_root_info((int32_t)rank, root_info, sizeof root_info, RANKS, rank, options, &world)));
     KEEPS(own, OK(adasum_reducer_create(world, &tensor, 1, options, &reducer)));
     KEEPS(own, REFUSED(ADASUM_ACL, "107003", adasum_reducer_reduce(reducer, &place, 1, stream_of_own)));
     adasum_reducer_destroy(reducer);
@@ -43,7 +44,8 @@ static void *rank_main(void *argument) {
 
     /* A new world, and streams of the context that the library works in. */
     again(rank);
-    KEEPS(own, OK(adasum_world_from_root_info((int32_t)rank, root_info, sizeof root_info, RANKS, rank, options, &world)));
+    KEEPS(own,
+          OK(adasum_world_from_root_info((int32_t)rank, root_info, sizeof root_info, RANKS, rank, options, &world)));
     KEEPS(own, OK(adasum_reducer_create(world, &tensor, 1, options, &reducer)));
     KEEPS(own, OK(adasum_reducer_reduce(reducer, &place, 1, stream)));
     KEEPS(own, OK(adasum_reducer_synchronize(reducer, stream, LIMIT)));

@@ -31,9 +31,12 @@ static void wrong_options(adasum_options *options) {
     IS_NULL("adasum_options_set", "value", adasum_options_set(options, "radix", NULL));
     REFUSED(ADASUM_INVALID_ARGUMENT, "\"colour\" is no option; there are profile, reduction,",
             adasum_options_set(options, "colour", "red"));
-    REFUSED(ADASUM_INVALID_ARGUMENT, "radix is \"9\", must be auto or 2 to 8", adasum_options_set(options, "radix", "9"));
-    REFUSED(ADASUM_INVALID_ARGUMENT, "scale is \"inf\", must be a finite number", adasum_options_set(options, "scale", "inf"));
-    REFUSED(ADASUM_INVALID_ARGUMENT, "group is \"\", must be all or ascending ranks", adasum_options_set(options, "group", ""));
+    REFUSED(ADASUM_INVALID_ARGUMENT, "radix is \"9\", must be auto or 2 to 8",
+            adasum_options_set(options, "radix", "9"));
+    REFUSED(ADASUM_INVALID_ARGUMENT, "scale is \"inf\", must be a finite number",
+            adasum_options_set(options, "scale", "inf"));
+    REFUSED(ADASUM_INVALID_ARGUMENT, "group is \"\", must be all or ascending ranks",
+            adasum_options_set(options, "group", ""));
     REFUSED(ADASUM_INVALID_ARGUMENT, "value", adasum_options_set(options, "radix", "\xff"));
 }
 
@@ -88,7 +91,8 @@ static void reducers_of_null(adasum_reducer *none) {
     IS_NULL("adasum_reducer_reduce", "reducer", adasum_reducer_reduce(none, NULL, 0, NULL));
     IS_NULL("adasum_reducer_reduce_flat", "reducer", adasum_reducer_reduce_flat(none, NULL, 0, NULL));
     IS_NULL("adasum_reducer_reduce_some", "reducer", adasum_reducer_reduce_some(none, NULL, NULL, 0, NULL));
-    IS_NULL("adasum_reducer_reduce_some_flat", "reducer", adasum_reducer_reduce_some_flat(none, NULL, 0, NULL, 0, NULL));
+    IS_NULL("adasum_reducer_reduce_some_flat", "reducer",
+            adasum_reducer_reduce_some_flat(none, NULL, 0, NULL, 0, NULL));
     IS_NULL("adasum_reducer_prepare_some", "reducer", adasum_reducer_prepare_some(none, NULL, 0));
     IS_NULL("adasum_reducer_overflow", "reducer", adasum_reducer_overflow(none, NULL, 0, NULL, 1, &number));
     IS_NULL("adasum_reducer_owned_count", "reducer", adasum_reducer_owned_count(none, &count));
@@ -125,9 +129,12 @@ static void creations(const adasum_world *world) {
     IS_NULL("adasum_reducer_create_sparse", "out",
             adasum_reducer_create_sparse(world, "s", 1, ADASUM_F32, ADASUM_INDEX_I32, 1, 1, NULL, NULL));
     REFUSED(ADASUM_INVALID_ARGUMENT, "not UTF-8", adasum_reducer_create(world, &unreadable, 1, NULL, &reducer));
-    REFUSED(ADASUM_INVALID_ARGUMENT, "tensors[0].flags (w) is 0x4", adasum_reducer_create(world, &flagged, 1, NULL, &reducer));
-    REFUSED(ADASUM_INVALID_ARGUMENT, "tensors[0].flags (w) is 0x1", adasum_reducer_create(world, &layerwise, 1, NULL, &reducer));
-    REFUSED(ADASUM_INVALID_ARGUMENT, "tensors[0].dtype (w) is 3", adasum_reducer_create(world, &typed, 1, NULL, &reducer));
+    REFUSED(ADASUM_INVALID_ARGUMENT, "tensors[0].flags (w) is 0x4",
+            adasum_reducer_create(world, &flagged, 1, NULL, &reducer));
+    REFUSED(ADASUM_INVALID_ARGUMENT, "tensors[0].flags (w) is 0x1",
+            adasum_reducer_create(world, &layerwise, 1, NULL, &reducer));
+    REFUSED(ADASUM_INVALID_ARGUMENT, "tensors[0].dtype (w) is 3",
+            adasum_reducer_create(world, &typed, 1, NULL, &reducer));
     REFUSED(ADASUM_INVALID_ARGUMENT, "", adasum_reducer_create(world, &huge, 1, NULL, &reducer));
     REFUSED(ADASUM_INVALID_ARGUMENT, "more than memory can hold",
             adasum_reducer_create(world, &right, SIZE_MAX, NULL, &reducer));
@@ -138,7 +145,8 @@ static void creations(const adasum_world *world) {
     REFUSED(ADASUM_INVALID_ARGUMENT, "exact is 2",
             adasum_reducer_create_sparse(world, "s", 1, ADASUM_F32, ADASUM_INDEX_I32, 1, 2, NULL, &reducer));
     REFUSED(ADASUM_INVALID_ARGUMENT, "",
-            adasum_reducer_create_sparse(world, "s", UINT64_MAX, ADASUM_F32, ADASUM_INDEX_I32, UINT64_MAX, 1, NULL, &reducer));
+            adasum_reducer_create_sparse(world, "s", UINT64_MAX, ADASUM_F32, ADASUM_INDEX_I32, UINT64_MAX, 1, NULL,
+                                         &reducer));
     CHECK(reducer == NULL);
 }
 
@@ -170,7 +178,8 @@ static void calls(adasum_world *world, aclrtStream stream) {
     IS_NULL("adasum_reducer_reduce", "stream", adasum_reducer_reduce(gradient, given, 1, NULL));
     REFUSED(ADASUM_INVALID_ARGUMENT, "0 inout_gradients were given for 1 tensors",
             adasum_reducer_reduce(gradient, NULL, 0, stream));
-    REFUSED(ADASUM_INVALID_ARGUMENT, "more than memory can hold", adasum_reducer_reduce(gradient, given, SIZE_MAX, stream));
+    REFUSED(ADASUM_INVALID_ARGUMENT, "more than memory can hold",
+            adasum_reducer_reduce(gradient, given, SIZE_MAX, stream));
     REFUSED(ADASUM_INVALID_ARGUMENT, "not a multiple of 4 bytes", adasum_reducer_reduce(gradient, crooked, 1, stream));
     IS_NULL("adasum_reducer_reduce_flat", "inout_buffer", adasum_reducer_reduce_flat(gradient, NULL, 16, stream));
     IS_NULL("adasum_reducer_reduce_flat", "stream", adasum_reducer_reduce_flat(gradient, memory, 16, NULL));
@@ -178,7 +187,8 @@ static void calls(adasum_world *world, aclrtStream stream) {
     REFUSED(ADASUM_INVALID_ARGUMENT, "more than memory can hold",
             adasum_reducer_reduce_flat(gradient, memory, UINT64_MAX, stream));
     IS_NULL("adasum_reducer_reduce_some", "tensors", adasum_reducer_reduce_some(gradient, NULL, given, 1, stream));
-    IS_NULL("adasum_reducer_reduce_some", "inout_gradients", adasum_reducer_reduce_some(gradient, &first, NULL, 1, stream));
+    IS_NULL("adasum_reducer_reduce_some", "inout_gradients",
+            adasum_reducer_reduce_some(gradient, &first, NULL, 1, stream));
     IS_NULL("adasum_reducer_reduce_some", "stream", adasum_reducer_reduce_some(gradient, &first, given, 1, NULL));
     REFUSED(ADASUM_INVALID_ARGUMENT, "1 is no index of 1 tensors",
             adasum_reducer_reduce_some(gradient, &second, given, 1, stream));
@@ -188,13 +198,16 @@ static void calls(adasum_world *world, aclrtStream stream) {
             adasum_reducer_reduce_some_flat(gradient, &first, 1, NULL, 16, stream));
     IS_NULL("adasum_reducer_reduce_some_flat", "stream",
             adasum_reducer_reduce_some_flat(gradient, &first, 1, memory, 16, NULL));
-    REFUSED(ADASUM_INVALID_ARGUMENT, "tensor 1", adasum_reducer_reduce_some_flat(gradient, &second, 1, memory, 16, stream));
+    REFUSED(ADASUM_INVALID_ARGUMENT, "tensor 1",
+            adasum_reducer_reduce_some_flat(gradient, &second, 1, memory, 16, stream));
     IS_NULL("adasum_reducer_prepare_some", "tensors", adasum_reducer_prepare_some(gradient, NULL, 1));
     REFUSED(ADASUM_INVALID_ARGUMENT, "tensor 1", adasum_reducer_prepare_some(gradient, &second, 1));
     IS_NULL("adasum_reducer_overflow", "gradients", adasum_reducer_overflow(gradient, NULL, 1, stream, LIMIT, &number));
     IS_NULL("adasum_reducer_overflow", "stream", adasum_reducer_overflow(gradient, given, 1, NULL, LIMIT, &number));
-    IS_NULL("adasum_reducer_overflow", "out_overflowed", adasum_reducer_overflow(gradient, given, 1, stream, LIMIT, NULL));
-    REFUSED(ADASUM_INVALID_ARGUMENT, "timeout_ms is 0", adasum_reducer_overflow(gradient, given, 1, stream, 0, &number));
+    IS_NULL("adasum_reducer_overflow", "out_overflowed",
+            adasum_reducer_overflow(gradient, given, 1, stream, LIMIT, NULL));
+    REFUSED(ADASUM_INVALID_ARGUMENT, "timeout_ms is 0",
+            adasum_reducer_overflow(gradient, given, 1, stream, 0, &number));
     IS_NULL("adasum_reducer_owned_count", "out", adasum_reducer_owned_count(gradient, NULL));
     IS_NULL("adasum_reducer_owned", "out_tensors", adasum_reducer_owned(gradient, NULL, &start, &length, 1));
     IS_NULL("adasum_reducer_owned", "out_starts", adasum_reducer_owned(gradient, &count, NULL, &length, 1));
@@ -237,8 +250,8 @@ static void calls(adasum_world *world, aclrtStream stream) {
             adasum_reducer_gather(sparse, memory, memory, 2, stream, &rows, &place, NULL));
     REFUSED(ADASUM_INVALID_ARGUMENT, "rows",
             adasum_reducer_gather(sparse, memory, memory, UINT64_MAX, stream, &rows, &place, &place));
-    REFUSED(ADASUM_INVALID_ARGUMENT, "values: ",
-            adasum_reducer_gather(sparse, memory, (char *)memory + 2, 2, stream, &rows, &place, &place));
+    REFUSED(ADASUM_INVALID_ARGUMENT,
+            "values: ", adasum_reducer_gather(sparse, memory, (char *)memory + 2, 2, stream, &rows, &place, &place));
     CHECK(rows == 7 && start == 7 && length == 7 && count == 7 && number == 7 && place == NULL);
     CHECK(strcmp(text, "1234567") == 0);
 

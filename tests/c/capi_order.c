@@ -107,7 +107,8 @@ static void *two_worlds(void *argument) {
     void *memory = ones();
     uint32_t servers = 0;
     OK(adasum_options_set(options, "allow_plain_mean", "1"));
-    OK(adasum_world_from_root_info((int32_t)rank, other_root_info, sizeof other_root_info, RANKS, rank, options, &other));
+    OK(adasum_world_from_root_info((int32_t)rank, other_root_info, sizeof other_root_info, RANKS, rank, options,
+                                   &other));
     CHECK(adasum_world_servers(other, &servers) == ADASUM_OK && servers == 1);
     OK(adasum_reducer_create(world, &TENSOR, 1, NULL, &here));
     OK(adasum_reducer_create(other, &TENSOR, 1, options, &there));

@@ -21,8 +21,8 @@ static uint64_t launches(adasum_world *world, uint32_t rank, aclrtStream stream)
 
 /* How tensors are given. */
 struct way {
-    size_t first;    /* elements of the first tensor */
-    size_t place;    /* element at which the second one starts */
+    size_t first; /* elements of the first tensor */
+    size_t place; /* element at which the second one starts */
     int32_t padded;
     int flat;        /* as one buffer */
     uint64_t copies; /* launches of copies on each rank */
@@ -61,8 +61,8 @@ static void reduce(adasum_world *world, uint32_t rank, aclrtStream stream, const
      * awaits; copies if there are any, and another guard. */
     CHECK(after - before == RANKS * (7 + way->copies + (way->copies > 0)));
     if (after - before != RANKS * (7 + way->copies + (way->copies > 0))) {
-        fprintf(stderr, "second tensor at %zu, padded %d, flat %d: %llu launches\n", way->place, (int)way->padded, way->flat,
-                (unsigned long long)(after - before));
+        fprintf(stderr, "second tensor at %zu, padded %d, flat %d: %llu launches\n", way->place, (int)way->padded,
+                way->flat, (unsigned long long)(after - before));
     }
     get(values, memory, sizeof all[rank]);
     for (i = 0; i < MOST; i++) {

@@ -36,7 +36,8 @@ static void boost(const adasum_world *world) {
     adasum_reducer *reducer = NULL;
     char text[2048];
     size_t length = 0;
-    boost_file(path, "{\"boost\": {\"mode\": \"manual\", \"less_bn\": false, \"grad_freeze\": false, \"adasum\": true}}");
+    boost_file(path,
+               "{\"boost\": {\"mode\": \"manual\", \"less_bn\": false, \"grad_freeze\": false, \"adasum\": true}}");
     OK(adasum_options_load_boost(options, path, "O2"));
     REFUSED(ADASUM_INVALID_ARGUMENT, "1 devices are not a power of two of servers of 8",
             adasum_reducer_create(world, &tensor, 1, options, &reducer));

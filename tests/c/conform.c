@@ -251,14 +251,18 @@ struct behaviour {
 
 /* In this order, in one process. */
 static const struct behaviour BEHAVIOURS[] = {
-    {"no-device", no_device},       {"init-repeat", init_repeat}, {"devices", devices},
-    {"counted", counted},           {"processor", processor},     {"versions", versions},
-    {"message", message},           {"allocation", allocation},   {"copies", copies},
-    {"bounds", bounds},             {"sides", sides},             {"information", information},
-    {"stream", make_stream},        {"order", order},             {"idle", idle},
-    {"handles", handles},           {"event-new", event_new},     {"event-use", event_use},
-    {"host-work", host_work},       {"contexts", contexts},       {"settings", settings},
-    {"virtual", virtual_memory},    {"finalize", finalize},
+    {"no-device", no_device}, {"init-repeat", init_repeat},
+    {"devices", devices},     {"counted", counted},
+    {"processor", processor}, {"versions", versions},
+    {"message", message},     {"allocation", allocation},
+    {"copies", copies},       {"bounds", bounds},
+    {"sides", sides},         {"information", information},
+    {"stream", make_stream},  {"order", order},
+    {"idle", idle},           {"handles", handles},
+    {"event-new", event_new}, {"event-use", event_use},
+    {"host-work", host_work}, {"contexts", contexts},
+    {"settings", settings},   {"virtual", virtual_memory},
+    {"finalize", finalize},
 };
 
 int main(void) {

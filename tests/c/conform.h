@@ -37,9 +37,8 @@ inline int conform(int argc, char **argv) {
 
 // A task that keeps a stream busy.
 inline void sleep_in_stream(aclrtStream stream, int ms) {
-    OK(aclrtLaunchHostFunc(
-        stream, [](void *time) { pause_ms(static_cast<int>(reinterpret_cast<intptr_t>(time))); },
-        reinterpret_cast<void *>(static_cast<intptr_t>(ms))));
+    OK(aclrtLaunchHostFunc(stream, [](void *time) { pause_ms(static_cast<int>(reinterpret_cast<intptr_t>(time))); },
+                           reinterpret_cast<void *>(static_cast<intptr_t>(ms))));
 }
 
 } // namespace harness

@@ -68,7 +68,7 @@ const Behaviour before_init("works-before-init", [](const Rank &) {
 // The recent message belongs to the thread and is handed over once; without one the answer is NULL.
 const Behaviour recent_message("recent-message-per-thread", [](const Rank &) {
     RETURNS(107001, aclrtSetDevice(-1));
-    std::thread([] { CHECK(aclGetRecentErrMsg() == nullptr); }).join();
+    on_thread([] { CHECK(aclGetRecentErrMsg() == nullptr); });
     CHECK(recent().find("aclrtSetDevice") != std::string::npos);
     CHECK(aclGetRecentErrMsg() == nullptr);
 });
@@ -78,7 +78,7 @@ const Behaviour last_error("last-error-peek-and-get", [](const Rank &) {
     CHECK(aclrtPeekAtLastError(ACL_RT_THREAD_LEVEL) == 0);
     RETURNS(107001, aclrtSetDevice(99));
     CHECK(aclrtPeekAtLastError(ACL_RT_THREAD_LEVEL) == 107001);
-    std::thread([] { CHECK(aclrtPeekAtLastError(ACL_RT_THREAD_LEVEL) == 0); }).join();
+    on_thread([] { CHECK(aclrtPeekAtLastError(ACL_RT_THREAD_LEVEL) == 0); });
     CHECK(aclrtGetLastError(ACL_RT_THREAD_LEVEL) == 107001);
     CHECK(aclrtGetLastError(ACL_RT_THREAD_LEVEL) == 0);
 });
@@ -91,7 +91,8 @@ void interface_is(int32_t wanted) {
     OK(aclrtGetVersion(&major, &minor, &patch));
     CHECK(major == 1 && minor == wanted && patch == 0);
 }
-const Behaviour version_81("interface-of-8.1", [](const Rank &) { interface_is(13); }, {{"ASCEND_MOCK_CANN", "8.1.RC1"}});
+const Behaviour version_81("interface-of-8.1", [](const Rank &) { interface_is(13); },
+                           {{"ASCEND_MOCK_CANN", "8.1.RC1"}});
 const Behaviour version_85("interface-of-8.5", [](const Rank &) { interface_is(16); }, {{"ASCEND_MOCK_CANN", "8.5.0"}});
 const Behaviour version_90("interface-of-9.0", [](const Rank &) { interface_is(17); }, {{"ASCEND_MOCK_CANN", "9.0.0"}});
 
@@ -298,13 +299,13 @@ const Behaviour device_force("reset-force-ignores-the-count", [](const Rank &) {
 // The current device belongs to the thread.
 const Behaviour device_thread("device-per-thread", [](const Rank &) {
     OK(aclrtSetDevice(1));
-    std::thread([] {
+    on_thread([] {
         int32_t device = -1;
         RETURNS(107002, aclrtGetDevice(&device));
         OK(aclrtSetDevice(2));
         OK(aclrtGetDevice(&device));
         CHECK(device == 2);
-    }).join();
+    });
     int32_t device = -1;
     OK(aclrtGetDevice(&device));
     CHECK(device == 1);

@@ -158,9 +158,10 @@ const Behaviour algorithms("config-algorithms", [](const Rank &) {
     OK(create_with_algorithms("allreduce=level0:NA;level1:NB/others=level0:ring"));
     OK(create_with_algorithms("  "));
     OK(create_with_algorithms("nonsense", 7)); // a field of version 8
-    for (const char *wrong : {"level0", "level4:NA", "level0:best", "level0:NA;level0:ring", ";level0:NA", "level0:NA;",
-                              "level0:NA;level1:NA;level2:NA;level3:NA;level3:NA", "level0:NA/level1:NA",
-                              "allreduce=level0:NA/level1:NA", "=level0:NA", "allreduce=", "/level0:NA", "level0:NA/"}) {
+    for (const char *wrong :
+         {"level0", "level4:NA", "level0:best", "level0:NA;level0:ring", ";level0:NA", "level0:NA;",
+          "level0:NA;level1:NA;level2:NA;level3:NA;level3:NA", "level0:NA/level1:NA", "allreduce=level0:NA/level1:NA",
+          "=level0:NA", "allreduce=", "/level0:NA", "level0:NA/"}) {
         FAILS(HCCL_E_PARA, "hcclAlgo", create_with_algorithms(wrong));
     }
     FAILS(HCCL_E_PARA, "hcclAlgo", create_with_algorithms(std::string(1599, 'a')));
@@ -216,7 +217,8 @@ const Behaviour reads_on("config-950-reads-behind-the-end", [](const Rank &) {
           create_on_950([](HcclCommConfig *config) { config->hcclRdmaTrafficClass = 2; }, &comm));
     FAILS(HCCL_E_PARA, "hcclRdmaServiceLevel",
           create_on_950([](HcclCommConfig *config) { config->hcclRdmaServiceLevel = 8; }, &comm));
-    OK(create_on_950([](HcclCommConfig *config) { config->hcclBufferSize = 0; }, &comm)); // stands for the default there
+    // Stands for the default there.
+    OK(create_on_950([](HcclCommConfig *config) { config->hcclBufferSize = 0; }, &comm));
 }, ON_950);
 
 // It writes into the configuration of a part of a world, which so serves once: 0 MB are refused the second time.

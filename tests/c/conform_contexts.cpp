@@ -40,12 +40,12 @@ const Behaviour set_device("set-device-drops-the-own-context", [](const Rank &) 
     OK(aclrtSetCurrentContext(own));
     OK(aclrtGetCurrentContext(&current));
     CHECK(current == own);
-    std::thread([&] { // threads share the primary context of a device
+    on_thread([&] { // threads share the primary context of a device
         OK(aclrtSetDevice(0));
         OK(aclrtGetCurrentContext(&current));
         CHECK(current == primary);
         OK(aclrtResetDevice(0));
-    }).join();
+    });
     OK(aclrtDestroyContext(own));
     RETURNS(107002, aclrtGetCurrentContext(&current));
     OK(aclrtResetDevice(0));
@@ -139,7 +139,7 @@ const Behaviour foreign_wait("any-context-may-wait-for-a-stream", [](const Rank 
     aclrtContext current = nullptr;
     aclrtStreamStatus status = ACL_STREAM_STATUS_RESERVED;
     sleep_in_stream(world.stream, 100);
-    std::thread([&] {
+    on_thread([&] {
         RETURNS(107002, aclrtSynchronizeStream(world.stream));
         RETURNS(107002, aclrtStreamQuery(world.stream, &status));
         OK(aclrtCreateContext(&own, 1));
@@ -149,7 +149,7 @@ const Behaviour foreign_wait("any-context-may-wait-for-a-stream", [](const Rank 
         OK(aclrtGetCurrentContext(&current));
         CHECK(current == own);
         OK(aclrtDestroyContext(own));
-    }).join();
+    });
 });
 
 // Waits for events are not looked at, though a document says that contexts are isolated: a stream may wait for an event of
@@ -171,7 +171,7 @@ const Behaviour foreign_event("event-of-another-context", [](const Rank &me) {
     RETURNS(507046, aclrtSynchronizeStreamWithTimeout(other, 20));
     OK(aclrtSynchronizeStream(other));
     OK(aclrtRecordEvent(event, other));
-    std::thread([&] { OK(aclrtSynchronizeEvent(event)); }).join();
+    on_thread([&] { OK(aclrtSynchronizeEvent(event)); });
     OK(aclrtDestroyContext(own));
     OK(aclrtSetCurrentContext(primary));
     OK(aclrtDestroyEvent(event));

@@ -169,7 +169,8 @@ const Behaviour too_much("malloc-more-than-the-host-has", [](const Rank &me) {
     void *memory = nullptr;
     unsetenv("ASCEND_MOCK_QUIET");
     const std::string told = errors_of([&] { OK(aclrtMalloc(&memory, 15ULL << 40, ACL_MEM_MALLOC_HUGE_FIRST)); });
-    expect_text(__FILE__, __LINE__, told, "15728640 MB of device memory are allocated, 15728640 MB by this process, but this machine has only");
+    expect_text(__FILE__, __LINE__, told,
+                "15728640 MB of device memory are allocated, 15728640 MB by this process, but this machine has only");
     OK(aclrtFree(memory));
 }, {{"ASCEND_MOCK_HBM_MB", "16777216"}});
 

@@ -134,7 +134,7 @@ const Behaviour threads("event-between-threads", [](const Rank &me) {
     const aclrtEvent event = make_event();
     sleep_in_stream(world.stream, 100);
     OK(aclrtRecordEvent(event, world.stream));
-    std::thread([&] {
+    on_thread([&] {
         OK(aclrtSetDevice(0));
         aclrtStream other = nullptr;
         OK(aclrtCreateStream(&other));
@@ -142,7 +142,7 @@ const Behaviour threads("event-between-threads", [](const Rank &me) {
         OK(aclrtSynchronizeStream(other));
         CHECK(recorded(event) == 1);
         OK(aclrtDestroyStream(other));
-    }).join();
+    });
     OK(aclrtDestroyEvent(event));
 });
 

@@ -203,13 +203,13 @@ const Behaviour allgatherv("allgatherv", Ranks::Threads, 4, [](const Rank &me) {
     const Vector<uint8_t> recv(40, [](size_t) { return uint8_t{255}; });
     OK(HcclAllGatherV(send.at(), me.rank, recv.at(), counts, places, HCCL_DATA_TYPE_UINT8, world.comm, world.stream));
     world.synchronize();
-    recv.expect([&](size_t i) {
-        return i % 10 < i / 10 ? static_cast<uint8_t>(i / 10 * 10 + i % 10) : uint8_t{255};
-    }, "all gather v");
-    FAILS(HCCL_E_PARA, "recvCounts", HcclAllGatherV(send.at(), me.rank + 1, recv.at(), counts, places,
-                                                    HCCL_DATA_TYPE_UINT8, world.comm, world.stream));
-    RETURNS(HCCL_E_PTR, HcclAllGatherV(send.at(), me.rank, recv.at(), nullptr, places, HCCL_DATA_TYPE_UINT8,
-                                       world.comm, world.stream));
+    recv.expect([&](size_t i) { return i % 10 < i / 10 ? static_cast<uint8_t>(i / 10 * 10 + i % 10) : uint8_t{255}; },
+                "all gather v");
+    FAILS(HCCL_E_PARA, "recvCounts",
+          HcclAllGatherV(send.at(), me.rank + 1, recv.at(), counts, places, HCCL_DATA_TYPE_UINT8, world.comm,
+                         world.stream));
+    RETURNS(HCCL_E_PTR, HcclAllGatherV(send.at(), me.rank, recv.at(), nullptr, places, HCCL_DATA_TYPE_UINT8, world.comm,
+                                       world.stream));
 });
 
 // HcclReduceScatterV: rank i gets i + 1 elements, reduced in the order of the ranks.
@@ -222,13 +222,13 @@ const Behaviour reducescatterv("reducescatterv", Ranks::Threads, 4, [](const Ran
     OK(HcclReduceScatterV(send.at(), counts, places, recv.at(), me.rank + 1, FP32, HCCL_REDUCE_SUM, world.comm,
                           world.stream));
     world.synchronize();
-    recv.expect([&](size_t i) {
-        return i <= me.rank ? static_cast<float>((places[me.rank] + i) * 10) : -1.0F;
-    }, "reduce scatter v");
-    FAILS(HCCL_E_PARA, "sendCounts", HcclReduceScatterV(send.at(), counts, places, recv.at(), 9, FP32, HCCL_REDUCE_SUM,
-                                                        world.comm, world.stream));
-    FAILS(HCCL_E_PARA, "cannot be same", HcclReduceScatterV(send.at(), counts, places, send.at(), me.rank + 1, FP32,
-                                                            HCCL_REDUCE_SUM, world.comm, world.stream));
+    recv.expect([&](size_t i) { return i <= me.rank ? static_cast<float>((places[me.rank] + i) * 10) : -1.0F; },
+                "reduce scatter v");
+    FAILS(HCCL_E_PARA, "sendCounts",
+          HcclReduceScatterV(send.at(), counts, places, recv.at(), 9, FP32, HCCL_REDUCE_SUM, world.comm, world.stream));
+    FAILS(HCCL_E_PARA, "cannot be same",
+          HcclReduceScatterV(send.at(), counts, places, send.at(), me.rank + 1, FP32, HCCL_REDUCE_SUM, world.comm,
+                             world.stream));
 });
 
 // HcclReduce: the result is the root's alone.
@@ -266,8 +266,9 @@ const Behaviour mixed("exchange-differs-from-collective", Ranks::Threads, 2, [](
 
 // --- data types and reductions
 
-template <class Type> bool reduces(const World &world, const Rank &me, HcclDataType type, HcclReduceOp op,
-                                   const std::vector<Type> &values, Type wanted) {
+template <class Type>
+bool reduces(const World &world, const Rank &me, HcclDataType type, HcclReduceOp op, const std::vector<Type> &values,
+             Type wanted) {
     const Vector<Type> data(20, [&](size_t) { return values[me.rank]; });
     OK(HcclAllReduce(data.at(), data.at(), 20, type, op, world.comm, world.stream));
     world.synchronize();
@@ -279,7 +280,8 @@ template <class Type> bool reduces(const World &world, const Rank &me, HcclDataT
     return true;
 }
 
-template <class Type> void four_reductions(const World &world, const Rank &me, HcclDataType type) {
+template <class Type>
+void four_reductions(const World &world, const Rank &me, HcclDataType type) {
     const std::vector<Type> values = {3, 5, 2};
     CHECK(reduces<Type>(world, me, type, HCCL_REDUCE_SUM, values, 10));
     CHECK(reduces<Type>(world, me, type, HCCL_REDUCE_MAX, values, 5));
@@ -290,7 +292,8 @@ template <class Type> void four_reductions(const World &world, const Rank &me, H
 }
 
 // One case per type: sum, maximum, minimum, product.
-template <class Type> struct Numbers {
+template <class Type>
+struct Numbers {
     Numbers(const char *name, HcclDataType type, Environment environment = {})
         : behaviour(name, Ranks::Threads, 3, [type](const Rank &me) {
               const World world(me);
@@ -349,11 +352,11 @@ const Behaviour refused_310("reduce-refused-310P", [](const Rank &me) {
 const Behaviour numbers("reduce-unknown-numbers", [](const Rank &me) {
     const World world(me);
     const Vector<float> data(8);
-    RETURNS(HCCL_E_PARA, HcclAllReduce(data.at(), data.at(), 4, HCCL_DATA_TYPE_RESERVED, HCCL_REDUCE_SUM, world.comm,
-                                       world.stream));
+    RETURNS(HCCL_E_PARA,
+            HcclAllReduce(data.at(), data.at(), 4, HCCL_DATA_TYPE_RESERVED, HCCL_REDUCE_SUM, world.comm, world.stream));
     RETURNS(HCCL_E_PARA, HcclAllReduce(data.at(), data.at(), 4, FP32, HCCL_REDUCE_RESERVED, world.comm, world.stream));
-    RETURNS(HCCL_E_PARA, HcclAllReduce(data.at(), data.at(), 4, FP32, static_cast<HcclReduceOp>(4), world.comm,
-                                       world.stream));
+    RETURNS(HCCL_E_PARA,
+            HcclAllReduce(data.at(), data.at(), 4, FP32, static_cast<HcclReduceOp>(4), world.comm, world.stream));
 });
 
 // Data movement takes every type of 1 to 8 bytes; bf16 not on the 910A, 8-bit floats on the 950 only, int128 nowhere.

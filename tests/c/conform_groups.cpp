@@ -164,7 +164,7 @@ const Behaviour swallowed("group-end-hides-errors", Ranks::Threads, 2, [](const 
         OK(HcclGroupEnd());
         world.synchronize();
     };
-    refused(2, FP32);                          // no such rank
+    refused(2, FP32);                              // no such rank
     refused(1 - me.rank, HCCL_DATA_TYPE_RESERVED); // no such type
     OK(HcclGroupStart());
     OK(HcclSend(out.at(), 8, FP32, me.rank, world.comm, world.stream)); // and nobody receives it

@@ -111,7 +111,8 @@ const Behaviour under_work("destroy-under-queued-work", Ranks::Threads, 2, [](co
         CHECK(adasum_mock_counter("destroyed_under_work") == 1);
         FAILS(507057, "HcclAllReduce (32 bytes, fp32, sum), HcclAllReduce", aclrtSynchronizeStream(world.stream));
         OK(aclrtSynchronizeStream(world.stream)); // told once
-    } else if (HcclAllReduce(data.at(), data.at(), 8, FP32, HCCL_REDUCE_SUM, world.comm, world.stream) == HCCL_SUCCESS) {
+    } else if (HcclAllReduce(data.at(), data.at(), 8, FP32, HCCL_REDUCE_SUM, world.comm, world.stream) ==
+               HCCL_SUCCESS) {
         RETURNS(507057, aclrtSynchronizeStream(world.stream)); // in truth: garbage, or a wait until a limit is over
     }
 });
@@ -150,12 +151,12 @@ const Behaviour under_alone("destroy-of-one-rank-under-work", [](const Rank &me)
 // (HCCL_E_PARA). Source: hcomm, src/legacy/ascend910/framework/op_base/src/op_base.cc:3649 and :3714.
 const Behaviour destroy_device("destroy-needs-its-device", [](const Rank &me) {
     const World world(me);
-    std::thread([&] {
+    on_thread([&] {
         RETURNS(HCCL_E_RUNTIME, HcclCommDestroy(world.comm));
         OK(aclrtSetDevice(1));
         RETURNS(HCCL_E_PARA, HcclCommDestroy(world.comm));
         OK(aclrtResetDevice(1));
-    }).join();
+    });
 });
 
 // A stream of another context than the thread's is refused by the runtime: HCCL_E_RUNTIME. A communicator's own streams belong
@@ -208,8 +209,11 @@ const Behaviour ranges("memory-ranges", [](const Rank &me) {
     const size_t mb = 1 << 20;
     OK(aclrtReserveMemAddress(&address, 8 * mb, 0, nullptr, 1));
     char *base = static_cast<char *>(address);
-    const aclrtPhysicalMemProp prop = {ACL_MEM_HANDLE_TYPE_NONE, ACL_MEM_ALLOCATION_TYPE_PINNED, ACL_HBM_MEM_HUGE,
-                                       {0, ACL_MEM_LOCATION_TYPE_DEVICE}, 0};
+    const aclrtPhysicalMemProp prop = {ACL_MEM_HANDLE_TYPE_NONE,
+                                       ACL_MEM_ALLOCATION_TYPE_PINNED,
+                                       ACL_HBM_MEM_HUGE,
+                                       {0, ACL_MEM_LOCATION_TYPE_DEVICE},
+                                       0};
     aclrtDrvMemHandle handle = nullptr;
     OK(aclrtMallocPhysical(&handle, 2 * mb, &prop, 0));
     RETURNS(HCCL_E_PTR, HcclCommSetMemoryRange(world.comm, nullptr, 8 * mb, 0, 0));

@@ -13,7 +13,9 @@ std::string rank_text(const Rank &me) { return std::to_string(me.rank); }
 
 // A device, a stream and the world of this layer.
 struct Layer {
-    explicit Layer(const Rank &me) : world(me, false) { OK(HcomInitByFile(table_path().c_str(), rank_text(me).c_str())); }
+    explicit Layer(const Rank &me) : world(me, false) {
+        OK(HcomInitByFile(table_path().c_str(), rank_text(me).c_str()));
+    }
     ~Layer() { HcomDestroy(); }
     World world;
 };

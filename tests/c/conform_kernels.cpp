@@ -74,7 +74,7 @@ const Behaviour thread_list("kernel-arguments-per-thread", [](const Rank &me) {
     const Kernels kernels = load();
     aclrtArgsHandle list = nullptr;
     OK(aclrtKernelArgsInit(kernels.add, &list));
-    std::thread([&] { RETURNS(107017, aclrtKernelArgsFinalize(list)); }).join();
+    on_thread([&] { RETURNS(107017, aclrtKernelArgsFinalize(list)); });
 });
 
 // After Finalize the list is closed (207000), but a value may be updated, which opens it until the next Finalize.
@@ -163,11 +163,11 @@ const Behaviour batch("kernel-batch-within-cores", [](const Rank &me) {
     attribute.value.schemMode = 1;
     aclrtLaunchKernelCfg config = {&attribute, 1};
     OK(aclrtLaunchKernelWithHostArgs(kernels.add, 48, world.stream, &config, host, sizeof(host), nullptr, 0));
-    RETURNS(107000, aclrtLaunchKernelWithHostArgs(kernels.add, 49, world.stream, &config, host, sizeof(host), nullptr,
-                                                  0));
+    RETURNS(107000,
+            aclrtLaunchKernelWithHostArgs(kernels.add, 49, world.stream, &config, host, sizeof(host), nullptr, 0));
     attribute.id = static_cast<aclrtLaunchKernelAttrId>(9);
-    RETURNS(107000, aclrtLaunchKernelWithHostArgs(kernels.add, 1, world.stream, &config, host, sizeof(host), nullptr,
-                                                  0));
+    RETURNS(107000,
+            aclrtLaunchKernelWithHostArgs(kernels.add, 1, world.stream, &config, host, sizeof(host), nullptr, 0));
     world.synchronize();
 });
 
@@ -180,8 +180,8 @@ const Behaviour unload("kernel-unload-keeps-queued-launches", [](const Rank &me)
     sleep_in_stream(world.stream, 100);
     OK(aclrtLaunchKernelWithHostArgs(kernels.add, 1, world.stream, nullptr, host, sizeof(host), nullptr, 0));
     OK(aclrtBinaryUnLoad(kernels.binary));
-    RETURNS(107017, aclrtLaunchKernelWithHostArgs(kernels.add, 1, world.stream, nullptr, host, sizeof(host), nullptr,
-                                                  0));
+    RETURNS(107017,
+            aclrtLaunchKernelWithHostArgs(kernels.add, 1, world.stream, nullptr, host, sizeof(host), nullptr, 0));
     world.synchronize();
     CHECK(first(data) == 3);
 });

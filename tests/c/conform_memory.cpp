@@ -187,7 +187,8 @@ const Behaviour copy_async("copy-async-in-order", [](const Rank &me) {
 
 // --- reducing copies
 
-template <class Type> Type reduced(const World &world, aclDataType type, aclrtReduceKind kind, Type a, Type b) {
+template <class Type>
+Type reduced(const World &world, aclDataType type, aclrtReduceKind kind, Type a, Type b) {
     const Vector<Type> dst(4, [&](size_t) { return a; });
     const Vector<Type> src(4, [&](size_t) { return b; });
     OK(aclrtReduceAsync(dst.at(), src.at(), 4 * sizeof(Type), kind, type, world.stream, nullptr));
@@ -213,20 +214,20 @@ const Behaviour reduce_refused("reduce-async-refused", [](const Rank &me) {
     const World world(me, false);
     const Vector<uint64_t> a(4);
     const Vector<uint64_t> b(4);
-    RETURNS(207000, aclrtReduceAsync(a.at(), b.at(), 32, ACL_RT_MEMCPY_SDMA_AUTOMATIC_SUM, ACL_INT64, world.stream,
-                                     nullptr));
-    RETURNS(107000, aclrtReduceAsync(a.at(), b.at(), 7, ACL_RT_MEMCPY_SDMA_AUTOMATIC_SUM, ACL_FLOAT, world.stream,
-                                     nullptr));
-    RETURNS(100000, aclrtReduceAsync(a.at(), b.at(), 8, static_cast<aclrtReduceKind>(9), ACL_FLOAT, world.stream,
-                                     nullptr));
+    RETURNS(207000,
+            aclrtReduceAsync(a.at(), b.at(), 32, ACL_RT_MEMCPY_SDMA_AUTOMATIC_SUM, ACL_INT64, world.stream, nullptr));
+    RETURNS(107000,
+            aclrtReduceAsync(a.at(), b.at(), 7, ACL_RT_MEMCPY_SDMA_AUTOMATIC_SUM, ACL_FLOAT, world.stream, nullptr));
+    RETURNS(100000,
+            aclrtReduceAsync(a.at(), b.at(), 8, static_cast<aclrtReduceKind>(9), ACL_FLOAT, world.stream, nullptr));
 });
 // The 910A reduces fp32 only.
 const Behaviour reduce_910a("reduce-async-910A", [](const Rank &me) {
     const World world(me, false);
     CHECK(reduced<float>(world, ACL_FLOAT, ACL_RT_MEMCPY_SDMA_AUTOMATIC_SUM, 1, 2) == 3);
     const Vector<uint16_t> a(4);
-    RETURNS(207000, aclrtReduceAsync(a.at(), a.at(), 8, ACL_RT_MEMCPY_SDMA_AUTOMATIC_SUM, ACL_FLOAT16, world.stream,
-                                     nullptr));
+    RETURNS(207000,
+            aclrtReduceAsync(a.at(), a.at(), 8, ACL_RT_MEMCPY_SDMA_AUTOMATIC_SUM, ACL_FLOAT16, world.stream, nullptr));
 }, {{"ASCEND_MOCK_SOC", "Ascend910A"}});
 
 // Half precision on the host: rounded to nearest even, infinity and NaN kept.

@@ -14,7 +14,8 @@ struct Tensor;
 struct Executor;
 using Integers = std::vector<int64_t>;
 
-template <class Function> Function *look_up(const char *name) {
+template <class Function>
+Function *look_up(const char *name) {
     static void *library = dlopen("libopapi.so", RTLD_NOW);
     CHECK(library != nullptr);
     void *found = dlsym(library, name);
@@ -23,7 +24,8 @@ template <class Function> Function *look_up(const char *name) {
 }
 
 // Memory of the device with a host side.
-template <class Value> struct Array {
+template <class Value>
+struct Array {
     explicit Array(std::vector<Value> content) : values(std::move(content)) {
         OK(aclrtMalloc(&address, bytes(), ACL_MEM_MALLOC_HUGE_FIRST));
         OK(aclrtMemcpy(address, bytes(), values.data(), bytes(), ACL_MEMCPY_HOST_TO_DEVICE));

@@ -113,7 +113,8 @@ const Behaviour stream_order("stream-order-and-overlap", [](const Rank &me) {
 std::atomic<int> ran{0};
 void count_run(void *) { ran++; }
 // What a thread is told that waits for a busy stream with a counting function behind, when `abort` comes.
-template <typename Abort> int waiter_during(const World &world, const Abort &abort) {
+template <typename Abort>
+int waiter_during(const World &world, const Abort &abort) {
     sleep_in_stream(world.stream, 400);
     OK(aclrtLaunchHostFunc(world.stream, count_run, nullptr));
     std::atomic<int> code{0};
@@ -257,7 +258,8 @@ void most_streams(size_t most) {
     OK(aclrtCreateStream(&more));
 }
 const Behaviour limit("stream-limit", [](const Rank &) { most_streams(1984); });
-const Behaviour limit_910a("stream-limit-910A", [](const Rank &) { most_streams(2048); }, {{"ASCEND_MOCK_SOC", "Ascend910A"}});
+const Behaviour limit_910a("stream-limit-910A", [](const Rank &) { most_streams(2048); },
+                           {{"ASCEND_MOCK_SOC", "Ascend910A"}});
 
 // A record takes one of a device's 65536 events until it has ended, and the call waits while there is none (here for 5 s,
 // then 207007). Source: runtime, src/runtime/core/src/event/event.cc:401 (AllocEventIdResource),

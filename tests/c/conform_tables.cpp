@@ -82,11 +82,13 @@ const Good ip_list("table-ip-list", SERVERS, "10.0.0.1", "10.0.0.1,10.0.0.11", 3
 // One server needs no addresses (not on the 910A).
 const Behaviour one_server("table-one-server-without-ip", [](const Rank &) {
     accepted(R"({"status":"completed","version":"1.0","server_count":"1","server_list":[{"server_id":"a","device":[)"
-             R"({"device_id":"0","rank_id":"0"}]}]})", 1);
+             R"({"device_id":"0","rank_id":"0"}]}]})",
+             1);
 });
 const Behaviour one_server_910a("table-one-server-without-ip-910A", [](const Rank &) {
     refused(R"({"status":"completed","version":"1.0","server_count":"1","server_list":[{"server_id":"a","device":[)"
-            R"({"device_id":"0","rank_id":"0"}]}]})", HCCL_E_NOT_FOUND, "device_ip is missing");
+            R"({"device_id":"0","rank_id":"0"}]}]})",
+            HCCL_E_NOT_FOUND, "device_ip is missing");
 }, {{"ASCEND_MOCK_SOC", "Ascend910A"}});
 const Rule bad_json("table-json-error", SERVERS, "]}]}", "]}]", HCCL_E_INTERNAL, "Invalid ranktable format.");
 const Rule no_status("table-status-missing", SERVERS, R"("status":"completed",)", "", HCCL_E_NOT_FOUND, "EI0004");
@@ -167,9 +169,10 @@ const Behaviour unfinished("table-initializing-times-out", [](const Rank &) {
 const Environment A = {{"ASCEND_MOCK_SOC", "Ascend910A"}};
 const Behaviour uneven("table-910A-uneven", [](const Rank &) { refused(SERVERS, HCCL_E_PARA, "same number"); }, A);
 const Behaviour sides("table-910A-two-sides", [](const Rank &) {
-    refused(R"({"status":"completed","version":"1.0","server_count":"1","server_list":[{"server_id":"a","device":[)"
-            R"({"device_id":"0","device_ip":"10.0.0.1","rank_id":"0"},{"device_id":"4","device_ip":"10.0.0.2","rank_id":"1"}]}]})",
-            HCCL_E_PARA, "both sides");
+    refused(
+        R"({"status":"completed","version":"1.0","server_count":"1","server_list":[{"server_id":"a","device":[)"
+        R"({"device_id":"0","device_ip":"10.0.0.1","rank_id":"0"},{"device_id":"4","device_ip":"10.0.0.2","rank_id":"1"}]}]})",
+        HCCL_E_PARA, "both sides");
 }, A);
 const Behaviour largest("table-910A-device-id", [](const Rank &) {
     refused(replaced(SERVERS, R"("device_id":"1")", R"("device_id":"8")"), HCCL_E_PARA, "device_id");
@@ -185,15 +188,16 @@ const Behaviour one_pod("table-1.2-one-superpod-without-ip", [](const Rank &) {
     accepted(R"({"status":"completed","version":"1.2","server_list":[)"
              R"({"server_id":"a","device":[{"device_id":"0","super_device_id":"0","rank_id":"0"}]},)"
              R"({"server_id":"b","device":[{"device_id":"0","super_device_id":"1","rank_id":"1"}]}],)"
-             R"("super_pod_list":[{"super_pod_id":"p","server_list":[{"server_id":"a"},{"server_id":"b"}]}]})", 2);
+             R"("super_pod_list":[{"super_pod_id":"p","server_list":[{"server_id":"a"},{"server_id":"b"}]}]})",
+             2);
 });
 const Rule super_empty("table-1.2-super-device-id-empty", SUPERPODS, R"("super_device_id":"1")",
                        R"("super_device_id":"")", HCCL_E_PARA, "super_device_id[] is invalid");
 const Rule super_missing("table-1.2-super-device-id-missing", SUPERPODS, R"("super_device_id":"1",)", "",
                          HCCL_E_NOT_FOUND, "super_device_id is missing");
 // Twice in a superpod it is refused. Source: hcomm, topoinfo_ranktableConcise.cc:1028-1044; :849, it is a number.
-const Rule super_twice("table-1.2-super-device-id-twice", SUPERPODS, R"("super_device_id":"1")", R"("super_device_id":"0")",
-                       HCCL_E_PARA, "is already exist");
+const Rule super_twice("table-1.2-super-device-id-twice", SUPERPODS, R"("super_device_id":"1")",
+                       R"("super_device_id":"0")", HCCL_E_PARA, "is already exist");
 const Good super_other("table-1.2-super-device-id-in-two-superpods", SUPERPODS, R"("super_device_id":"2")",
                        R"("super_device_id":"0")", 3);
 const Rule super_text("table-1.2-super-device-id-is-no-number", SUPERPODS, R"("super_device_id":"1")",
@@ -201,9 +205,12 @@ const Rule super_text("table-1.2-super-device-id-is-no-number", SUPERPODS, R"("s
 const Rule backup_ip("table-1.2-backup-ip", SUPERPODS, "10.0.0.9", "here", HCCL_E_PARA, "backup_device_ip");
 const Rule backup_port("table-1.2-backup-port", SUPERPODS, "16668", "65536", HCCL_E_PARA, "backup_device_port");
 const Rule host_port("table-1.2-host-port", SUPERPODS, "60001", "0", HCCL_E_PARA, "host_port");
-const Rule pod_apart("table-1.2-superpod-apart", SUPERPODS, R"({"server_id":"b"}]},)"
-                     R"({"super_pod_id":"q","server_list":[{"server_id":"c"}]})", R"({"server_id":"c"}]},)"
-                     R"({"super_pod_id":"q","server_list":[{"server_id":"b"}]})", HCCL_E_PARA, "not one block");
+const Rule pod_apart("table-1.2-superpod-apart", SUPERPODS,
+                     R"({"server_id":"b"}]},)"
+                     R"({"super_pod_id":"q","server_list":[{"server_id":"c"}]})",
+                     R"({"server_id":"c"}]},)"
+                     R"({"super_pod_id":"q","server_list":[{"server_id":"b"}]})",
+                     HCCL_E_PARA, "not one block");
 const Rule pod_unknown("table-1.2-superpod-of-unknown-server", SUPERPODS, R"([{"server_id":"c"}])",
                        R"([{"server_id":"z"}])", HCCL_E_PARA, "is not in server_list");
 const Rule pod_twice("table-1.2-server-in-two-superpods", SUPERPODS, R"([{"server_id":"c"}])",
@@ -217,8 +224,9 @@ const Rule pod_id("table-1.2-superpod-id-twice", SUPERPODS, R"("super_pod_id":"q
 const Good groups_good("table-oldest", GROUPS, "completed", "completed", 4);
 // Pods of one server may be several instances.
 const Behaviour pods_of_server("table-oldest-two-pods-of-a-server", [](const Rank &) {
-    accepted(replaced(replaced(GROUPS, R"("server_id":"b")", R"("server_id":"a")"), R"([{"device_id":"0","device_ip":"10.0.0.3"}])",
-                      R"([{"device_id":"2","device_ip":"10.0.0.3"}])"), 4);
+    accepted(replaced(replaced(GROUPS, R"("server_id":"b")", R"("server_id":"a")"),
+                      R"([{"device_id":"0","device_ip":"10.0.0.3"}])", R"([{"device_id":"2","device_ip":"10.0.0.3"}])"),
+             4);
 });
 const Rule no_groups("table-oldest-group-list-missing", GROUPS, "group_list", "groups", HCCL_E_NOT_FOUND,
                      "group_list is missing");
@@ -228,8 +236,7 @@ const Rule instance_count("table-oldest-instance-count", GROUPS, R"("instance_co
                           HCCL_E_PARA, "instance_count");
 const Rule total("table-oldest-device-count", GROUPS, R"("device_count":"3")", R"("device_count":"4")", HCCL_E_PARA,
                  "device_count");
-const Rule group_ip("table-oldest-ip-twice", GROUPS, "10.0.0.4", "10.0.0.1", HCCL_E_PARA,
-                    "The IP is used repeatedly.");
+const Rule group_ip("table-oldest-ip-twice", GROUPS, "10.0.0.4", "10.0.0.1", HCCL_E_PARA, "The IP is used repeatedly.");
 const Rule group_device("table-oldest-device-twice", GROUPS, R"("device_id":"1")", R"("device_id":"0")", HCCL_E_PARA,
                         "device id repeat for one server");
 // Ranks count in the order of the table; all of them work together.

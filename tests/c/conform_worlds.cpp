@@ -282,7 +282,8 @@ void by_name(bool with_state) {
     }
 }
 const Behaviour named("communicator-by-name", [](const Rank &) { by_name(true); });
-const Behaviour named_a3("communicator-by-name-A3", [](const Rank &) { by_name(false); }, {{"ASCEND_MOCK_SOC", "Ascend910_9391"}});
+const Behaviour named_a3("communicator-by-name-A3", [](const Rank &) { by_name(false); },
+                         {{"ASCEND_MOCK_SOC", "Ascend910_9391"}});
 
 } // namespace
 

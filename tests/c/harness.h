@@ -12,6 +12,7 @@
 #include <cstring>
 #include <fstream>
 #include <functional>
+#include <future>
 #include <mutex>
 #include <stdexcept>
 #include <string>
@@ -70,7 +71,8 @@ inline std::string recent() {
 
 #define CHECK(condition)                                                                                               \
     do {                                                                                                               \
-        if (!(condition)) harness::failed(__FILE__, __LINE__, "not true: " #condition);                                \
+        if (!(condition))                                                                                              \
+            harness::failed(__FILE__, __LINE__, "not true: " #condition);                                              \
     } while (0)
 
 // The call returns this code; on another one its message is shown.
@@ -78,8 +80,9 @@ inline std::string recent() {
     do {                                                                                                               \
         const int returned_ = static_cast<int>(call);                                                                  \
         if (returned_ != static_cast<int>(code))                                                                       \
-            harness::failed(__FILE__, __LINE__, harness::text("%s is %d, not %d: %s", #call, returned_,                \
-                                                              static_cast<int>(code), harness::recent().c_str()));     \
+            harness::failed(__FILE__, __LINE__,                                                                        \
+                            harness::text("%s is %d, not %d: %s", #call, returned_, static_cast<int>(code),            \
+                                          harness::recent().c_str()));                                                 \
     } while (0)
 
 #define OK(call) RETURNS(0, call)
@@ -102,6 +105,9 @@ inline double now() {
 }
 
 inline void pause_ms(int ms) { std::this_thread::sleep_for(std::chrono::milliseconds(ms)); }
+
+// On another thread; what fails there fails here.
+inline void on_thread(const std::function<void()> &body) { std::async(std::launch::async, body).get(); }
 
 inline std::string folder() { return std::getenv("HARNESS_DIR"); }
 
@@ -213,7 +219,8 @@ private:
 };
 
 // Device memory with elements that the host can set and read.
-template <class Type> class Vector {
+template <class Type>
+class Vector {
 public:
     explicit Vector(size_t count) : count_(count) {
         OK(aclrtMalloc(&address_, count * sizeof(Type), ACL_MEM_MALLOC_HUGE_FIRST));

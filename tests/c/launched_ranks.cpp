@@ -89,14 +89,16 @@ public:
     ~Buffer() { aclrtFree(address_); }
     Buffer(const Buffer &) = delete;
     Buffer &operator=(const Buffer &) = delete;
-    template <class Value> void set(Value value) const {
+    template <class Value>
+    void set(Value value) const {
         std::vector<float> host(count_);
         for (uint64_t i = 0; i < count_; i++) {
             host[i] = static_cast<float>(value(i));
         }
         CHECKED(aclrtMemcpy(address_, bytes(), host.data(), bytes(), ACL_MEMCPY_HOST_TO_DEVICE));
     }
-    template <class Value> void expect(const char *what, Value value) const {
+    template <class Value>
+    void expect(const char *what, Value value) const {
         std::vector<float> host(count_);
         CHECKED(aclrtMemcpy(host.data(), bytes(), address_, bytes(), ACL_MEMCPY_DEVICE_TO_HOST));
         for (uint64_t i = 0; i < count_; i++) {

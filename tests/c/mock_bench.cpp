@@ -104,9 +104,8 @@ void large(const Rank &me) {
             OK(HcclBatchSendRecv(items, 2, world.comm, world.stream));
         }
     });
-    rate("all-reduce of 64 MB", 67108864.0, [&] {
-        OK(HcclAllReduce(out.at(), in.at(), count, FP32, HCCL_REDUCE_SUM, world.comm, world.stream));
-    });
+    rate("all-reduce of 64 MB", 67108864.0,
+         [&] { OK(HcclAllReduce(out.at(), in.at(), count, FP32, HCCL_REDUCE_SUM, world.comm, world.stream)); });
 }
 
 } // namespace

@@ -10,9 +10,7 @@ using namespace harness;
 namespace {
 
 // Elements per rank; many ranks take fewer, or the test's own buffers would fill the machine.
-std::vector<uint64_t> counts(const Rank &me) {
-    return {1, 7, 1000, me.size > 16 ? 5003ULL : 100003ULL};
-}
+std::vector<uint64_t> counts(const Rank &me) { return {1, 7, 1000, me.size > 16 ? 5003ULL : 100003ULL}; }
 
 // Values that add exactly in fp32, different for every rank and element.
 float value(uint32_t rank, size_t i) { return static_cast<float>((rank + 1) * (i % 977 + 1)); }
@@ -91,7 +89,8 @@ void rooted(const Rank &me, const World &world) {
 }
 
 // Small whole numbers are exact in every type, so one check serves all of them.
-template <class Type> void typed(const Rank &me, const World &world, HcclDataType dtype, Type (*make)(int)) {
+template <class Type>
+void typed(const Rank &me, const World &world, HcclDataType dtype, Type (*make)(int)) {
     Vector<Type> data(1500, [&](size_t i) { return make(static_cast<int>(me.rank + i % 3)); });
     OK(HcclAllReduce(data.at(), data.at(), 1500, dtype, HCCL_REDUCE_SUM, world.comm, world.stream));
     world.synchronize();
@@ -209,8 +208,8 @@ void sub_communicators(const Rank &me) {
         }
         config.hcclCommName[0] = '\0';
         HcclComm whole = nullptr;
-        OK(HcclCreateSubCommConfig(const_cast<HcclComm *>(&world.comm), me.size, ranks.data(), 7,
-                                   me.size - 1 - me.rank, &config, &whole));
+        OK(HcclCreateSubCommConfig(const_cast<HcclComm *>(&world.comm), me.size, ranks.data(), 7, me.size - 1 - me.rank,
+                                   &config, &whole));
         OK(HcclGetCommName(whole, name));
         CHECK(std::string(name) == "hccl_world_group_sub_7");
         expect_sum(world, whole, 1, static_cast<float>(me.size));
@@ -290,7 +289,8 @@ void random_program(const Rank &me) {
             OK(aclrtSynchronizeDevice());
         } else if (kind == 8) {
             std::atomic<int> called{0};
-            OK(HcclReduceScatter(copy.at(), data.at(), count, HCCL_DATA_TYPE_FP32, HCCL_REDUCE_MAX, world.comm, stream));
+            OK(HcclReduceScatter(copy.at(), data.at(), count, HCCL_DATA_TYPE_FP32, HCCL_REDUCE_MAX, world.comm,
+                                 stream));
             OK(aclrtLaunchHostFunc(stream, [](void *flag) { ++*static_cast<std::atomic<int> *>(flag); }, &called));
             OK(aclrtSynchronizeStream(stream));
             CHECK(called == 1);

@@ -15,10 +15,10 @@ struct Type {
 };
 
 const std::vector<Type> TYPES = {
-    {HCCL_DATA_TYPE_INT8, 1},    {HCCL_DATA_TYPE_INT16, 2},   {HCCL_DATA_TYPE_INT32, 4},  {HCCL_DATA_TYPE_FP16, 2},
-    {HCCL_DATA_TYPE_FP32, 4},    {HCCL_DATA_TYPE_INT64, 8},   {HCCL_DATA_TYPE_UINT64, 8}, {HCCL_DATA_TYPE_UINT8, 1},
-    {HCCL_DATA_TYPE_UINT16, 2},  {HCCL_DATA_TYPE_UINT32, 4},  {HCCL_DATA_TYPE_FP64, 8},   {HCCL_DATA_TYPE_BFP16, 2},
-    {HCCL_DATA_TYPE_INT128, 16}, {HCCL_DATA_TYPE_HIF8, 1},    {HCCL_DATA_TYPE_FP8E4M3, 1}, {HCCL_DATA_TYPE_FP8E5M2, 1},
+    {HCCL_DATA_TYPE_INT8, 1},    {HCCL_DATA_TYPE_INT16, 2},  {HCCL_DATA_TYPE_INT32, 4},   {HCCL_DATA_TYPE_FP16, 2},
+    {HCCL_DATA_TYPE_FP32, 4},    {HCCL_DATA_TYPE_INT64, 8},  {HCCL_DATA_TYPE_UINT64, 8},  {HCCL_DATA_TYPE_UINT8, 1},
+    {HCCL_DATA_TYPE_UINT16, 2},  {HCCL_DATA_TYPE_UINT32, 4}, {HCCL_DATA_TYPE_FP64, 8},    {HCCL_DATA_TYPE_BFP16, 2},
+    {HCCL_DATA_TYPE_INT128, 16}, {HCCL_DATA_TYPE_HIF8, 1},   {HCCL_DATA_TYPE_FP8E4M3, 1}, {HCCL_DATA_TYPE_FP8E5M2, 1},
     {HCCL_DATA_TYPE_FP8E8M0, 1},
 };
 
@@ -97,8 +97,8 @@ public:
         const std::vector<char> got = memory_.get();
         for (size_t i = 0; i < wanted.size(); i++) {
             if (got[i] != wanted[i]) {
-                throw std::runtime_error(text("%s, type %d, op %d: byte %zu is %d, not %d", what, type.number, op, i, got[i],
-                                              wanted[i]));
+                throw std::runtime_error(
+                    text("%s, type %d, op %d: byte %zu is %d, not %d", what, type.number, op, i, got[i], wanted[i]));
             }
         }
     }
@@ -130,7 +130,8 @@ int64_t combined(HcclReduceOp op, uint32_t ranks, uint64_t i) {
     return value;
 }
 
-std::vector<char> elements(const Type &type, uint64_t first, uint64_t count, const std::function<int64_t(uint64_t)> &number) {
+std::vector<char> elements(const Type &type, uint64_t first, uint64_t count,
+                           const std::function<int64_t(uint64_t)> &number) {
     std::vector<char> all;
     for (uint64_t i = first; i < first + count; i++) {
         const std::vector<char> one = encode(type, number(i));
@@ -163,8 +164,8 @@ void reduce_all(const Rank &me, const World &world, const Type &type, HcclReduce
     OK(HcclAllReduce(in_place.at(), in_place.at(), total, type.number, op, world.comm, world.stream));
     OK(HcclReduce(send.at(), rooted.at(), total, type.number, op, root, world.comm, world.stream));
     OK(HcclReduceScatter(send.at(), part.at(), count, type.number, op, world.comm, world.stream));
-    OK(HcclReduceScatterV(send.at(), counts.data(), places.data(), uneven.at(), counts[me.rank], type.number, op, world.comm,
-                          world.stream));
+    OK(HcclReduceScatterV(send.at(), counts.data(), places.data(), uneven.at(), counts[me.rank], type.number, op,
+                          world.comm, world.stream));
     world.synchronize();
     const std::vector<char> wanted = elements(type, 0, total, result);
     whole.expect(wanted, "all-reduce", type, op);
@@ -179,10 +180,11 @@ void refuse_all(const World &world, const Type &type, HcclReduceOp op, uint64_t 
     const Buffer recv(count * 16 * 64, 0);
     RETURNS(HCCL_E_NOT_SUPPORT, HcclAllReduce(send.at(), recv.at(), count, type.number, op, world.comm, world.stream));
     RETURNS(HCCL_E_NOT_SUPPORT, HcclReduce(send.at(), recv.at(), count, type.number, op, 0, world.comm, world.stream));
-    RETURNS(HCCL_E_NOT_SUPPORT, HcclReduceScatter(send.at(), recv.at(), count, type.number, op, world.comm, world.stream));
+    RETURNS(HCCL_E_NOT_SUPPORT,
+            HcclReduceScatter(send.at(), recv.at(), count, type.number, op, world.comm, world.stream));
     const std::vector<uint64_t> counts(64, count);
-    RETURNS(HCCL_E_NOT_SUPPORT, HcclReduceScatterV(send.at(), counts.data(), counts.data(), recv.at(), count, type.number, op,
-                                                   world.comm, world.stream));
+    RETURNS(HCCL_E_NOT_SUPPORT, HcclReduceScatterV(send.at(), counts.data(), counts.data(), recv.at(), count,
+                                                   type.number, op, world.comm, world.stream));
 }
 
 void reductions(const Rank &me) {
@@ -213,7 +215,9 @@ std::vector<char> parcel(uint32_t from, uint32_t to, uint64_t bytes) {
     return content;
 }
 
-void append(std::vector<char> *all, const std::vector<char> &more) { all->insert(all->end(), more.begin(), more.end()); }
+void append(std::vector<char> *all, const std::vector<char> &more) {
+    all->insert(all->end(), more.begin(), more.end());
+}
 
 // Elements that a rank sends to another where counts differ; some are 0.
 uint64_t elements_of(uint32_t from, uint32_t to) { return (from * 3 + to * 5) % 7 * 3; }
@@ -240,7 +244,8 @@ void move_equal(const Rank &me, const World &world, const Type &type, uint64_t c
     OK(HcclAlltoAll(send.at(), count, type.number, all_to_all.at(), count, type.number, world.comm, world.stream));
     OK(HcclAllGather(own.at(), gather.at(), count, type.number, world.comm, world.stream));
     OK(HcclBroadcast(broadcast.at(), count * me.size, type.number, root, world.comm, world.stream));
-    OK(HcclScatter(me.rank == root ? send.at() : nullptr, scattered.at(), count, type.number, root, world.comm, world.stream));
+    OK(HcclScatter(me.rank == root ? send.at() : nullptr, scattered.at(), count, type.number, root, world.comm,
+                   world.stream));
     world.synchronize();
     all_to_all.expect(from_all, "all to all", type);
     gather.expect(gathered, "all-gather", type);
@@ -274,11 +279,12 @@ void move_uneven(const Rank &me, const World &world, const Type &type) {
     }
     const Buffer send(out), recv(wanted.size(), 0), dense_send(dense), dense_recv(dense_wanted.size(), 0);
     const Buffer share(parcel(me.rank, 0, shares[me.rank] * type.bytes)), gather(gathered.size(), 0);
-    OK(HcclAlltoAllV(send.at(), sends.data(), send_places.data(), type.number, recv.at(), recvs.data(), recv_places.data(),
-                     type.number, world.comm, world.stream));
-    OK(HcclAlltoAllVC(dense_send.at(), matrix.data(), type.number, dense_recv.at(), type.number, world.comm, world.stream));
-    OK(HcclAllGatherV(share.at(), shares[me.rank], gather.at(), shares.data(), share_places.data(), type.number, world.comm,
+    OK(HcclAlltoAllV(send.at(), sends.data(), send_places.data(), type.number, recv.at(), recvs.data(),
+                     recv_places.data(), type.number, world.comm, world.stream));
+    OK(HcclAlltoAllVC(dense_send.at(), matrix.data(), type.number, dense_recv.at(), type.number, world.comm,
                       world.stream));
+    OK(HcclAllGatherV(share.at(), shares[me.rank], gather.at(), shares.data(), share_places.data(), type.number,
+                      world.comm, world.stream));
     world.synchronize();
     recv.expect(wanted, "all to all with counts", type);
     dense_recv.expect(dense_wanted, "all to all with a matrix", type);
@@ -336,7 +342,8 @@ void refuse_moves(const Rank &me, const World &world, const Type &type) {
     RETURNS(HCCL_E_NOT_SUPPORT, HcclBroadcast(a.at(), 1, t, 0, c, s));
     RETURNS(HCCL_E_NOT_SUPPORT, HcclScatter(a.at(), b.at(), 1, t, 0, c, s));
     RETURNS(HCCL_E_NOT_SUPPORT, HcclAlltoAll(a.at(), 1, t, b.at(), 1, t, c, s));
-    RETURNS(HCCL_E_NOT_SUPPORT, HcclAlltoAllV(a.at(), counts.data(), counts.data(), t, b.at(), counts.data(), counts.data(), t, c, s));
+    RETURNS(HCCL_E_NOT_SUPPORT,
+            HcclAlltoAllV(a.at(), counts.data(), counts.data(), t, b.at(), counts.data(), counts.data(), t, c, s));
     RETURNS(HCCL_E_NOT_SUPPORT, HcclAlltoAllVC(a.at(), counts.data(), t, b.at(), t, c, s));
     RETURNS(HCCL_E_NOT_SUPPORT, HcclAllGatherV(a.at(), 1, b.at(), counts.data(), counts.data(), t, c, s));
 }

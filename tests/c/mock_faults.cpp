@@ -232,8 +232,9 @@ void bad_tables(const Rank &) {
         const int code = HcclCommInitClusterInfo(path.c_str(), 0, &comm);
         const std::string message = recent();
         if (code != exchange.code || message.find(exchange.message) == std::string::npos) {
-            failed(__FILE__, __LINE__, text("%s -> %s: %d, not %d; message [%s]", exchange.from, exchange.to, code,
-                                            exchange.code, message.c_str()));
+            failed(__FILE__, __LINE__,
+                   text("%s -> %s: %d, not %d; message [%s]", exchange.from, exchange.to, code, exchange.code,
+                        message.c_str()));
         }
         if (code == 0) {
             OK(HcclCommDestroy(comm));
@@ -371,7 +372,8 @@ void arguments(const Rank &me) {
     RETURNS(HCCL_E_PARA, HcclSend(data.at(), 8, FP32, me.size, comm, stream));
     FAILS(HCCL_E_PARA, "is not memory of device", HcclSend(host.data(), 8, FP32, 1 - me.rank, comm, stream));
     FAILS(HCCL_E_PARA, "its allocation ends", HcclSend(data.at(32), 64, FP32, 1 - me.rank, comm, stream));
-    RETURNS(HCCL_E_NOT_SUPPORT, HcclAllReduce(data.at(), data.at(), 8, HCCL_DATA_TYPE_FP64, HCCL_REDUCE_SUM, comm, stream));
+    RETURNS(HCCL_E_NOT_SUPPORT,
+            HcclAllReduce(data.at(), data.at(), 8, HCCL_DATA_TYPE_FP64, HCCL_REDUCE_SUM, comm, stream));
     RETURNS(HCCL_E_PARA, HcclBroadcast(data.at(), 8, FP32, 2, comm, stream));
     RETURNS(HCCL_E_PARA, HcclAllReduce(data.at(), data.at(1), 8, FP32, HCCL_REDUCE_SUM, comm, stream));
 

@@ -33,7 +33,8 @@ void stalls(const Rank &me) {
     const World world(me);
     const Vector<float> out(8);
     const Vector<float> in(8);
-    HcclSendRecvItem items[] = {{HCCL_SEND, out.at(), 8, FP32, 1 - me.rank}, {HCCL_RECV, in.at(), 8, FP32, 1 - me.rank}};
+    HcclSendRecvItem items[] = {{HCCL_SEND, out.at(), 8, FP32, 1 - me.rank},
+                                {HCCL_RECV, in.at(), 8, FP32, 1 - me.rank}};
     OK(HcclBatchSendRecv(items, 2, world.comm, world.stream));
     world.synchronize();
     OK(HcclBatchSendRecv(items, 2, world.comm, world.stream));
@@ -154,25 +155,34 @@ std::pair<std::string, std::string> faults(const char *value) { return {"HCCL_MO
 } // namespace
 
 int main(int argc, char **argv) {
-    return run(argc, argv,
-               {
-                   {"inject-die", Ranks::Processes, 3, dies, {faults("1:HcclAllReduce:2:die")}, 1},
-                   {"inject-stall-t", Ranks::Threads, 2, stalls,
-                    {faults("1:HcclBatchSendRecv:1:stall"), {"HCCL_EXEC_TIMEOUT", "1"}}},
-                   {"inject-stall-p", Ranks::Processes, 2, stalls,
-                    {faults("1:HcclBatchSendRecv:1:stall"), {"HCCL_EXEC_TIMEOUT", "1"}}},
-                   {"inject-error", Ranks::Threads, 2, errors,
-                    {faults("0:HcclAllGather:0:error=4,1:HcclAllReduce:1:error=507015")}},
-                   {"inject-host-call", Ranks::Threads, 2, host_call, {faults("0:HcclGetRankSize:1:error=7")}},
-                   {"inject-corrupt", Ranks::Threads, 2, corrupts,
-                    {faults("1:HcclAllReduce:0:corrupt,0:HcclSend:0:corrupt")}},
-                   {"inject-slow", Ranks::Threads, 2, slows, {faults("1:HcclBroadcast:*:slow=5")}},
-                   {"inject-kernel", Ranks::Threads, 1, kernels, {faults("0:kernel:1:error=507015,0:kernel:2:corrupt")}},
-                   bad("inject-bad-form", "1:HcclSend:die", "[1:HcclSend:die] is not rank:op:index:kind"),
-                   bad("inject-bad-rank", "x:*:0:die", "[x:*:0:die] is not"),
-                   bad("inject-bad-kind", "0:*:0:die,0:*:1:dye", "[0:*:1:dye] is not"),
-                   bad("inject-bad-code", "0:*:0:error=", "[0:*:0:error=] is not"),
-                   bad("inject-bad-factor", "0:*:0:slow=0.5", "[0:*:0:slow=0.5] is not"),
-                   bad("inject-bad-function", "0:HcclSent:0:die", "HcclSent, which is no function"),
-               });
+    return run(
+        argc, argv,
+        {
+            {"inject-die", Ranks::Processes, 3, dies, {faults("1:HcclAllReduce:2:die")}, 1},
+            {"inject-stall-t",
+             Ranks::Threads,
+             2,
+             stalls,
+             {faults("1:HcclBatchSendRecv:1:stall"), {"HCCL_EXEC_TIMEOUT", "1"}}},
+            {"inject-stall-p",
+             Ranks::Processes,
+             2,
+             stalls,
+             {faults("1:HcclBatchSendRecv:1:stall"), {"HCCL_EXEC_TIMEOUT", "1"}}},
+            {"inject-error",
+             Ranks::Threads,
+             2,
+             errors,
+             {faults("0:HcclAllGather:0:error=4,1:HcclAllReduce:1:error=507015")}},
+            {"inject-host-call", Ranks::Threads, 2, host_call, {faults("0:HcclGetRankSize:1:error=7")}},
+            {"inject-corrupt", Ranks::Threads, 2, corrupts, {faults("1:HcclAllReduce:0:corrupt,0:HcclSend:0:corrupt")}},
+            {"inject-slow", Ranks::Threads, 2, slows, {faults("1:HcclBroadcast:*:slow=5")}},
+            {"inject-kernel", Ranks::Threads, 1, kernels, {faults("0:kernel:1:error=507015,0:kernel:2:corrupt")}},
+            bad("inject-bad-form", "1:HcclSend:die", "[1:HcclSend:die] is not rank:op:index:kind"),
+            bad("inject-bad-rank", "x:*:0:die", "[x:*:0:die] is not"),
+            bad("inject-bad-kind", "0:*:0:die,0:*:1:dye", "[0:*:1:dye] is not"),
+            bad("inject-bad-code", "0:*:0:error=", "[0:*:0:error=] is not"),
+            bad("inject-bad-factor", "0:*:0:slow=0.5", "[0:*:0:slow=0.5] is not"),
+            bad("inject-bad-function", "0:HcclSent:0:die", "HcclSent, which is no function"),
+        });
 }

@@ -46,27 +46,27 @@ struct Streams {
 // communicator's operations to the caller and gives wrong data where there is none; here that is an error.
 Case unordered(const char *name, void (*between)(Streams &)) {
     return {name, Ranks::Threads, 2, [between](const Rank &me) {
-                Streams streams(me);
-                const HcclResult before = streams.reduce(streams.first);
-                CHECK(before == HCCL_SUCCESS || before == HCCL_E_PARA); // the other rank may have failed already
-                if (before == HCCL_SUCCESS) {
-                    between(streams);
-                    FAILS(HCCL_E_PARA, "nothing orders the two", streams.reduce(streams.second));
-                }
-                RETURNS(HCCL_E_PARA, streams.reduce(streams.first)); // it has failed for good
-            }};
+        Streams streams(me);
+        const HcclResult before = streams.reduce(streams.first);
+        CHECK(before == HCCL_SUCCESS || before == HCCL_E_PARA); // the other rank may have failed already
+        if (before == HCCL_SUCCESS) {
+            between(streams);
+            FAILS(HCCL_E_PARA, "nothing orders the two", streams.reduce(streams.second));
+        }
+        RETURNS(HCCL_E_PARA, streams.reduce(streams.first)); // it has failed for good
+    }};
 }
 
 Case ordered(const char *name, void (*between)(Streams &)) {
     return {name, Ranks::Threads, 2, [between](const Rank &me) {
-                Streams streams(me);
-                for (int i = 0; i < 3; i++) {
-                    OK(streams.reduce(streams.first));
-                    between(streams);
-                    OK(streams.reduce(streams.second));
-                    OK(aclrtSynchronizeDevice());
-                }
-            }};
+        Streams streams(me);
+        for (int i = 0; i < 3; i++) {
+            OK(streams.reduce(streams.first));
+            between(streams);
+            OK(streams.reduce(streams.second));
+            OK(aclrtSynchronizeDevice());
+        }
+    }};
 }
 
 void nothing(Streams &) {}
@@ -216,9 +216,7 @@ struct Crossed {
         write_file(folder() + "/left" + std::to_string(me.rank), "");
         read_file(folder() + "/left" + std::to_string(1 - me.rank));
     }
-    HcclResult gather() const {
-        return HcclAllGather(streams.data.at(), other.at(), 8, FP32, sub, streams.first);
-    }
+    HcclResult gather() const { return HcclAllGather(streams.data.at(), other.at(), 8, FP32, sub, streams.first); }
     Streams streams;
     Vector<float> other;
     HcclComm sub = nullptr;
@@ -226,7 +224,8 @@ struct Crossed {
 
 void crossed_communicators(const Rank &me) {
     Crossed crossed(me);
-    OK(aclrtSetStreamFailureMode(crossed.streams.first, ACL_STOP_ON_FAILURE)); // or the second operations meet after all
+    // Or the second operations meet after all.
+    OK(aclrtSetStreamFailureMode(crossed.streams.first, ACL_STOP_ON_FAILURE));
     OK(crossed.gather());
     OK(aclrtSynchronizeStream(crossed.streams.first));
     for (int i = 0; i < 2; i++) { // on one stream, in different orders
@@ -358,7 +357,8 @@ void batch_without_receives(const Rank &me) {
     const std::string message = recent();
     CHECK(code == TIMEOUT || code == REMOTE); // of this rank's limit, or of the other's
     expect_text(__FILE__, __LINE__, message, "HcclBatchSendRecv (32 bytes, fp32)");
-    expect_text(__FILE__, __LINE__, message, "is in its operation 2, HcclBatchSendRecv"); // the other one, by either's word
+    // The other one, by either's word.
+    expect_text(__FILE__, __LINE__, message, "is in its operation 2, HcclBatchSendRecv");
     expect_text(__FILE__, __LINE__, message, text("rank %u", 1 - me.rank));
 }
 
@@ -373,7 +373,8 @@ void buffers(const Rank &me) {
     OK(broadcast(data.at(33), 31));
     world.synchronize();
     FAILS(HCCL_E_PARA, "its allocation ends", broadcast(data.at(33), 64));
-    FAILS(HCCL_E_PARA, "is not aligned", broadcast(reinterpret_cast<float *>(reinterpret_cast<char *>(data.at()) + 2), 4));
+    FAILS(HCCL_E_PARA, "is not aligned",
+          broadcast(reinterpret_cast<float *>(reinterpret_cast<char *>(data.at()) + 2), 4));
     float host[8];
     FAILS(HCCL_E_PARA, "is not memory of device", broadcast(host, 8));
     void *freed = nullptr;

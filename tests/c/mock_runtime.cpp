@@ -10,9 +10,8 @@ using namespace harness;
 namespace {
 
 void sleep_in_stream(aclrtStream stream, int ms) {
-    OK(aclrtLaunchHostFunc(
-        stream, [](void *time) { pause_ms(static_cast<int>(reinterpret_cast<intptr_t>(time))); },
-        reinterpret_cast<void *>(static_cast<intptr_t>(ms))));
+    OK(aclrtLaunchHostFunc(stream, [](void *time) { pause_ms(static_cast<int>(reinterpret_cast<intptr_t>(time))); },
+                           reinterpret_cast<void *>(static_cast<intptr_t>(ms))));
 }
 
 void devices(const Rank &) {
@@ -32,10 +31,10 @@ void devices(const Rank &) {
     OK(aclrtSetDevice(2));
     OK(aclrtGetDevice(&device));
     CHECK(device == 2);
-    std::thread([] {
+    on_thread([] {
         int32_t other = -1;
         RETURNS(ACL_ERROR_RT_CONTEXT_NULL, aclrtGetDevice(&other));
-    }).join();
+    });
     OK(aclrtSetDevice(2));
     OK(aclrtResetDevice(2));
     OK(aclrtGetDevice(&device)); // counted: one is left
@@ -44,7 +43,7 @@ void devices(const Rank &) {
     OK(aclrtMalloc(&memory, 100, ACL_MEM_MALLOC_HUGE_FIRST));
     OK(aclrtResetDevice(2));
     RETURNS(ACL_ERROR_RT_CONTEXT_NULL, aclrtGetDevice(&device));
-    OK(aclrtFree(memory)); // what lives may still be given back
+    OK(aclrtFree(memory));                                            // what lives may still be given back
     RETURNS(ACL_ERROR_RT_INVALID_HANDLE, aclrtDestroyStream(stream)); // the stream went with its context
     aclrtContext first = nullptr;
     aclrtContext second = nullptr;
@@ -306,9 +305,10 @@ void counters(const Rank &me) {
     const auto counted = [&](std::array<uint64_t, 4> expected) {
         for (size_t i = 0; i < 4; i++) {
             if (adasum_mock_counter(NAMES[i]) - before[i] != expected[i]) {
-                throw std::runtime_error(text("%s grew by %llu, not %llu", NAMES[i],
-                                              static_cast<unsigned long long>(adasum_mock_counter(NAMES[i]) - before[i]),
-                                              static_cast<unsigned long long>(expected[i])));
+                throw std::runtime_error(
+                    text("%s grew by %llu, not %llu", NAMES[i],
+                         static_cast<unsigned long long>(adasum_mock_counter(NAMES[i]) - before[i]),
+                         static_cast<unsigned long long>(expected[i])));
             }
             before[i] = adasum_mock_counter(NAMES[i]);
         }
@@ -354,8 +354,8 @@ void counters(const Rank &me) {
     OK(aclrtBinaryLoadFromFile(std::getenv("HARNESS_KERNEL"), nullptr, &binary));
     OK(aclrtBinaryGetFunction(binary, "add_step", &add));
     uint64_t arguments[] = {0, 0, 0};
-    RETURNS(ACL_ERROR_RT_PARAM_INVALID, aclrtLaunchKernelWithHostArgs(add, 0, world.stream, nullptr, arguments,
-                                                                      sizeof(arguments), nullptr, 0));
+    RETURNS(ACL_ERROR_RT_PARAM_INVALID,
+            aclrtLaunchKernelWithHostArgs(add, 0, world.stream, nullptr, arguments, sizeof(arguments), nullptr, 0));
     for (int i = 0; i < 3; i++) {
         OK(aclrtLaunchKernelWithHostArgs(add, 1, world.stream, nullptr, arguments, sizeof(arguments), nullptr, 0));
     }

@@ -4,6 +4,9 @@
 // the closed headers are not here: kernels.sh declares each that the open headers call.
 #pragma once
 
+// Lists of names, not code.
+// clang-format off
+
 #include <cassert>
 #include <cstddef>
 #include <cstdint>

@@ -129,7 +129,7 @@ typedef enum {
     ACL_UINT64 = 10,
     ACL_DOUBLE = 11,
     ACL_BOOL = 12,
-    ACL_BF16 = 27
+    ACL_BF16 = 27,
 } aclDataType;
 
 // Direction of a copy. "aclrtMemcpyKind".
@@ -141,7 +141,7 @@ typedef enum aclrtMemcpyKind {
     ACL_MEMCPY_DEFAULT = 4,
     ACL_MEMCPY_HOST_TO_BUF_TO_DEVICE = 5,
     ACL_MEMCPY_INNER_DEVICE_TO_DEVICE = 6,
-    ACL_MEMCPY_INTER_DEVICE_TO_DEVICE = 7
+    ACL_MEMCPY_INTER_DEVICE_TO_DEVICE = 7,
 } aclrtMemcpyKind;
 
 // Which pages an allocation takes. "aclrtMemMallocPolicy".
@@ -153,7 +153,7 @@ typedef enum aclrtMemMallocPolicy {
     ACL_MEM_MALLOC_HUGE_ONLY_P2P = 4,
     ACL_MEM_MALLOC_NORMAL_ONLY_P2P = 5,
     ACL_MEM_MALLOC_HUGE1G_ONLY = 6,
-    ACL_MEM_MALLOC_HUGE1G_ONLY_P2P = 7
+    ACL_MEM_MALLOC_HUGE1G_ONLY_P2P = 7,
 } aclrtMemMallocPolicy;
 
 // How devices see registered memory of the host.
@@ -166,7 +166,7 @@ typedef enum aclrtHostRegisterType {
 typedef enum aclrtDeviceStatus {
     ACL_RT_DEVICE_STATUS_NORMAL = 0,
     ACL_RT_DEVICE_STATUS_ABNORMAL = 1,
-    ACL_RT_DEVICE_STATUS_END = 0xFFFF
+    ACL_RT_DEVICE_STATUS_END = 0xFFFF,
 } aclrtDeviceStatus;
 
 // Which memory "aclrtGetMemInfo" reports, and of what physical memory is made.
@@ -181,8 +181,8 @@ typedef enum aclrtMemAttr {
     ACL_DDR_MEM_P2P_NORMAL = 7,
     ACL_HBM_MEM_P2P_HUGE = 8,
     ACL_HBM_MEM_P2P_NORMAL = 9,
-    ACL_HBM_MEM_HUGE1G = 10,    // 8.2.RC1, as the next
-    ACL_HBM_MEM_P2P_HUGE1G = 11
+    ACL_HBM_MEM_HUGE1G = 10, // 8.2.RC1, as the next
+    ACL_HBM_MEM_P2P_HUGE1G = 11,
 } aclrtMemAttr;
 
 // Physical memory for a reserved range of addresses. "aclrtMallocPhysical".
@@ -192,7 +192,7 @@ typedef enum aclrtMemHandleType {
 } aclrtMemHandleType;
 
 typedef enum aclrtMemAllocationType {
-    ACL_MEM_ALLOCATION_TYPE_PINNED = 0
+    ACL_MEM_ALLOCATION_TYPE_PINNED = 0,
 } aclrtMemAllocationType;
 
 typedef enum aclrtMemLocationType {
@@ -217,7 +217,7 @@ typedef struct aclrtPhysicalMemProp {
 typedef enum aclrtMemGranularityOptions {
     ACL_RT_MEM_ALLOC_GRANULARITY_MINIMUM = 0,
     ACL_RT_MEM_ALLOC_GRANULARITY_RECOMMENDED = 1,
-    ACL_RT_MEM_ALLOC_GRANULARITY_UNDEF = 0xFFFF
+    ACL_RT_MEM_ALLOC_GRANULARITY_UNDEF = 0xFFFF,
 } aclrtMemGranularityOptions;
 
 // Arithmetic on the way of a copy. "aclrtReduceAsync".
@@ -225,39 +225,39 @@ typedef enum aclrtReduceKind {
     ACL_RT_MEMCPY_SDMA_AUTOMATIC_SUM = 10,
     ACL_RT_MEMCPY_SDMA_AUTOMATIC_MAX = 11,
     ACL_RT_MEMCPY_SDMA_AUTOMATIC_MIN = 12,
-    ACL_RT_MEMCPY_SDMA_AUTOMATIC_EQUAL = 13
+    ACL_RT_MEMCPY_SDMA_AUTOMATIC_EQUAL = 13,
 } aclrtReduceKind;
 
 // Where the process runs. "aclrtRunMode".
 typedef enum aclrtRunMode {
     ACL_DEVICE = 0,
-    ACL_HOST = 1
+    ACL_HOST = 1,
 } aclrtRunMode;
 
 // What overflow of a floating-point operation gives. "aclrtSetDeviceSatMode".
 typedef enum aclrtFloatOverflowMode {
     ACL_RT_OVERFLOW_MODE_SATURATION = 0,
     ACL_RT_OVERFLOW_MODE_INFNAN = 1,
-    ACL_RT_OVERFLOW_MODE_UNDEF = 2
+    ACL_RT_OVERFLOW_MODE_UNDEF = 2,
 } aclrtFloatOverflowMode;
 
 // Which last error a query means. "aclrtGetLastError".
 typedef enum aclrtLastErrLevel {
-    ACL_RT_THREAD_LEVEL = 0
+    ACL_RT_THREAD_LEVEL = 0,
 } aclrtLastErrLevel;
 
 // The scheduler of tasks of a device. "aclrtSetTsDevice".
 typedef enum aclrtTsId {
     ACL_TS_ID_AICORE = 0,
     ACL_TS_ID_AIVECTOR = 1,
-    ACL_TS_ID_RESERVED = 2
+    ACL_TS_ID_RESERVED = 2,
 } aclrtTsId;
 
 // Settings of a process or a context. "aclrtSetSysParamOpt".
 typedef enum {
     ACL_OPT_DETERMINISTIC = 0,
     ACL_OPT_ENABLE_DEBUG_KERNEL = 1,
-    ACL_OPT_STRONG_CONSISTENCY = 2
+    ACL_OPT_STRONG_CONSISTENCY = 2,
 } aclSysParamOpt;
 
 // Settings of the compiler of operators. "aclSetCompileopt".
@@ -278,7 +278,7 @@ typedef enum {
     ACL_OP_PRECISION_MODE = 13,
     ACL_ALLOW_HF32 = 14,
     ACL_PRECISION_MODE_V2 = 15,
-    ACL_OP_DEBUG_OPTION = 16
+    ACL_OP_DEBUG_OPTION = 16,
 } aclCompileOpt;
 
 // Abilities of an installation. "aclGetCannAttribute".
@@ -286,7 +286,7 @@ typedef enum {
     ACL_CANN_ATTR_UNDEFINED = -1,
     ACL_CANN_ATTR_INF_NAN = 0,
     ACL_CANN_ATTR_BF16 = 1,
-    ACL_CANN_ATTR_JIT_COMPILE = 2
+    ACL_CANN_ATTR_JIT_COMPILE = 2,
 } aclCannAttr;
 
 // Levels of the log. "aclAppLog".
@@ -294,7 +294,7 @@ typedef enum {
     ACL_DEBUG = 0,
     ACL_INFO = 1,
     ACL_WARNING = 2,
-    ACL_ERROR = 3
+    ACL_ERROR = 3,
 } aclLogLevel;
 
 #define ACL_APP_LOG(level, ...) aclAppLog(level, __func__, __FILE__, __LINE__, __VA_ARGS__)
@@ -311,18 +311,18 @@ typedef enum {
 typedef enum aclrtEventStatus {
     ACL_EVENT_STATUS_COMPLETE = 0,
     ACL_EVENT_STATUS_NOT_READY = 1,
-    ACL_EVENT_STATUS_RESERVED = 2
+    ACL_EVENT_STATUS_RESERVED = 2,
 } aclrtEventStatus;
 
 typedef enum aclrtEventRecordedStatus {
     ACL_EVENT_RECORDED_STATUS_NOT_READY = 0,
-    ACL_EVENT_RECORDED_STATUS_COMPLETE = 1
+    ACL_EVENT_RECORDED_STATUS_COMPLETE = 1,
 } aclrtEventRecordedStatus;
 
 typedef enum aclrtEventWaitStatus {
     ACL_EVENT_WAIT_STATUS_COMPLETE = 0,
     ACL_EVENT_WAIT_STATUS_NOT_READY = 1,
-    ACL_EVENT_WAIT_STATUS_RESERVED = 0xFFFF
+    ACL_EVENT_WAIT_STATUS_RESERVED = 0xFFFF,
 } aclrtEventWaitStatus;
 
 // How a stream is created and what a query of it says. "aclrtCreateStreamWithConfig", "aclrtStreamQuery".
@@ -340,13 +340,13 @@ typedef enum aclrtEventWaitStatus {
 typedef enum aclrtStreamStatus {
     ACL_STREAM_STATUS_COMPLETE = 0,
     ACL_STREAM_STATUS_NOT_READY = 1,
-    ACL_STREAM_STATUS_RESERVED = 0xFFFF
+    ACL_STREAM_STATUS_RESERVED = 0xFFFF,
 } aclrtStreamStatus;
 
 // Whether a callback holds back the tasks behind it. "aclrtLaunchCallback".
 typedef enum aclrtCallbackBlockType {
     ACL_CALLBACK_NO_BLOCK = 0,
-    ACL_CALLBACK_BLOCK = 1
+    ACL_CALLBACK_BLOCK = 1,
 } aclrtCallbackBlockType;
 
 typedef void (*aclrtCallback)(void *userData);
@@ -359,7 +359,7 @@ typedef enum {
     ACL_DEVICE_INFO_UNDEFINED = -1,
     ACL_DEVICE_INFO_AI_CORE_NUM = 0,
     ACL_DEVICE_INFO_VECTOR_CORE_NUM = 1,
-    ACL_DEVICE_INFO_L2_SIZE = 2
+    ACL_DEVICE_INFO_L2_SIZE = 2,
 } aclDeviceInfo;
 
 typedef enum {
@@ -369,7 +369,7 @@ typedef enum {
     ACL_DEV_ATTR_UBUF_PER_VECTOR_CORE = 204,
     ACL_DEV_ATTR_TOTAL_GLOBAL_MEM_SIZE = 301,
     ACL_DEV_ATTR_L2_CACHE_SIZE = 302,
-    ACL_DEV_ATTR_NPU_ARCH = 601
+    ACL_DEV_ATTR_NPU_ARCH = 601,
 } aclrtDevAttr;
 
 // Version of an installed package. "aclsysGetCANNVersion".
@@ -384,7 +384,7 @@ typedef enum aclCANNPackageName {
     ACL_PKG_NAME_TOOLKIT = 4,
     ACL_PKG_NAME_OPP = 5,
     ACL_PKG_NAME_OPP_KERNEL = 6,
-    ACL_PKG_NAME_DRIVER = 7
+    ACL_PKG_NAME_DRIVER = 7,
 } aclCANNPackageName;
 
 typedef struct aclCANNPackageVersion {
@@ -401,7 +401,7 @@ typedef enum aclrtBinaryLoadOptionType {
     ACL_RT_BINARY_LOAD_OPT_LAZY_LOAD = 1,
     ACL_RT_BINARY_LOAD_OPT_LAZY_MAGIC = 2,
     ACL_RT_BINARY_LOAD_OPT_MAGIC = 2,
-    ACL_RT_BINARY_LOAD_OPT_CPU_KERNEL_MODE = 3
+    ACL_RT_BINARY_LOAD_OPT_CPU_KERNEL_MODE = 3,
 } aclrtBinaryLoadOptionType;
 
 typedef union aclrtBinaryLoadOptionValue {
@@ -430,12 +430,12 @@ typedef enum aclrtLaunchKernelAttrId {
     ACL_RT_LAUNCH_KERNEL_ATTR_BLOCK_TASK_PREFETCH = 5,
     ACL_RT_LAUNCH_KERNEL_ATTR_DATA_DUMP = 6,
     ACL_RT_LAUNCH_KERNEL_ATTR_TIMEOUT = 7,
-    ACL_RT_LAUNCH_KERNEL_ATTR_TIMEOUT_US = 8
+    ACL_RT_LAUNCH_KERNEL_ATTR_TIMEOUT_US = 8,
 } aclrtLaunchKernelAttrId;
 
 typedef enum aclrtEngineType {
     ACL_RT_ENGINE_TYPE_AIC = 0,
-    ACL_RT_ENGINE_TYPE_AIV = 1
+    ACL_RT_ENGINE_TYPE_AIV = 1,
 } aclrtEngineType;
 
 typedef struct aclrtTimeoutUs {
@@ -491,7 +491,7 @@ typedef enum {
     ACL_AICORE_L2_CACHE = 6,
     ACL_AICORE_PIPE_EXECUTE_UTILIZATION = 7,
     ACL_AICORE_MEMORY_ACCESS = 8,
-    ACL_AICORE_NONE = 0xFF
+    ACL_AICORE_NONE = 0xFF,
 } aclprofAicoreMetrics;
 
 typedef struct aclprofConfig aclprofConfig;
@@ -548,7 +548,8 @@ ACL_FUNC_VISIBILITY aclError aclrtDeviceDisablePeerAccess(int32_t peerDeviceId);
 ACL_FUNC_VISIBILITY aclError aclrtDevicePeerAccessStatus(int32_t deviceId, int32_t peerDeviceId, int32_t *status);
 ACL_FUNC_VISIBILITY aclError aclrtDeviceGetBareTgid(int32_t *pid);
 ACL_FUNC_VISIBILITY aclError aclrtQueryDeviceStatus(int32_t deviceId, aclrtDeviceStatus *deviceStatus);
-ACL_FUNC_VISIBILITY aclError aclrtDeviceGetStreamPriorityRange(int32_t *leastPriority, int32_t *greatestPriority); // 8.2.RC1
+ACL_FUNC_VISIBILITY aclError aclrtDeviceGetStreamPriorityRange(int32_t *leastPriority,
+                                                               int32_t *greatestPriority); // 8.2.RC1
 
 // Context: "Context management".
 ACL_FUNC_VISIBILITY aclError aclrtCreateContext(aclrtContext *context, int32_t deviceId);

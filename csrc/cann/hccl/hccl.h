@@ -52,7 +52,7 @@ typedef enum {
     HCCL_E_OPRETRY_FAIL = 23, // 8.5.0
     HCCL_E_OOM = 24,          // 9.0.0
     HCCL_E_IN_STATUS = 1041,  // 9.1.0
-    HCCL_E_RESERVED
+    HCCL_E_RESERVED,
 } HcclResult;
 
 // Arithmetic of a reduction. "HcclReduceOp".
@@ -61,7 +61,7 @@ typedef enum {
     HCCL_REDUCE_PROD = 1,
     HCCL_REDUCE_MAX = 2,
     HCCL_REDUCE_MIN = 3,
-    HCCL_REDUCE_RESERVED = 255
+    HCCL_REDUCE_RESERVED = 255,
 } HcclReduceOp;
 
 // Element types. The numbers differ from aclDataType. "HcclDataType".
@@ -79,18 +79,18 @@ typedef enum {
     HCCL_DATA_TYPE_FP64 = 10,
     HCCL_DATA_TYPE_BFP16 = 11,
     HCCL_DATA_TYPE_INT128 = 12,
-    HCCL_DATA_TYPE_HIF8 = 14,    // 8.5.0, with the three below
+    HCCL_DATA_TYPE_HIF8 = 14, // 8.5.0, with the three below
     HCCL_DATA_TYPE_FP8E4M3 = 15,
     HCCL_DATA_TYPE_FP8E5M2 = 16,
     HCCL_DATA_TYPE_FP8E8M0 = 17,
-    HCCL_DATA_TYPE_RESERVED = 255
+    HCCL_DATA_TYPE_RESERVED = 255,
 } HcclDataType;
 
 // One half of a batch of sends and receives. "HcclSendRecvItem".
 typedef enum {
     HCCL_SEND = 0,
     HCCL_RECV = 1,
-    HCCL_SEND_RECV_RESERVED
+    HCCL_SEND_RECV_RESERVED,
 } HcclSendRecvType;
 
 typedef struct HcclSendRecvItemDef {
@@ -105,7 +105,7 @@ typedef struct HcclSendRecvItemDef {
 typedef enum {
     HCCL_DETERMINISTIC = 0,
     HCCL_ACCELERATOR = 1,
-    HCCL_CONFIG_RESERVED
+    HCCL_CONFIG_RESERVED,
 } HcclConfig;
 
 union HcclConfigValue {
@@ -166,14 +166,14 @@ typedef enum {
     HCCL_COMM_CONFIG_COMM_NAME = 2,
     HCCL_COMM_CONFIG_OP_EXPANSION_MODE = 3,
     HCCL_COMM_CONFIG_SUPPORT_INIT_BY_ENV = 4,
-    HCCL_COMM_CONFIG_WORLD_RANKID = 5,            // 8.5.0
-    HCCL_COMM_CONFIG_JOBID = 6,                   // 8.5.0
+    HCCL_COMM_CONFIG_WORLD_RANKID = 5,             // 8.5.0
+    HCCL_COMM_CONFIG_JOBID = 6,                    // 8.5.0
     HCCL_COMM_CONFIG_ACLGRAPH_ZEROCOPY_ENABLE = 7, // 9.0.0, with the four below
     HCCL_COMM_CONFIG_EXEC_TIMEOUT = 8,
     HCCL_COMM_CONFIG_ALGO = 9,
     HCCL_COMM_CONFIG_RETRY = 10,
     HCCL_COMM_CONFIG_BUFFER_NAME = 11,
-    HCCL_COMM_CONFIG_RESERVED
+    HCCL_COMM_CONFIG_RESERVED,
 } HcclCommConfigCapability;
 
 // Communicators: "Communicator management".
@@ -238,12 +238,12 @@ HCCL_FUNC_VISIBILITY HcclResult HcclAlltoAllV(const void *sendBuf, const void *s
                                               HcclDataType sendType, const void *recvBuf, const void *recvCounts,
                                               const void *rdispls, HcclDataType recvType, HcclComm comm,
                                               aclrtStream stream);
-HCCL_FUNC_VISIBILITY HcclResult HcclAlltoAllVC(const void *sendBuf, const void *sendCountMatrix,
-                                               HcclDataType sendType, const void *recvBuf, HcclDataType recvType,
-                                               HcclComm comm, aclrtStream stream);
-HCCL_FUNC_VISIBILITY HcclResult HcclAllGatherV(void *sendBuf, uint64_t sendCount, void *recvBuf,
-                                               const void *recvCounts, const void *recvDispls, HcclDataType dataType,
-                                               HcclComm comm, aclrtStream stream);
+HCCL_FUNC_VISIBILITY HcclResult HcclAlltoAllVC(const void *sendBuf, const void *sendCountMatrix, HcclDataType sendType,
+                                               const void *recvBuf, HcclDataType recvType, HcclComm comm,
+                                               aclrtStream stream);
+HCCL_FUNC_VISIBILITY HcclResult HcclAllGatherV(void *sendBuf, uint64_t sendCount, void *recvBuf, const void *recvCounts,
+                                               const void *recvDispls, HcclDataType dataType, HcclComm comm,
+                                               aclrtStream stream);
 HCCL_FUNC_VISIBILITY HcclResult HcclReduceScatterV(void *sendBuf, const void *sendCounts, const void *sendDispls,
                                                    void *recvBuf, uint64_t recvCount, HcclDataType dataType,
                                                    HcclReduceOp op, HcclComm comm, aclrtStream stream);

@@ -18,38 +18,38 @@ namespace twin {
 
 // What the twin refuses, by the kind of mistake. A report names the number and the word.
 enum class Duty : uint8_t {
-  CAPACITY = 1,       // too much of the unified buffer, too many buffers
-  ALIGNMENT = 2,      // operands and copies off 32-byte blocks
-  BOUNDS = 3,         // accesses outside of a tensor or of device memory
-  QUEUES = 4,         // the protocol of queues
-  PIPES = 5,          // accesses of different pipes, or of copies, that nothing orders
-  BARRIERS = 6,       // dependent vector instructions without a barrier between them
-  UNINITIALISED = 7,  // use of what nothing has written
-  LIMITS = 8,         // overlap of operands, repeats, masks, lengths
-  TYPES = 9,          // types and roundings that a chip does not have (at compile time where possible)
-  BLOCKS = 10,        // blocks that depend on each other
-  FLAGS = 11,         // flags that do not pair, event ids, waits without end
-  // 12, address spaces, is the business of a compiler that knows them.
-  RECEIPTS = 13,  // copies out that add: what a block does last, and nothing but that
+    CAPACITY = 1,      // too much of the unified buffer, too many buffers
+    ALIGNMENT = 2,     // operands and copies off 32-byte blocks
+    BOUNDS = 3,        // accesses outside of a tensor or of device memory
+    QUEUES = 4,        // the protocol of queues
+    PIPES = 5,         // accesses of different pipes, or of copies, that nothing orders
+    BARRIERS = 6,      // dependent vector instructions without a barrier between them
+    UNINITIALISED = 7, // use of what nothing has written
+    LIMITS = 8,        // overlap of operands, repeats, masks, lengths
+    TYPES = 9,         // types and roundings that a chip does not have (at compile time where possible)
+    BLOCKS = 10,       // blocks that depend on each other
+    FLAGS = 11,        // flags that do not pair, event ids, waits without end
+    // 12, address spaces, is the business of a compiler that knows them.
+    RECEIPTS = 13, // copies out that add: what a block does last, and nothing but that
 };
 
 // Where the kernel asked for something.
 struct Site {
-  const char *file;
-  int line;
+    const char *file;
+    int line;
 
-  static Site here(const char *file = __builtin_FILE(), int line = __builtin_LINE()) { return Site{file, line}; }
+    static Site here(const char *file = __builtin_FILE(), int line = __builtin_LINE()) { return Site{file, line}; }
 };
 
 // Reports `file:line: duty N (word): rule` and ends the process.
 [[noreturn]] __attribute__((format(printf, 3, 4))) void violated(Duty duty, Site at, const char *rule, ...);
 
-#define ADASUM_STRICT_CHECK(condition, duty, at, ...)                        \
-  do {                                                                       \
-    if (!(condition)) {                                                      \
-      ::AscendC::twin::violated(::AscendC::twin::Duty::duty, at, __VA_ARGS__); \
-    }                                                                        \
-  } while (false)
+#define ADASUM_STRICT_CHECK(condition, duty, at, ...)                                                                  \
+    do {                                                                                                               \
+        if (!(condition)) {                                                                                            \
+            ::AscendC::twin::violated(::AscendC::twin::Duty::duty, at, __VA_ARGS__);                                   \
+        }                                                                                                              \
+    } while (false)
 
 // 192 KiB of an Atlas A2 core, less what the vendor's runtime keeps: the smallest of the chips.
 constexpr uint32_t UB_BYTES = 192 * 1024 - 8 * 1024 - 256;
@@ -61,40 +61,40 @@ constexpr uint32_t PIPES = 4;
 
 // A use of the unified buffer, or of device memory.
 struct Access {
-  uint32_t begin;
-  uint32_t bytes;
-  bool write;
+    uint32_t begin;
+    uint32_t bytes;
+    bool write;
 };
 struct DeviceAccess {
-  uint64_t begin;
-  uint64_t bytes;
-  bool write;
-  bool adds = false;  // to what is there, each number at once: other blocks may do the same
+    uint64_t begin;
+    uint64_t bytes;
+    bool write;
+    bool adds = false; // to what is there, each number at once: other blocks may do the same
 };
 
 // What an instruction does when its pipe comes to it.
 class Work {
- public:
-  Work() = default;
-  Work(const Work &) = delete;
-  Work &operator=(const Work &) = delete;
-  virtual ~Work() = default;
-  virtual void run() = 0;
+public:
+    Work() = default;
+    Work(const Work &) = delete;
+    Work &operator=(const Work &) = delete;
+    virtual ~Work() = default;
+    virtual void run() = 0;
 };
 
 template <typename Body>
 class Job final : public Work {
- public:
-  explicit Job(const Body &body) : body_(body) {}
-  void run() override { body_(); }
+public:
+    explicit Job(const Body &body) : body_(body) {}
+    void run() override { body_(); }
 
- private:
-  Body body_;
+private:
+    Body body_;
 };
 
 template <typename Body>
 Work *job(const Body &body) {
-  return new Job<Body>(body);
+    return new Job<Body>(body);
 }
 
 // One kernel on one block, from the first to the last moment of its TPipe.
@@ -135,7 +135,7 @@ void poison(uint32_t begin, uint32_t bytes);
 extern thread_local int64_t block_index;
 extern thread_local int64_t block_count;
 
-}  // namespace twin
-}  // namespace AscendC
+} // namespace twin
+} // namespace AscendC
 
 #endif

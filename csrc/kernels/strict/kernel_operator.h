@@ -21,13 +21,13 @@ inline int64_t GetBlockNum() { return twin::block_count; }
 
 // Ends the kernel and with it the work of its stream. Nothing of the kernel may be open any more.
 [[noreturn]] inline void Trap(twin::Site at = twin::Site::here()) {
-  if (twin::IS_1001) {
-    twin::violated(twin::Duty::TYPES, at, "this chip has no Trap: the kernel would go on");
-  }
-  twin::check_closed(at);
-  throw std::runtime_error("the kernel stopped itself");
+    if (twin::IS_1001) {
+        twin::violated(twin::Duty::TYPES, at, "this chip has no Trap: the kernel would go on");
+    }
+    twin::check_closed(at);
+    throw std::runtime_error("the kernel stopped itself");
 }
 
-}  // namespace AscendC
+} // namespace AscendC
 
 #endif

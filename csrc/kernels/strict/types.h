@@ -29,12 +29,12 @@ constexpr bool one_of = (std::is_same<T, Ts>::value || ...);
 
 // Add, Sub, Mul, Max.
 template <typename T>
-constexpr bool adds = one_of<T, half, float, int32_t> || (!IS_1001 && one_of<T, int16_t>) ||
-                      (IS_3510 && one_of<T, bfloat16_t>);
+constexpr bool adds =
+    one_of<T, half, float, int32_t> || (!IS_1001 && one_of<T, int16_t>) || (IS_3510 && one_of<T, bfloat16_t>);
 // Muls.
 template <typename T>
-constexpr bool scales = one_of<T, half, float> || (!IS_1001 && one_of<T, int16_t, int32_t>) ||
-                        (IS_3510 && one_of<T, bfloat16_t>);
+constexpr bool scales =
+    one_of<T, half, float> || (!IS_1001 && one_of<T, int16_t, int32_t>) || (IS_3510 && one_of<T, bfloat16_t>);
 // MulAddDst, which arch 1001 lacks.
 template <typename T, typename U>
 constexpr bool multiplies_and_adds = !IS_1001 && ((std::is_same<T, U>::value && one_of<T, half, float>) ||
@@ -48,31 +48,31 @@ template <typename T>
 constexpr bool has = !IS_1001 || !one_of<T, bfloat16_t>;
 // Cast from U to T, and by which rounding modes: with another one the vendor's code issues no instruction.
 template <typename T, typename U>
-constexpr bool casts = (one_of<T, float> && one_of<U, half>) || (one_of<T, half> && one_of<U, float>) ||
-                       (!IS_1001 && one_of<T, float> && one_of<U, bfloat16_t>) ||
-                       (!IS_1001 && one_of<T, bfloat16_t> && one_of<U, float>);
+constexpr bool casts =
+    (one_of<T, float> && one_of<U, half>) || (one_of<T, half> && one_of<U, float>) ||
+    (!IS_1001 && one_of<T, float> && one_of<U, bfloat16_t>) || (!IS_1001 && one_of<T, bfloat16_t> && one_of<U, float>);
 
 template <typename T, typename U>
 constexpr bool rounds(RoundMode mode) {
-  bool none = mode == RoundMode::CAST_NONE;
-  bool odd = mode == RoundMode::CAST_ODD;
-  if (std::is_same<T, float>::value) {
-    return none;
-  }
-  if (std::is_same<T, bfloat16_t>::value) {
-    return !none && !odd;
-  }
-  return none || odd || !IS_1001;
+    bool none = mode == RoundMode::CAST_NONE;
+    bool odd = mode == RoundMode::CAST_ODD;
+    if (std::is_same<T, float>::value) {
+        return none;
+    }
+    if (std::is_same<T, bfloat16_t>::value) {
+        return !none && !odd;
+    }
+    return none || odd || !IS_1001;
 }
 
 // Numbers as the instructions compute with them.
 inline float number(float value) { return value; }
 template <typename T>
 float number(T value) {
-  static_assert(one_of<T, half, bfloat16_t>, "no number");
-  float wide;
-  convert(value, wide);
-  return wide;
+    static_assert(one_of<T, half, bfloat16_t>, "no number");
+    float wide;
+    convert(value, wide);
+    return wide;
 }
 inline int64_t number(int32_t value) { return value; }
 inline int64_t number(int16_t value) { return value; }
@@ -83,7 +83,7 @@ inline void assign(bfloat16_t &to, float value) { convert(value, to); }
 inline void assign(int32_t &to, int64_t value) { to = static_cast<int32_t>(value); }
 inline void assign(int16_t &to, int64_t value) { to = static_cast<int16_t>(value); }
 
-}  // namespace twin
-}  // namespace AscendC
+} // namespace twin
+} // namespace AscendC
 
 #endif

@@ -30,82 +30,82 @@ typedef uint32_t LaneBits __attribute__((vector_size(REGISTER_BYTES)));
 typedef uint16_t ShortBits __attribute__((vector_size(REGISTER_BYTES / 2)));
 
 inline Lanes load_lanes(const float *from) {
-  Lanes lanes;
-  std::memcpy(&lanes, from, sizeof(lanes));
-  return lanes;
+    Lanes lanes;
+    std::memcpy(&lanes, from, sizeof(lanes));
+    return lanes;
 }
 
 inline void store_lanes(float *to, const Lanes &lanes) { std::memcpy(to, &lanes, sizeof(lanes)); }
 
 inline Lanes load_lanes(const bfloat16_t *from) {
-  ShortBits shorts;
-  std::memcpy(&shorts, from, sizeof(shorts));
-  LaneBits bits = __builtin_convertvector(shorts, LaneBits) << 16;
-  Lanes lanes;
-  std::memcpy(&lanes, &bits, sizeof(lanes));
-  return lanes;
+    ShortBits shorts;
+    std::memcpy(&shorts, from, sizeof(shorts));
+    LaneBits bits = __builtin_convertvector(shorts, LaneBits) << 16;
+    Lanes lanes;
+    std::memcpy(&lanes, &bits, sizeof(lanes));
+    return lanes;
 }
 
 inline void store_lanes(bfloat16_t *to, const Lanes &lanes) {
-  LaneBits bits;
-  std::memcpy(&bits, &lanes, sizeof(bits));
-  LaneBits rounded = (bits + 0x7fffU + (bits >> 16 & 1U)) >> 16;
-  LaneBits quiet = bits >> 16 | 0x40U;
-  ShortBits shorts = __builtin_convertvector((bits & 0x7fffffffU) > 0x7f800000U ? quiet : rounded, ShortBits);
-  std::memcpy(to, &shorts, sizeof(shorts));
+    LaneBits bits;
+    std::memcpy(&bits, &lanes, sizeof(bits));
+    LaneBits rounded = (bits + 0x7fffU + (bits >> 16 & 1U)) >> 16;
+    LaneBits quiet = bits >> 16 | 0x40U;
+    ShortBits shorts = __builtin_convertvector((bits & 0x7fffffffU) > 0x7f800000U ? quiet : rounded, ShortBits);
+    std::memcpy(to, &shorts, sizeof(shorts));
 }
 
 template <typename T>
 inline void store_one_by_one(T *to, const Lanes &lanes) {
-  for (uint32_t i = 0; i < REGISTER_LANES; ++i) {
-    convert(lanes[i], to[i]);
-  }
+    for (uint32_t i = 0; i < REGISTER_LANES; ++i) {
+        convert(lanes[i], to[i]);
+    }
 }
 
 #if defined(__AVX512F__) && defined(__F16C__)
 
 inline Lanes load_lanes(const half *from) {
-  __m256i shorts;
-  std::memcpy(&shorts, from, sizeof(shorts));
-  return _mm512_maskz_cvtph_ps(0xffffU, shorts);
+    __m256i shorts;
+    std::memcpy(&shorts, from, sizeof(shorts));
+    return _mm512_maskz_cvtph_ps(0xffffU, shorts);
 }
 
 inline void store_lanes(half *to, const Lanes &lanes) {
-  // The instruction keeps bits of a NaN.
-  if (__builtin_expect(_mm512_cmp_ps_mask(lanes, lanes, _CMP_UNORD_Q) != 0, 0)) {
-    store_one_by_one(to, lanes);
-    return;
-  }
-  __m256i shorts = _mm512_maskz_cvtps_ph(0xffffU, lanes, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
-  std::memcpy(to, &shorts, sizeof(shorts));
+    // The instruction keeps bits of a NaN.
+    if (__builtin_expect(_mm512_cmp_ps_mask(lanes, lanes, _CMP_UNORD_Q) != 0, 0)) {
+        store_one_by_one(to, lanes);
+        return;
+    }
+    __m256i shorts = _mm512_maskz_cvtps_ph(0xffffU, lanes, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+    std::memcpy(to, &shorts, sizeof(shorts));
 }
 
 #elif defined(__AVX__) && defined(__F16C__)
 
 inline Lanes load_lanes(const half *from) {
-  __m128i shorts;
-  std::memcpy(&shorts, from, sizeof(shorts));
-  return _mm256_cvtph_ps(shorts);
+    __m128i shorts;
+    std::memcpy(&shorts, from, sizeof(shorts));
+    return _mm256_cvtph_ps(shorts);
 }
 
 inline void store_lanes(half *to, const Lanes &lanes) {
-  // The instruction keeps bits of a NaN.
-  if (__builtin_expect(_mm256_movemask_ps(_mm256_cmp_ps(lanes, lanes, _CMP_UNORD_Q)) != 0, 0)) {
-    store_one_by_one(to, lanes);
-    return;
-  }
-  __m128i shorts = _mm256_cvtps_ph(lanes, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
-  std::memcpy(to, &shorts, sizeof(shorts));
+    // The instruction keeps bits of a NaN.
+    if (__builtin_expect(_mm256_movemask_ps(_mm256_cmp_ps(lanes, lanes, _CMP_UNORD_Q)) != 0, 0)) {
+        store_one_by_one(to, lanes);
+        return;
+    }
+    __m128i shorts = _mm256_cvtps_ph(lanes, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+    std::memcpy(to, &shorts, sizeof(shorts));
 }
 
 #else
 
 inline Lanes load_lanes(const half *from) {
-  float values[REGISTER_LANES];
-  for (uint32_t i = 0; i < REGISTER_LANES; ++i) {
-    convert(from[i], values[i]);
-  }
-  return load_lanes(values);
+    float values[REGISTER_LANES];
+    for (uint32_t i = 0; i < REGISTER_LANES; ++i) {
+        convert(from[i], values[i]);
+    }
+    return load_lanes(values);
 }
 
 inline void store_lanes(half *to, const Lanes &lanes) { store_one_by_one(to, lanes); }
@@ -118,15 +118,15 @@ alignas(64) inline constexpr uint32_t LANE_NUMBERS[16] = {0, 1, 2, 3, 4, 5, 6, 7
 // Lane i has what lane i ^ distance had; for a distance that is a power of two.
 inline Lanes exchanged(const Lanes &lanes, uint32_t distance) {
 #ifdef __clang__
-  Lanes result;
-  for (uint32_t i = 0; i < REGISTER_LANES; ++i) {
-    result[i] = lanes[i ^ distance];
-  }
-  return result;
+    Lanes result;
+    for (uint32_t i = 0; i < REGISTER_LANES; ++i) {
+        result[i] = lanes[i ^ distance];
+    }
+    return result;
 #else
-  LaneBits from;
-  std::memcpy(&from, LANE_NUMBERS, sizeof(from));
-  return __builtin_shuffle(lanes, from ^ distance);
+    LaneBits from;
+    std::memcpy(&from, LANE_NUMBERS, sizeof(from));
+    return __builtin_shuffle(lanes, from ^ distance);
 #endif
 }
 
@@ -135,17 +135,17 @@ inline void store_one(float *to, float value) { *to = value; }
 
 template <typename T>
 inline float load_one(const T *from) {
-  float value;
-  convert(*from, value);
-  return value;
+    float value;
+    convert(*from, value);
+    return value;
 }
 
 template <typename T>
 inline void store_one(T *to, float value) {
-  convert(value, *to);
+    convert(value, *to);
 }
 
-}  // namespace twin
-}  // namespace AscendC
+} // namespace twin
+} // namespace AscendC
 
 #endif

@@ -17,7 +17,7 @@ constexpr uint64_t CONTROL_BYTES = 256ULL << 20;
 constexpr uint64_t CONTROL_ALIGNMENT = 4096;
 constexpr uint64_t MEMORY_ALIGNMENT = 512;
 constexpr uint64_t RESERVATION_ALIGNMENT = HUGE_PAGE_BYTES;
-constexpr uint64_t RESERVABLE_TIMES = 3; // addresses that can be reserved, in device memories
+constexpr uint64_t RESERVABLE_TIMES = 3;     // addresses that can be reserved, in device memories
 constexpr uint64_t LARGE_BYTES = 1ULL << 20; // an allocation from here on gives its pages back when it is freed
 
 struct Arenas {
@@ -118,8 +118,8 @@ Arena::Arena(int device)
     rlimit largest{};
     if (getrlimit(RLIMIT_FSIZE, &largest) == 0 && largest.rlim_cur != RLIM_INFINITY && largest.rlim_cur < view_.bytes) {
         fail(ACL_ERROR_RT_MEMORY_ALLOCATION,
-             "device %d: files of this process may have %llu MB (RLIMIT_FSIZE, ulimit -f), the sparse file of device memory "
-             "needs %llu MB; ASCEND_MOCK_HBM_MB makes it smaller",
+             "device %d: files of this process may have %llu MB (RLIMIT_FSIZE, ulimit -f), the sparse file of device "
+             "memory needs %llu MB; ASCEND_MOCK_HBM_MB makes it smaller",
              device, static_cast<unsigned long long>(largest.rlim_cur >> 20),
              static_cast<unsigned long long>(view_.bytes >> 20));
     }

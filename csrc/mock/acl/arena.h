@@ -48,7 +48,7 @@ struct Physical {
     uint64_t home = 0;    // where in device memory it is accounted for, and its content while it is not mapped
     bool written = false; // it was mapped before: there is content at home
     bool mapped = false;
-    bool freed = false;   // ends with its mapping
+    bool freed = false; // ends with its mapping
 };
 
 class Arena {

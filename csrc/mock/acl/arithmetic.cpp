@@ -14,8 +14,9 @@ struct Type {
 };
 
 const Type TYPES[] = {
-    {ACL_FLOAT, 4},  {ACL_FLOAT16, 2}, {ACL_INT8, 1},   {ACL_INT32, 4},  {ACL_UINT8, 1}, {ACL_INT16, 2}, {ACL_UINT16, 2},
-    {ACL_UINT32, 4}, {ACL_INT64, 8},   {ACL_UINT64, 8}, {ACL_DOUBLE, 8}, {ACL_BOOL, 1},  {ACL_BF16, 2},
+    {ACL_FLOAT, 4},  {ACL_FLOAT16, 2}, {ACL_INT8, 1},   {ACL_INT32, 4}, {ACL_UINT8, 1},
+    {ACL_INT16, 2},  {ACL_UINT16, 2},  {ACL_UINT32, 4}, {ACL_INT64, 8}, {ACL_UINT64, 8},
+    {ACL_DOUBLE, 8}, {ACL_BOOL, 1},    {ACL_BF16, 2},
 };
 
 size_t type_bytes(aclDataType number) {
@@ -40,7 +41,8 @@ bool reducible(aclDataType type) {
     }
 }
 
-template <class Format> void reduce(void *dst, const void *src, uint64_t count, aclrtReduceKind kind) {
+template <class Format>
+void reduce(void *dst, const void *src, uint64_t count, aclrtReduceKind kind) {
     using Stored = typename Format::Stored;
     using Value = typename Format::Value;
     auto *out = static_cast<Stored *>(dst);
@@ -110,10 +112,9 @@ aclError aclrtReduceAsync(void *dst, const void *src, uint64_t count, aclrtReduc
         }
         check_device_range(dst, count, "dst");
         check_device_range(src, count, "src");
-        queue->push({"a reducing copy",
-                     [=](const Cancelled &) {
-                         reduce_as(type, dst, src, count, kind);
-                         return Outcome{};
-                     }});
+        queue->push({"a reducing copy", [=](const Cancelled &) {
+            reduce_as(type, dst, src, count, kind);
+            return Outcome{};
+        }});
     });
 }

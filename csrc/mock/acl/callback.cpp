@@ -56,7 +56,8 @@ Outcome hand_over(const std::shared_ptr<Callback> &callback, bool block, const C
     all.changed.notify_all();
     while (block && callback->state != Callback::State::Done) {
         if (callback->state == Callback::State::Dropped) {
-            return {ACL_ERROR_RT_STREAM_NO_CB_REG, "a callback: the thread of its stream was unsubscribed before it ran"};
+            return {ACL_ERROR_RT_STREAM_NO_CB_REG,
+                    "a callback: the thread of its stream was unsubscribed before it ran"};
         }
         if (cancelled && callback->state == Callback::State::Waiting) {
             callback->state = Callback::State::Dropped;
@@ -179,11 +180,10 @@ aclError aclrtLaunchCallback(aclrtCallback fn, void *userData, aclrtCallbackBloc
 aclError aclrtLaunchHostFunc(aclrtStream stream, aclrtHostFunc fn, void *args) {
     return guarded("aclrtLaunchHostFunc", [&] {
         require(reinterpret_cast<void *>(fn), "fn");
-        usable_stream(stream)->push({"a host function",
-                                     [fn, args](const Cancelled &) {
-                                         host_learns();
-                                         fn(args);
-                                         return Outcome{};
-                                     }});
+        usable_stream(stream)->push({"a host function", [fn, args](const Cancelled &) {
+            host_learns();
+            fn(args);
+            return Outcome{};
+        }});
     });
 }

@@ -120,9 +120,10 @@ std::vector<Context *> contexts_of(int device) {
     std::lock_guard<std::mutex> lock(contexts().mutex);
     std::vector<Context *> found{&contexts().primary[static_cast<size_t>(device)]};
     found.insert(found.end(), contexts().created.begin(), contexts().created.end());
-    found.erase(std::remove_if(found.begin(), found.end(),
-                               [&](const Context *context) { return !context->alive() || context->device() != device; }),
-                found.end());
+    found.erase(
+        std::remove_if(found.begin(), found.end(),
+                       [&](const Context *context) { return !context->alive() || context->device() != device; }),
+        found.end());
     return found;
 }
 

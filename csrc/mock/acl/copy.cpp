@@ -83,8 +83,8 @@ void warn_of_peers(const void *dst, const void *src) {
     Region from;
     if (find_memory(dst, &to) && find_memory(src, &from) && to.device != from.device &&
         !peers_have_access(to.device, from.device)) {
-        warn_once(format("a copy from device %d to device %d without aclrtDeviceEnablePeerAccess between them", from.device,
-                         to.device));
+        warn_once(format("a copy from device %d to device %d without aclrtDeviceEnablePeerAccess between them",
+                         from.device, to.device));
     }
 }
 
@@ -137,20 +137,21 @@ struct Rows {
         require(static_cast<char *>(dst), "dst");
         require(static_cast<const char *>(src), "src");
         if (width > src_pitch || width > dst_pitch) {
-            fail(ACL_ERROR_INVALID_PARAM, "width %zu is larger than spitch %zu or dpitch %zu", width, src_pitch, dst_pitch);
+            fail(ACL_ERROR_INVALID_PARAM, "width %zu is larger than spitch %zu or dpitch %zu", width, src_pitch,
+                 dst_pitch);
         }
-        if (kind != ACL_MEMCPY_HOST_TO_DEVICE && kind != ACL_MEMCPY_DEVICE_TO_HOST && kind != ACL_MEMCPY_DEVICE_TO_DEVICE &&
-            kind != ACL_MEMCPY_DEFAULT) {
+        if (kind != ACL_MEMCPY_HOST_TO_DEVICE && kind != ACL_MEMCPY_DEVICE_TO_HOST &&
+            kind != ACL_MEMCPY_DEVICE_TO_DEVICE && kind != ACL_MEMCPY_DEFAULT) {
             fail(ACL_ERROR_INVALID_PARAM, "rows are not copied with kind %d", static_cast<int>(kind));
         }
         if (width > WIDEST || height > HIGHEST) {
-            fail(ACL_ERROR_RT_PARAM_INVALID, "width %zu and height %zu: %zu and %zu are the most", width, height, WIDEST,
-                 HIGHEST);
+            fail(ACL_ERROR_RT_PARAM_INVALID, "width %zu and height %zu: %zu and %zu are the most", width, height,
+                 WIDEST, HIGHEST);
         }
-        check_rows(dst, dst_pitch, kind == ACL_MEMCPY_DEFAULT ? arena_of(dst) != nullptr : kind != ACL_MEMCPY_DEVICE_TO_HOST,
-                   "dst");
-        check_rows(src, src_pitch, kind == ACL_MEMCPY_DEFAULT ? arena_of(src) != nullptr : kind != ACL_MEMCPY_HOST_TO_DEVICE,
-                   "src");
+        check_rows(dst, dst_pitch,
+                   kind == ACL_MEMCPY_DEFAULT ? arena_of(dst) != nullptr : kind != ACL_MEMCPY_DEVICE_TO_HOST, "dst");
+        check_rows(src, src_pitch,
+                   kind == ACL_MEMCPY_DEFAULT ? arena_of(src) != nullptr : kind != ACL_MEMCPY_HOST_TO_DEVICE, "src");
         warn_of_peers(dst, src);
     }
 
@@ -158,7 +159,8 @@ private:
     void check_rows(const void *address, size_t pitch, bool on_device, const char *side) const {
         size_t bytes = 0;
         if (__builtin_mul_overflow(pitch, height - 1, &bytes) || __builtin_add_overflow(bytes, width, &bytes)) {
-            fail(ACL_ERROR_RT_PARAM_INVALID, "%s: %zu rows %zu bytes apart are outside any memory", side, height, pitch);
+            fail(ACL_ERROR_RT_PARAM_INVALID, "%s: %zu rows %zu bytes apart are outside any memory", side, height,
+                 pitch);
         }
         if (on_device) {
             check_device_side(address, bytes, side);
@@ -193,15 +195,15 @@ aclError aclrtMemcpyAsync(void *dst, size_t destMax, const void *src, size_t cou
         if (kind == ACL_MEMCPY_HOST_TO_BUF_TO_DEVICE) {
             const auto *bytes = static_cast<const char *>(src);
             queue->push({"a copy", [dst, kept = std::vector<char>(bytes, bytes + count)](const Cancelled &) {
-                             std::memcpy(dst, kept.data(), kept.size());
-                             flip_last(Deviation::CopyH2D, dst, kept.size());
-                             return Outcome{};
-                         }});
+                std::memcpy(dst, kept.data(), kept.size());
+                flip_last(Deviation::CopyH2D, dst, kept.size());
+                return Outcome{};
+            }});
         } else if (may_wait(*queue, dst, src)) {
             queue->push({"a copy", [=](const Cancelled &) {
-                             move(dst, src, count);
-                             return Outcome{};
-                         }});
+                move(dst, src, count);
+                return Outcome{};
+            }});
         } else {
             mock::count(Counter::HostSynchronizations);
             move(dst, src, count);
@@ -242,9 +244,9 @@ aclError aclrtMemcpy2dAsync(void *dst, size_t dpitch, const void *src, size_t sp
         }
         if (may_wait(*queue, dst, src)) {
             queue->push({"a copy of rows", [rows](const Cancelled &) {
-                             rows.move_all();
-                             return Outcome{};
-                         }});
+                rows.move_all();
+                return Outcome{};
+            }});
         } else {
             mock::count(Counter::HostSynchronizations);
             rows.move_all();
@@ -266,8 +268,8 @@ aclError aclrtMemsetAsync(void *devPtr, size_t maxCount, int32_t value, size_t c
         const std::shared_ptr<Stream> queue = usable_stream(stream);
         check_set(devPtr, maxCount, count);
         queue->push({"a memset", [=](const Cancelled &) {
-                         set(devPtr, value, count);
-                         return Outcome{};
-                     }});
+            set(devPtr, value, count);
+            return Outcome{};
+        }});
     });
 }

@@ -11,10 +11,10 @@ constexpr const char *VARIABLE = "ASCEND_MOCK_DEVIATE";
 
 // In the order of the enumeration.
 constexpr std::array<const char *, static_cast<size_t>(Deviation::Count)> NAMES = {
-    "copy_h2d",       "copy_d2h",         "copy_d2d",       "memset",            "event_early",
-    "wait_ignored",   "sync_early",       "limit_ignored",  "soc_unknown",       "cores_zero",
-    "binary_refused", "function_missing", "launch_refused", "root_info_refused", "world_refused",
-    "sub_refused",    "rank_wrong",       "no_abort",       "abort_deaf",        "no_rejoin",
+    "copy_h2d",       "copy_d2h",          "copy_d2d",      "memset",      "event_early",    "wait_ignored",
+    "sync_early",     "limit_ignored",     "soc_unknown",   "cores_zero",  "binary_refused", "function_missing",
+    "launch_refused", "root_info_refused", "world_refused", "sub_refused", "rank_wrong",     "no_abort",
+    "abort_deaf",     "no_rejoin",
 };
 
 struct Deviations {
@@ -59,8 +59,8 @@ void check_deviations() {
     for (const char *name : NAMES) {
         names += (names.empty() ? "" : ", ") + std::string(name);
     }
-    fail(ACL_ERROR_INVALID_PARAM, "%s: no deviation is named [%s]; there are %s", VARIABLE, deviations().unknown.c_str(),
-         names.c_str());
+    fail(ACL_ERROR_INVALID_PARAM, "%s: no deviation is named [%s]; there are %s", VARIABLE,
+         deviations().unknown.c_str(), names.c_str());
 }
 
 void refuse_if(Deviation deviation, aclError code, const char *what) {

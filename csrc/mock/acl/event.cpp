@@ -207,8 +207,8 @@ void queue_wait(aclrtStream stream, aclrtEvent event, std::chrono::milliseconds 
     auto count = std::make_shared<WaitCount>(found);
     auto resource = mark->resource.lock();
     queue->push({"a wait for an event", [mark, count, limit, resource](const Cancelled &cancelled) {
-                     return wait_for_mark(*mark, cancelled, limit);
-                 }});
+        return wait_for_mark(*mark, cancelled, limit);
+    }});
 }
 
 void record(aclrtEvent event, aclrtStream stream) {
@@ -218,12 +218,12 @@ void record(aclrtEvent event, aclrtStream stream) {
     auto resource = take_device_event(*found, queue->context());
     const std::shared_ptr<Mark> mark = found->new_mark();
     mark->resource = resource;
-    const uint64_t position = queue->push({"an event record",
-                                           [mark, resource = std::move(resource)](const Cancelled &) {
-                                               mark->complete();
-                                               return Outcome{};
-                                           },
-                                           [mark](aclError why) { mark->lose(why); }});
+    auto complete = [mark, resource = std::move(resource)](const Cancelled &) {
+        mark->complete();
+        return Outcome{};
+    };
+    const uint64_t position =
+        queue->push({"an event record", std::move(complete), [mark](aclError why) { mark->lose(why); }});
     mark->before = order_through(queue->number(), position);
     mark->context = &queue->context();
     found->set_latest(mark);

@@ -32,7 +32,8 @@ private:
     throw Failure(code, std::move(text));
 }
 
-template <class Pointer> void require(const Pointer *pointer, const char *name) {
+template <class Pointer>
+void require(const Pointer *pointer, const char *name) {
     if (pointer == nullptr) {
         fail(ACL_ERROR_INVALID_PARAM, "%s is NULL", name);
     }
@@ -48,7 +49,8 @@ inline aclError failed(const char *function, aclError code, const char *text) {
 }
 
 // Runs the body of an exported function: nothing is thrown across the C border.
-template <class Body> aclError guarded(const char *function, Body body) noexcept {
+template <class Body>
+aclError guarded(const char *function, Body body) noexcept {
     try {
         try {
             body();

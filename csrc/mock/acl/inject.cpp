@@ -56,7 +56,8 @@ bool parse_kind(const std::string &text, Injection *injection) {
         char *end = nullptr;
         injection->kind = name == "slow" ? Kind::Slow : Kind::Hold;
         injection->factor = std::strtod(value.c_str(), &end);
-        return !value.empty() && *end == '\0' && injection->factor >= (name == "slow" ? 1 : 0) && injection->factor <= 1e6;
+        return !value.empty() && *end == '\0' && injection->factor >= (name == "slow" ? 1 : 0) &&
+               injection->factor <= 1e6;
     }
     injection->kind = name == "die" ? Kind::Die : name == "stall" ? Kind::Stall : Kind::Corrupt;
     return equals == std::string::npos && (name == "die" || name == "stall" || name == "corrupt");
@@ -87,8 +88,8 @@ struct Faults {
                 break;
             }
             if (!parse_rule(part, &rule)) {
-                error = format("EI0001: environment variable %s [%s]: [%s] is not %s", VARIABLE, text, part.c_str(),
-                               FORM);
+                error =
+                    format("EI0001: environment variable %s [%s]: [%s] is not %s", VARIABLE, text, part.c_str(), FORM);
                 break;
             }
             rules.push_back(std::move(rule));
@@ -178,8 +179,8 @@ Outcome strike(const Injection &injection, const std::string &what, const Cancel
         }
         return {ACL_ERROR_RT_STREAM_ABORT, format("EI9999: %s, which %s stalled, was aborted", what.c_str(), VARIABLE)};
     case Kind::Error:
-        return {injection.code, format("EI9999: %s fails with %d because %s says so", what.c_str(), injection.code,
-                                       VARIABLE)};
+        return {injection.code,
+                format("EI9999: %s fails with %d because %s says so", what.c_str(), injection.code, VARIABLE)};
     default: break;
     }
     return {};

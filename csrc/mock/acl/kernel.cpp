@@ -35,8 +35,10 @@ public:
         set_block_ = reinterpret_cast<void (*)(uint64_t, uint64_t)>(dlsym(library_, "ascend_mock_set_block"));
         if (set_block_ == nullptr) {
             dlclose(library_);
-            fail(ACL_ERROR_INVALID_FILE, "%s is a shared object, but no kernel binary for the mock: it does not export "
-                                         "ascend_mock_set_block", path);
+            fail(ACL_ERROR_INVALID_FILE,
+                 "%s is a shared object, but no kernel binary for the mock: it does not export "
+                 "ascend_mock_set_block",
+                 path);
         }
         take_fault_ = reinterpret_cast<const char *(*)()>(dlsym(library_, "ascend_mock_take_fault"));
         using Finder = int (*)(uint64_t, uint64_t *);
@@ -126,10 +128,10 @@ void Function::run(uint64_t blocks, const uint64_t *values, size_t count) const 
     const auto kernel = reinterpret_cast<void (*)(U, U, U, U, U, U, U, U, U, U, U, U, U, U, U, U)>(address_);
     for (uint64_t block = 0; block < blocks; block++) {
         binary_->set_block(block, blocks);
-        kernel(a[0], a[1], a[2], a[3], a[4], a[5], a[6], a[7], a[8], a[9], a[10], a[11], a[12], a[13], a[14],
-               a[15]);
+        kernel(a[0], a[1], a[2], a[3], a[4], a[5], a[6], a[7], a[8], a[9], a[10], a[11], a[12], a[13], a[14], a[15]);
         if (const char *fault = binary_->take_fault()) {
-            throw Failure(ACL_ERROR_RT_AICORE_EXCEPTION, format("block %llu: %s", static_cast<unsigned long long>(block), fault));
+            throw Failure(ACL_ERROR_RT_AICORE_EXCEPTION,
+                          format("block %llu: %s", static_cast<unsigned long long>(block), fault));
         }
     }
 }

@@ -170,9 +170,10 @@ void launch_with_device_arguments(aclrtFuncHandle handle, uint32_t blocks, const
     const size_t count = check_argument_bytes(*launch->function, bytes);
     Region region;
     if (count > 0 && (!find_memory(data, &region) || region.bytes < bytes)) {
-        fail(ACL_ERROR_RT_PARAM_INVALID, "kernel %s: argsData %p is not device memory of %zu bytes; arguments in host "
-                                         "memory need aclrtLaunchKernelWithHostArgs", launch->function->name().c_str(),
-             data, bytes);
+        fail(ACL_ERROR_RT_PARAM_INVALID,
+             "kernel %s: argsData %p is not device memory of %zu bytes; arguments in host "
+             "memory need aclrtLaunchKernelWithHostArgs",
+             launch->function->name().c_str(), data, bytes);
     }
     launch->values.resize(count);
     launch->device_arguments = count > 0 ? data : nullptr;
@@ -190,9 +191,10 @@ std::shared_ptr<Launch> make_host_launch(std::shared_ptr<Function> function, uin
     for (size_t i = 0; i < count; i++) {
         const aclrtPlaceHolderInfo &holder = holders[i];
         if (holder.addrOffset % 8 != 0 || holder.addrOffset + 8ULL > bytes || holder.dataOffset >= bytes) {
-            fail(ACL_ERROR_RT_PARAM_INVALID, "kernel %s: placeholder %zu (address at %u, data at %u) is not within the "
-                                             "%zu bytes of arguments", function->name().c_str(), i, holder.addrOffset,
-                 holder.dataOffset, bytes);
+            fail(ACL_ERROR_RT_PARAM_INVALID,
+                 "kernel %s: placeholder %zu (address at %u, data at %u) is not within the "
+                 "%zu bytes of arguments",
+                 function->name().c_str(), i, holder.addrOffset, holder.dataOffset, bytes);
         }
         const auto address = reinterpret_cast<uint64_t>(base + holder.dataOffset);
         std::memcpy(base + holder.addrOffset, &address, sizeof(address));
@@ -243,8 +245,10 @@ aclError aclrtKernelArgsAppend(aclrtArgsHandle argsHandle, void *param, size_t p
         require(paramHandle, "paramHandle");
         Arguments &list = open_arguments(argsHandle);
         if (paramSize != sizeof(uint64_t)) {
-            fail(ACL_ERROR_RT_FEATURE_NOT_SUPPORT, "kernel %s: an argument of %zu bytes; kernels of the mock take 8-byte "
-                                                   "arguments only", list.function->name().c_str(), paramSize);
+            fail(ACL_ERROR_RT_FEATURE_NOT_SUPPORT,
+                 "kernel %s: an argument of %zu bytes; kernels of the mock take 8-byte "
+                 "arguments only",
+                 list.function->name().c_str(), paramSize);
         }
         uint64_t value = 0;
         std::memcpy(&value, param, sizeof(value));
@@ -316,16 +320,14 @@ aclError aclrtKernelArgsParaUpdate(aclrtArgsHandle argsHandle, aclrtParamHandle 
 
 aclError aclrtLaunchKernel(aclrtFuncHandle funcHandle, uint32_t numBlocks, const void *argsData, size_t argsSize,
                            aclrtStream stream) {
-    return guarded("aclrtLaunchKernel", [&] {
-        launch_with_device_arguments(funcHandle, numBlocks, argsData, argsSize, nullptr, stream);
-    });
+    return guarded("aclrtLaunchKernel",
+                   [&] { launch_with_device_arguments(funcHandle, numBlocks, argsData, argsSize, nullptr, stream); });
 }
 
 aclError aclrtLaunchKernelV2(aclrtFuncHandle funcHandle, uint32_t numBlocks, const void *argsData, size_t argsSize,
                              aclrtLaunchKernelCfg *cfg, aclrtStream stream) {
-    return guarded("aclrtLaunchKernelV2", [&] {
-        launch_with_device_arguments(funcHandle, numBlocks, argsData, argsSize, cfg, stream);
-    });
+    return guarded("aclrtLaunchKernelV2",
+                   [&] { launch_with_device_arguments(funcHandle, numBlocks, argsData, argsSize, cfg, stream); });
 }
 
 aclError aclrtLaunchKernelWithHostArgs(aclrtFuncHandle funcHandle, uint32_t numBlocks, aclrtStream stream,
@@ -343,8 +345,8 @@ aclError aclrtLaunchKernelWithHostArgs(aclrtFuncHandle funcHandle, uint32_t numB
         if (argsSize > MAX_PLACEHOLDER_BYTES) {
             fail(ACL_ERROR_RT_PARAM_INVALID, "argsSize is %zu: %zu is the limit", argsSize, MAX_PLACEHOLDER_BYTES);
         }
-        queue_launch(*queue, make_host_launch(function, numBlocks, hostArgs, argsSize, placeHolderArray,
-                                              placeHolderNum));
+        queue_launch(*queue,
+                     make_host_launch(function, numBlocks, hostArgs, argsSize, placeHolderArray, placeHolderNum));
     });
 }
 

@@ -31,9 +31,13 @@ public:
         return when_;
     }
     // A stream's wait; false if the time is over.
-    bool await_done(std::chrono::milliseconds limit) { return await(limit, [this] { return state_ == State::Done; }); }
+    bool await_done(std::chrono::milliseconds limit) {
+        return await(limit, [this] { return state_ == State::Done; });
+    }
     // The host's.
-    bool await_end(std::chrono::milliseconds limit) { return await(limit, [this] { return state_ != State::Pending; }); }
+    bool await_end(std::chrono::milliseconds limit) {
+        return await(limit, [this] { return state_ != State::Pending; });
+    }
 
     Before before;                    // what whoever waits for it comes after; set before others see the mark
     const Context *context = nullptr; // of its stream
@@ -54,7 +58,8 @@ private:
             changed_.notify_all();
         }
     }
-    template <class Condition> bool await(std::chrono::milliseconds limit, Condition condition) {
+    template <class Condition>
+    bool await(std::chrono::milliseconds limit, Condition condition) {
         std::unique_lock<std::mutex> lock(mutex_);
         return changed_.wait_for(lock, limit, condition);
     }

@@ -31,11 +31,11 @@ void warn_of_host(int device, size_t size, uint64_t all) {
     }
     const HostBytes host = host_bytes();
     if (size > host.available || all > host.total) {
-        warn_once(format("device %d: %zu MB of device memory are allocated, %llu MB by this process, but this machine has only "
-                         "%llu MB left of %llu MB; ASCEND_MOCK_HBM_MB makes device memory smaller",
-                         device, size >> 20, static_cast<unsigned long long>(all >> 20),
-                         static_cast<unsigned long long>(host.available >> 20),
-                         static_cast<unsigned long long>(host.total >> 20)));
+        warn_once(format(
+            "device %d: %zu MB of device memory are allocated, %llu MB by this process, but this machine has only "
+            "%llu MB left of %llu MB; ASCEND_MOCK_HBM_MB makes device memory smaller",
+            device, size >> 20, static_cast<unsigned long long>(all >> 20),
+            static_cast<unsigned long long>(host.available >> 20), static_cast<unsigned long long>(host.total >> 20)));
     }
 }
 

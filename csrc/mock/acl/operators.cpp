@@ -46,7 +46,8 @@ struct Number {
     double real;
 };
 
-template <class Format> Number load(const char *place) {
+template <class Format>
+Number load(const char *place) {
     typename Format::Stored stored;
     std::memcpy(&stored, place, sizeof(stored));
     const typename Format::Value value = Format::load(stored);
@@ -62,7 +63,8 @@ int64_t truncated(double real) {
     return real > -0x1p63 && real < 0x1p63 ? static_cast<int64_t>(real) : std::numeric_limits<int64_t>::min();
 }
 
-template <class Format> void store(char *place, const Number &number) {
+template <class Format>
+void store(char *place, const Number &number) {
     using Value = typename Format::Value;
     Value value;
     if constexpr (std::is_same<Value, bool>::value) {
@@ -83,15 +85,16 @@ struct Type {
     void (*store)(char *, const Number &);
 };
 
-template <class Format> constexpr Type type_of(aclDataType number) {
+template <class Format>
+constexpr Type type_of(aclDataType number) {
     return {number, sizeof(typename Format::Stored), load<Format>, store<Format>};
 }
 
 const Type TYPES[] = {
-    type_of<Plain<float>>(ACL_FLOAT),     type_of<Half>(ACL_FLOAT16),           type_of<Brain>(ACL_BF16),
-    type_of<Plain<double>>(ACL_DOUBLE),   type_of<Plain<bool>>(ACL_BOOL),       type_of<Plain<int8_t>>(ACL_INT8),
-    type_of<Plain<int16_t>>(ACL_INT16),   type_of<Plain<int32_t>>(ACL_INT32),   type_of<Plain<int64_t>>(ACL_INT64),
-    type_of<Plain<uint8_t>>(ACL_UINT8),   type_of<Plain<uint16_t>>(ACL_UINT16), type_of<Plain<uint32_t>>(ACL_UINT32),
+    type_of<Plain<float>>(ACL_FLOAT),   type_of<Half>(ACL_FLOAT16),           type_of<Brain>(ACL_BF16),
+    type_of<Plain<double>>(ACL_DOUBLE), type_of<Plain<bool>>(ACL_BOOL),       type_of<Plain<int8_t>>(ACL_INT8),
+    type_of<Plain<int16_t>>(ACL_INT16), type_of<Plain<int32_t>>(ACL_INT32),   type_of<Plain<int64_t>>(ACL_INT64),
+    type_of<Plain<uint8_t>>(ACL_UINT8), type_of<Plain<uint16_t>>(ACL_UINT16), type_of<Plain<uint32_t>>(ACL_UINT32),
 };
 
 const Type &find_type(aclDataType number) {
@@ -141,7 +144,8 @@ Tensor broadcast(const Tensor &source, const Tensor &target) {
 }
 
 // Calls `body` with the addresses of each element of two tensors of one shape, in the order of their indices.
-template <class Body> void for_each_pair(const Tensor &a, const Tensor &b, Body body) {
+template <class Body>
+void for_each_pair(const Tensor &a, const Tensor &b, Body body) {
     const int64_t a_bytes = find_type(a.type).bytes;
     const int64_t b_bytes = find_type(b.type).bytes;
     std::vector<int64_t> index(a.shape.size(), 0);
@@ -221,11 +225,10 @@ aclError run(const char *function, Executor *executor, aclrtStream stream) {
     return guarded(function, [&] {
         require(executor, "executor");
         const std::unique_ptr<Executor> used(executor);
-        usable_stream(stream)->push({function,
-                                     [work = used->work](const Cancelled &) {
-                                         work();
-                                         return Outcome{};
-                                     }});
+        usable_stream(stream)->push({function, [work = used->work](const Cancelled &) {
+            work();
+            return Outcome{};
+        }});
     });
 }
 

@@ -10,7 +10,8 @@
 
 namespace mock {
 
-template <class Object> class Registry {
+template <class Object>
+class Registry {
 public:
     void *add(std::shared_ptr<Object> object) {
         std::lock_guard<std::mutex> lock(mutex_);

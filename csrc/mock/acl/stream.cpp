@@ -28,7 +28,7 @@ Streams &streams() {
 }
 
 thread_local Stream *own_stream = nullptr; // set on worker threads
-thread_local std::string dropped_because;   // on worker threads, while they drop a task
+thread_local std::string dropped_because;  // on worker threads, while they drop a task
 
 // The client's signal handlers must not run on threads that it knows nothing of.
 class SignalsBlocked {
@@ -81,7 +81,8 @@ std::shared_ptr<Stream> default_stream(Context &context) {
     return stream;
 }
 
-template <class Wanted> std::vector<std::shared_ptr<Stream>> streams_with(Wanted wanted) {
+template <class Wanted>
+std::vector<std::shared_ptr<Stream>> streams_with(Wanted wanted) {
     std::vector<std::shared_ptr<Stream>> found = streams().registry.all();
     found.erase(std::remove_if(found.begin(), found.end(), [&](const auto &stream) { return !wanted(*stream); }),
                 found.end());
@@ -201,15 +202,16 @@ void Stream::await_end(std::unique_lock<std::mutex> &lock, const Position &posit
     while (completed_ < position.submitted && aborts_ == position.aborts) {
         context_.check();
         awaited_ = std::min(awaited_, position.submitted);
-        auto until = Clock::now() + std::chrono::milliseconds(50); // to see whether another stream has failed the context
+        // To see whether another stream has failed the context.
+        auto until = Clock::now() + std::chrono::milliseconds(50);
         if (timeout_ms >= 0) {
             until = std::min(until, limit);
         }
         done_.wait_until(lock, until);
         if (timeout_ms >= 0 && Clock::now() >= limit && completed_ < position.submitted) {
             fail(ACL_ERROR_RT_STREAM_SYNC_TIMEOUT,
-                 "stream %d of device %d did not end in %d ms: %llu tasks left, now in %s", number_, device(), timeout_ms,
-                 static_cast<unsigned long long>(position.submitted - completed_),
+                 "stream %d of device %d did not end in %d ms: %llu tasks left, now in %s", number_, device(),
+                 timeout_ms, static_cast<unsigned long long>(position.submitted - completed_),
                  busy_ || queue_.empty() ? running_.c_str() : queue_.front().name.c_str());
         }
     }
@@ -297,8 +299,8 @@ void Stream::set_failure_mode(bool stop) {
         return;
     }
     if (mode_ == Mode::Stop || (mode_ == Mode::Stopped && stop_wanted_)) {
-        fail(ACL_ERROR_RT_FEATURE_NOT_SUPPORT, "stream %d stops on failure%s, which cannot be changed any more", number_,
-             mode_ == Mode::Stopped ? " and has stopped" : "");
+        fail(ACL_ERROR_RT_FEATURE_NOT_SUPPORT, "stream %d stops on failure%s, which cannot be changed any more",
+             number_, mode_ == Mode::Stopped ? " and has stopped" : "");
     }
     if (&context_ != &require_context()) {
         fail(ACL_ERROR_RT_STREAM_CONTEXT, "stream %d belongs to another context than this thread's", number_);
@@ -322,8 +324,9 @@ void Stream::finish() {
         std::unique_lock<std::mutex> lock(mutex_);
         awaited_ = std::min(awaited_, submitted_);
         if (!done_.wait_for(lock, PATIENCE, [&] { return completed_ >= submitted_; })) {
-            warn_once(format("stream %d of device %d is to be destroyed and still waits, after %lld s, for the end of %s", number_,
-                             device(), static_cast<long long>(PATIENCE.count()), running_.c_str()));
+            warn_once(
+                format("stream %d of device %d is to be destroyed and still waits, after %lld s, for the end of %s",
+                       number_, device(), static_cast<long long>(PATIENCE.count()), running_.c_str()));
         }
     }
     if (worker_.joinable()) { // nobody starts one any more
@@ -351,8 +354,9 @@ std::shared_ptr<Stream> usable_stream(aclrtStream handle) {
     std::shared_ptr<Stream> stream = find_stream(handle);
     const Context &context = require_context();
     if (&stream->context() != &context) {
-        fail(ACL_ERROR_RT_STREAM_CONTEXT, "stream %d belongs to another context (of device %d) than this thread's (of device %d)",
-             stream->number(), stream->device(), context.device());
+        fail(ACL_ERROR_RT_STREAM_CONTEXT,
+             "stream %d belongs to another context (of device %d) than this thread's (of device %d)", stream->number(),
+             stream->device(), context.device());
     }
     return stream;
 }

@@ -76,14 +76,14 @@ private:
     uint64_t awaited_ = NOBODY; // the lowest number of ended tasks that somebody waits for
     int aborting_ = 0;          // threads that wait for the end of the task that runs
     bool asleep_ = false;       // the worker
-    uint64_t runs_ended_ = 0; // as completed_, without the tasks that an abort dropped
+    uint64_t runs_ended_ = 0;   // as completed_, without the tasks that an abort dropped
     uint64_t aborts_ = 0;
     aclError abort_code_ = ACL_ERROR_RT_STREAM_ABORT;
     std::thread worker_;
     std::string running_;
     Mode mode_ = Mode::Continue;
     bool stop_wanted_ = false; // as it was set; mode_ becomes that again after an abort
-    Outcome error_; // of the tasks since the last synchronisation: code of the last, sentences of all
+    Outcome error_;            // of the tasks since the last synchronisation: code of the last, sentences of all
     Cancelled cancelled_{false};
     bool busy_ = false;
     bool closed_ = false;

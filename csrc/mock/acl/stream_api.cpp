@@ -58,7 +58,8 @@ bool can_abort() { return family() != Family::Ascend910A && family() != Family::
 
 void check_timeout(int32_t timeout) {
     if (timeout < -1 || timeout == 0) {
-        fail(ACL_ERROR_RT_PARAM_INVALID, "timeout is %d ms: it must be -1 or more than 0; a query does not wait", timeout);
+        fail(ACL_ERROR_RT_PARAM_INVALID, "timeout is %d ms: it must be -1 or more than 0; a query does not wait",
+             timeout);
     }
 }
 

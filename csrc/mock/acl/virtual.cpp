@@ -137,8 +137,7 @@ int check_properties(const aclrtPhysicalMemProp *prop) {
         fail(ACL_ERROR_RT_FEATURE_NOT_SUPPORT, "only memory of a device that is not shared is modelled");
     }
     if (prop->allocationType != ACL_MEM_ALLOCATION_TYPE_PINNED) {
-        fail(ACL_ERROR_RT_PARAM_INVALID, "no kind of allocation has number %d",
-             static_cast<int>(prop->allocationType));
+        fail(ACL_ERROR_RT_PARAM_INVALID, "no kind of allocation has number %d", static_cast<int>(prop->allocationType));
     }
     switch (prop->memAttr) {
     case ACL_HBM_MEM_HUGE:
@@ -164,9 +163,10 @@ void map_memory(void *address, size_t size, size_t offset, aclrtDrvMemHandle han
     const std::shared_ptr<Physical> memory = find_physical(handle);
     check_size(size);
     if (offset != 0 || flags != 0 || size != memory->bytes) {
-        fail(ACL_ERROR_RT_PARAM_INVALID, "offset %zu, flags %llu, size %zu: offset and flags must be 0, and size that of "
-                                         "the physical memory, %llu", offset, static_cast<unsigned long long>(flags),
-             size, static_cast<unsigned long long>(memory->bytes));
+        fail(ACL_ERROR_RT_PARAM_INVALID,
+             "offset %zu, flags %llu, size %zu: offset and flags must be 0, and size that of "
+             "the physical memory, %llu",
+             offset, static_cast<unsigned long long>(flags), size, static_cast<unsigned long long>(memory->bytes));
     }
     if (reinterpret_cast<uintptr_t>(address) % HUGE_PAGE != 0) {
         fail(ACL_ERROR_RT_ADDR_UNALIGNED, "virPtr %p is not aligned to %zu bytes", address, HUGE_PAGE);
@@ -191,9 +191,10 @@ aclError aclrtReserveMemAddress(void **virPtr, size_t size, size_t alignment, vo
     return guarded("aclrtReserveMemAddress", [&] {
         require(virPtr, "virPtr");
         if (size == 0 || alignment != 0 || flags > 1) {
-            fail(ACL_ERROR_RT_PARAM_INVALID, "size %zu, alignment %zu, flags %llu: size must not be 0, alignment must be "
-                                             "0, flags 0 or 1", size, alignment,
-                 static_cast<unsigned long long>(flags));
+            fail(ACL_ERROR_RT_PARAM_INVALID,
+                 "size %zu, alignment %zu, flags %llu: size must not be 0, alignment must be "
+                 "0, flags 0 or 1",
+                 size, alignment, static_cast<unsigned long long>(flags));
         }
         if (expectPtr != nullptr) {
             fail(ACL_ERROR_RT_FEATURE_NOT_SUPPORT, "a place of one's own choice (expectPtr) is not modelled");

@@ -23,7 +23,8 @@ std::string describe_entry(const Board::Entry &entry, const std::string &comm, b
         return {};
     }
     if (entry.building != 0) {
-        return format(", %s links for %s of communicator %s", failed ? "could not build" : "builds", op_name(op), name.c_str());
+        return format(", %s links for %s of communicator %s", failed ? "could not build" : "builds", op_name(op),
+                      name.c_str());
     }
     return format(", %s %s, operation %llu of communicator %s", failed ? "has failed in" : "is in", op_name(op),
                   static_cast<unsigned long long>(entry.serial.load()), name.c_str());

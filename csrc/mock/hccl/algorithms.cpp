@@ -46,9 +46,9 @@ bool valid_levels(const std::string &text) {
 }
 
 bool valid_algorithms(const std::string &text) {
-    static const std::set<std::string> OPERATIONS = {"broadcast", "allreduce",     "reduce",   "send",   "receive",
-                                                     "allgather", "reducescatter", "alltoall", "gather", "scatter",
-                                                     "sendrecv",  "others"};
+    static const std::set<std::string> OPERATIONS = {"broadcast", "allreduce", "reduce",        "send",
+                                                     "receive",   "allgather", "reducescatter", "alltoall",
+                                                     "gather",    "scatter",   "sendrecv",      "others"};
     std::vector<std::string> entries;
     if (!split(text, '/', &entries)) {
         return false;
@@ -75,8 +75,10 @@ bool valid_algorithms(const std::string &text) {
 void check_algorithms(std::string text, const char *name) {
     drop_spaces(&text);
     if (!text.empty() && !valid_algorithms(text)) {
-        fault(HCCL_E_PARA, "EI0003: %s [%.64s] is not of the form level0:NA;level1:<algorithm> or "
-                           "<operation>=level0:NA;level1:<algorithm>/...", name, text.c_str());
+        fault(HCCL_E_PARA,
+              "EI0003: %s [%.64s] is not of the form level0:NA;level1:<algorithm> or "
+              "<operation>=level0:NA;level1:<algorithm>/...",
+              name, text.c_str());
     }
 }
 
@@ -95,8 +97,10 @@ void check_retry_params(const std::string &text) {
     unsigned interval = 0;
     const int found = std::sscanf(text.c_str(), "MaxCnt:%u, HoldTime:%u, IntervalTime:%u", &count, &hold, &interval);
     if (found != 3 || count < 1 || count > 10 || hold > LONGEST_MS || interval > LONGEST_MS) {
-        fault(HCCL_E_PARA, "EI0003: hcclRetryParams [%s] is not of the form MaxCnt:1-10, HoldTime:0-60000, "
-                           "IntervalTime:0-60000", text.c_str());
+        fault(HCCL_E_PARA,
+              "EI0003: hcclRetryParams [%s] is not of the form MaxCnt:1-10, HoldTime:0-60000, "
+              "IntervalTime:0-60000",
+              text.c_str());
     }
 }
 

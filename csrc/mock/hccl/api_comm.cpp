@@ -79,7 +79,8 @@ HcclResult HcclCommInitClusterInfoConfig(const char *clusterInfo, uint32_t rank,
         const auto run = [=] {
             require(clusterInfo, "clusterInfo");
             require(comm, "comm");
-            *comm = publish(create_from_table(clusterInfo, rank, Origin::Table, config_settings(config, For::Table), true));
+            *comm =
+                publish(create_from_table(clusterInfo, rank, Origin::Table, config_settings(config, For::Table), true));
         };
         run_or_defer(run);
     });
@@ -249,17 +250,28 @@ HcclResult HcclGetCommAsyncError(HcclComm comm, HcclResult *asyncError) {
 
 const char *HcclGetErrorString(HcclResult code) {
     static const char *const TEXTS[] = {
-        "no error",           "parameter error",
-        "empty pointer",      "memory error",
-        "internal error",     "not support feature",
-        "not found specific resource", "resource unavailable",
-        "call system interface error", "timeout",
-        "open file fail",     "tcp connect fail",
-        "roce connect fail",  "tcp transfer fail",
-        "roce transfer fail", "call runtime api fail",
-        "call driver api fail", "call profiling api fail",
-        "call cce api fail",  "call network api fail",
-        "try again",          "error cqe",
+        "no error",
+        "parameter error",
+        "empty pointer",
+        "memory error",
+        "internal error",
+        "not support feature",
+        "not found specific resource",
+        "resource unavailable",
+        "call system interface error",
+        "timeout",
+        "open file fail",
+        "tcp connect fail",
+        "roce connect fail",
+        "tcp transfer fail",
+        "roce transfer fail",
+        "call runtime api fail",
+        "call driver api fail",
+        "call profiling api fail",
+        "call cce api fail",
+        "call network api fail",
+        "try again",
+        "error cqe",
     };
     const auto index = static_cast<size_t>(code);
     return index < sizeof(TEXTS) / sizeof(TEXTS[0]) ? TEXTS[index] : "unknow error"; // as the vendor spells it

@@ -257,8 +257,7 @@ HcclResult HcclAlltoAllV(const void *sendBuf, const void *sendCounts, const void
     return guarded("HcclAlltoAllV", [&] {
         const Parts send{sendBuf, sendType, counts_of(sendCounts, "sendCounts"), counts_of(sdispls, "sdispls")};
         const Parts recv{recvBuf, recvType, counts_of(recvCounts, "recvCounts"), counts_of(rdispls, "rdispls")};
-        run_or_defer(comm, stream, 0, true,
-                     [=](Comm &found) { all_to_all(Op::AlltoAllV, send, recv, found, stream); });
+        run_or_defer(comm, stream, 0, true, [=](Comm &found) { all_to_all(Op::AlltoAllV, send, recv, found, stream); });
     });
 }
 

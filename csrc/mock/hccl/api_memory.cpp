@@ -31,8 +31,9 @@ void check_family() {
     }
 }
 
-template <class Value> bool overlaps(const std::map<const char *, Value> &entries, const char *begin, uint64_t bytes,
-                                     uint64_t (*length)(const Value &)) {
+template <class Value>
+bool overlaps(const std::map<const char *, Value> &entries, const char *begin, uint64_t bytes,
+              uint64_t (*length)(const Value &)) {
     for (const auto &entry : entries) {
         if (begin < entry.first + length(entry.second) && entry.first < begin + bytes) {
             return true;
@@ -89,8 +90,8 @@ HcclResult HcclCommUnsetMemoryRange(HcclComm comm, void *baseVirPtr) {
     });
 }
 
-HcclResult HcclCommActivateCommMemory(HcclComm comm, void *virPtr, size_t size, size_t offset,
-                                      aclrtDrvMemHandle handle, uint64_t flags) {
+HcclResult HcclCommActivateCommMemory(HcclComm comm, void *virPtr, size_t size, size_t offset, aclrtDrvMemHandle handle,
+                                      uint64_t flags) {
     return guarded("HcclCommActivateCommMemory", [&] {
         find_comm(comm);
         require(static_cast<char *>(virPtr), "virPtr");

@@ -93,9 +93,10 @@ void Comm::check_peer(uint32_t peer, bool late, const std::function<bool()> &sti
               self().c_str());
     }
     if (link.wire != nullptr) {
-        fault(HCCL_E_REMOTE, "EI9999: the connection to %s (%s) was lost (%s), so its process has ended or the network is "
-                             "gone, but %s still waits for it", name.c_str(), link.wire->name().c_str(),
-              link.wire->problem().c_str(), self().c_str());
+        fault(HCCL_E_REMOTE,
+              "EI9999: the connection to %s (%s) was lost (%s), so its process has ended or the network is "
+              "gone, but %s still waits for it",
+              name.c_str(), link.wire->name().c_str(), link.wire->problem().c_str(), self().c_str());
     }
     fault(HCCL_E_REMOTE, "EI9999: the process of %s (pid %d) has ended, but %s still waits for it", name.c_str(),
           static_cast<int>(link.process->pid()), self().c_str());

@@ -60,8 +60,7 @@ uint64_t check_buffer(const Comm &comm, const void *buffer, uint64_t bytes, uint
               static_cast<unsigned long long>(bytes), buffer, static_cast<unsigned long long>(region.bytes));
     }
     if (reinterpret_cast<uintptr_t>(buffer) % type_bytes(dtype) != 0) {
-        fault(HCCL_E_PARA, "EI0003: %s %p is not aligned to its elements of %u bytes", name, buffer,
-              type_bytes(dtype));
+        fault(HCCL_E_PARA, "EI0003: %s %p is not aligned to its elements of %u bytes", name, buffer, type_bytes(dtype));
     }
     return region.offset;
 }

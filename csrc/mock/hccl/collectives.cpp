@@ -57,8 +57,7 @@ std::vector<const char *> everybody(Execution &run, const std::vector<uint64_t> 
                                     uint64_t bytes) {
     std::vector<const char *> sources(run.size());
     for (uint32_t rank = 0; rank < run.size(); rank++) {
-        sources[rank] =
-            rank == run.rank() ? run.operation().send + skip : run.read(rank, offsets[rank] + skip, bytes);
+        sources[rank] = rank == run.rank() ? run.operation().send + skip : run.read(rank, offsets[rank] + skip, bytes);
     }
     run.finish();
     return sources;

@@ -29,15 +29,17 @@ aclError stream_code(HcclResult code) {
 // down what it needed.
 class Comm::Pending {
 public:
-    Pending(std::shared_ptr<Comm> comm, Operation operation) : comm_(std::move(comm)), operation_(std::move(operation)) {
+    Pending(std::shared_ptr<Comm> comm, Operation operation)
+        : comm_(std::move(comm)), operation_(std::move(operation)) {
         std::lock_guard<std::mutex> lock(comm_->state_);
         comm_->pending_.emplace(operation_.serial, operation_.signature);
     }
     ~Pending() {
         if (!ran_) {
             const std::string why = drop_reason().empty() ? "was aborted" : "had failed: " + drop_reason();
-            comm_->fail(HCCL_E_INTERNAL, format("EI9999: %s: %s never ran, because its stream %s", comm_->self().c_str(),
-                                                describe(operation_.signature).c_str(), why.c_str()));
+            comm_->fail(HCCL_E_INTERNAL,
+                        format("EI9999: %s: %s never ran, because its stream %s", comm_->self().c_str(),
+                               describe(operation_.signature).c_str(), why.c_str()));
         }
         bool last = false;
         {
@@ -172,8 +174,10 @@ void Comm::check_context() {
         context_ = context;
     }
     if (context != context_) {
-        fault(HCCL_E_RUNTIME, "EI9999: %s has its streams in another context than this thread's: its first operation was called "
-                              "there", self().c_str());
+        fault(HCCL_E_RUNTIME,
+              "EI9999: %s has its streams in another context than this thread's: its first operation was called "
+              "there",
+              self().c_str());
     }
 }
 
@@ -196,11 +200,11 @@ void Comm::check_order(const Operation &operation, aclrtStream stream) {
     if (ordered_after(stream, last_)) {
         return;
     }
-    const std::string text =
-        format("EI0003: %s: operation %llu, %s, is on another stream than operation %llu, %s, and nothing orders the two: no "
-               "wait for an event, no synchronisation of the host", self().c_str(),
-               static_cast<unsigned long long>(serial_), describe(operation.signature).c_str(),
-               static_cast<unsigned long long>(serial_ - 1), describe(last_signature_).c_str());
+    const std::string text = format(
+        "EI0003: %s: operation %llu, %s, is on another stream than operation %llu, %s, and nothing orders the two: no "
+        "wait for an event, no synchronisation of the host",
+        self().c_str(), static_cast<unsigned long long>(serial_), describe(operation.signature).c_str(),
+        static_cast<unsigned long long>(serial_ - 1), describe(last_signature_).c_str());
     fail(HCCL_E_PARA, text);
     throw Fault(HCCL_E_PARA, text);
 }
@@ -343,7 +347,8 @@ void Comm::destroy() {
         text_ = "EI0003: the communicator was destroyed";
         if (!idle && size() > 1) {
             under_work_ = true;
-            text_ = "EI0012: " + self() + " was destroyed while its operations were queued or running: " + pending_names();
+            text_ =
+                "EI0012: " + self() + " was destroyed while its operations were queued or running: " + pending_names();
         }
     }
     if (!idle && size() > 1) {

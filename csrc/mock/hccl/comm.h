@@ -38,7 +38,7 @@ struct CommPlan {
     std::vector<Member> members;
     Settings settings;
     Origin origin = Origin::RootInfo;
-    Descriptor claim;   // holds (job, rank) for a world made from a rank table
+    Descriptor claim;                 // holds (job, rank) for a world made from a rank table
     std::shared_ptr<Network> network; // empty if every peer is reached by shared memory
 };
 
@@ -50,14 +50,14 @@ struct Link {
     std::shared_ptr<PeerArena> process; // empty for a rank of this process
     char *base = nullptr;               // the peer's arena
     uint64_t arena_bytes = 0;
-    const Board *board = nullptr;       // what the peer's device does
-    std::shared_ptr<Wire> wire;         // instead of all these for a peer that is reached by TCP
-    Header *header = nullptr; // the peer's, or what it said of it
-    Slot *there = nullptr;    // ours in the peer's block
-    Slot *here = nullptr;     // the peer's in ours
-    std::string problem;      // why it is not connected, as far as that is known
-    uint64_t kinds = 0;     // built; host calls only, as the next
-    bool offered = false;   // the peer was told where our block lies
+    const Board *board = nullptr; // what the peer's device does
+    std::shared_ptr<Wire> wire;   // instead of all these for a peer that is reached by TCP
+    Header *header = nullptr;     // the peer's, or what it said of it
+    Slot *there = nullptr;        // ours in the peer's block
+    Slot *here = nullptr;         // the peer's in ours
+    std::string problem;          // why it is not connected, as far as that is known
+    uint64_t kinds = 0;           // built; host calls only, as the next
+    bool offered = false;         // the peer was told where our block lies
 
     // Counters of the running operation's side; one operation runs at a time.
     uint32_t posted = 0;
@@ -156,15 +156,15 @@ private:
     std::unique_ptr<Link[]> links_;
     Descriptor listener_;
 
-    std::mutex host_;    // one host call at a time builds links; guards the next
+    std::mutex host_; // one host call at a time builds links; guards the next
     bool buffers_taken_ = false;
     std::mutex running_; // one operation at a time runs; guards the next
     uint32_t stages_taken_ = 0;
     std::mutex submitting_; // guards the next three
     uint64_t serial_ = 0;
-    Place last_;            // of the operation that was submitted last
+    Place last_; // of the operation that was submitted last
     Signature last_signature_;
-    std::mutex state_;   // guards the fields below
+    std::mutex state_; // guards the fields below
     HcclResult code_ = HCCL_SUCCESS;
     std::string text_;
     std::map<std::string, uint32_t> generations_;
@@ -174,7 +174,8 @@ private:
     std::atomic<bool> retired_{false};
     std::atomic<int> in_use_{0}; // host calls that queue something
     std::atomic<bool> closing_{false};
-    const void *context_ = nullptr; // of its own streams, from the first operation with another rank on; guarded by host_
+    // Of its own streams, from the first operation with another rank on; guarded by host_.
+    const void *context_ = nullptr;
 };
 
 // Live communicators by handle.

@@ -32,10 +32,17 @@ Header header_of(const HcclCommConfig *client) {
 // Where the last field of a version ends. What a shorter structure lacks is memory of chance in the vendor's library.
 size_t bytes_of(uint32_t version) {
 #define END_OF(field) (offsetof(HcclCommConfig, field) + sizeof(HcclCommConfig::field))
-    static const size_t ENDS[] = {sizeof(Header),           END_OF(hcclDeterministic),      END_OF(hcclCommName),
-                                  END_OF(hcclUdi),          END_OF(hcclOpExpansionMode),    END_OF(hcclRdmaServiceLevel),
-                                  END_OF(hcclJobID),        END_OF(aclGraphZeroCopyEnable), END_OF(hcclRetryParams),
-                                  END_OF(hcclBufferName),   END_OF(hcclQos)};
+    static const size_t ENDS[] = {sizeof(Header),
+                                  END_OF(hcclDeterministic),
+                                  END_OF(hcclCommName),
+                                  END_OF(hcclUdi),
+                                  END_OF(hcclOpExpansionMode),
+                                  END_OF(hcclRdmaServiceLevel),
+                                  END_OF(hcclJobID),
+                                  END_OF(aclGraphZeroCopyEnable),
+                                  END_OF(hcclRetryParams),
+                                  END_OF(hcclBufferName),
+                                  END_OF(hcclQos)};
 #undef END_OF
     static_assert(sizeof(ENDS) / sizeof(ENDS[0]) == NEWEST_VERSION + 1, "an entry for each version");
     return ENDS[version < NEWEST_VERSION ? version : NEWEST_VERSION];
@@ -44,8 +51,8 @@ size_t bytes_of(uint32_t version) {
 // A copy in our own layout: as many bytes as the client's has, defaults for the rest.
 HcclCommConfig copy_of(const HcclCommConfig *client, const Header &header) {
     if (header.size < bytes_of(header.version)) {
-        fault(HCCL_E_PARA, "EI0003: config of version %u has %zu bytes, its fields take %zu", header.version, header.size,
-              bytes_of(header.version));
+        fault(HCCL_E_PARA, "EI0003: config of version %u has %zu bytes, its fields take %zu", header.version,
+              header.size, bytes_of(header.version));
     }
     if (header.version > NEWEST_VERSION) {
         warn_once(format("HcclCommConfig has version %u; fields after version %u are not read", header.version,
@@ -57,7 +64,8 @@ HcclCommConfig copy_of(const HcclCommConfig *client, const Header &header) {
     return config;
 }
 
-template <size_t Size> std::string text_of(const char (&field)[Size], const char *name) {
+template <size_t Size>
+std::string text_of(const char (&field)[Size], const char *name) {
     const size_t length = strnlen(field, Size);
     if (length == Size) {
         fault(HCCL_E_PARA, "EI0003: %s has no end within its %zu bytes", name, Size);

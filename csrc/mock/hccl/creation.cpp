@@ -26,16 +26,14 @@ Descriptor claim_rank(const std::string &job, uint32_t rank) {
         Descriptor visit;
         pid_t holder = 0;
         switch (connect_to(name, &visit, &holder)) {
-        case Connect::NobodyListens:
-            break; // it ended just now
+        case Connect::NobodyListens: break; // it ended just now
         case Connect::Done:
             fault(HCCL_E_PARA,
                   "EI0003: rank %u of this job is held by process %d%s already; different jobs over one ranktable need "
                   "different values of HCCL_MOCK_JOB",
                   rank, static_cast<int>(holder), holder == getpid() ? ", which is this process," : "");
         case Connect::OtherUser:
-        case Connect::Busy:
-            fault(HCCL_E_PARA, "EI0003: rank %u of this job is held by another process already", rank);
+        case Connect::Busy: fault(HCCL_E_PARA, "EI0003: rank %u of this job is held by another process already", rank);
         }
     }
 }
@@ -59,7 +57,8 @@ RankTable load_for(const char *path, uint32_t rank, bool config_call) {
     }
 }
 
-std::shared_ptr<Comm> create_world(const RankTable &table, uint32_t rank, int device, Origin origin, Settings settings) {
+std::shared_ptr<Comm> create_world(const RankTable &table, uint32_t rank, int device, Origin origin,
+                                   Settings settings) {
     check_rejoin();
     if (origin == Origin::Table) {
         Registry::instance().check_table_world(device);

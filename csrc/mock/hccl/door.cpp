@@ -124,8 +124,8 @@ public:
         for (;;) {
             sockaddr_storage storage{};
             socklen_t size = sizeof(storage);
-            Descriptor socket(accept4(socket_.get(), reinterpret_cast<sockaddr *>(&storage), &size,
-                                      SOCK_CLOEXEC | SOCK_NONBLOCK));
+            Descriptor socket(
+                accept4(socket_.get(), reinterpret_cast<sockaddr *>(&storage), &size, SOCK_CLOEXEC | SOCK_NONBLOCK));
             if (!socket) {
                 if (errno == EMFILE || errno == ENFILE) { // it would be called again at once, for ever
                     waiting_room().make_room();
@@ -133,7 +133,8 @@ public:
                 }
                 return true;
             }
-            waiting_room().enter(std::make_shared<PendingConnection>(std::move(socket), name_of(storage), shared_from_this()));
+            waiting_room().enter(
+                std::make_shared<PendingConnection>(std::move(socket), name_of(storage), shared_from_this()));
         }
     }
     // The key with which the caller has proved itself; empty if it has not.
@@ -186,8 +187,8 @@ PendingConnection::PendingConnection(Descriptor socket, std::string name, std::s
 
 bool PendingConnection::ready(uint32_t) {
     while (got_ < sizeof(request_)) {
-        const ssize_t count = recv(socket_.get(), reinterpret_cast<char *>(&request_) + got_, sizeof(request_) - got_,
-                                   MSG_DONTWAIT);
+        const ssize_t count =
+            recv(socket_.get(), reinterpret_cast<char *>(&request_) + got_, sizeof(request_) - got_, MSG_DONTWAIT);
         if (count < 0 && (errno == EAGAIN || errno == EINTR)) {
             return true;
         }
@@ -233,7 +234,8 @@ void PendingConnection::refuse(const std::string &why) const {
         return;
     }
     const char *last = number == MOST_WARNINGS ? "; no further refusals are reported" : "";
-    warn_once(format("a call from %s to %s was refused: it %s", name_.c_str(), door_->name().c_str(), why.c_str()) + last);
+    warn_once(format("a call from %s to %s was refused: it %s", name_.c_str(), door_->name().c_str(), why.c_str()) +
+              last);
 }
 
 void PendingConnection::decide() {

@@ -157,11 +157,11 @@ void Execution::check(const std::vector<uint32_t> &missing, const char *what) co
     if (limit.count() == 0 || Clock::now() - start_ < limit) {
         return;
     }
-    std::string text = format("EI0002: The wait execution of the Notify register times out. %s: operation %llu, %s, "
-                              "waited %.1f s for %s %s",
-                              comm_.self().c_str(), static_cast<unsigned long long>(operation_.serial),
-                              describe(operation_.signature).c_str(), seconds_since(start_),
-                              comm_.peer_names(missing).c_str(), what);
+    std::string text =
+        format("EI0002: The wait execution of the Notify register times out. %s: operation %llu, %s, "
+               "waited %.1f s for %s %s",
+               comm_.self().c_str(), static_cast<unsigned long long>(operation_.serial),
+               describe(operation_.signature).c_str(), seconds_since(start_), comm_.peer_names(missing).c_str(), what);
     for (size_t i = 0; i < missing.size() && i < Comm::MOST_NAMED; i++) {
         text += activity(missing[i]);
     }

@@ -48,7 +48,8 @@ public:
     void await_acknowledgements(const std::vector<uint32_t> &peers);
 
 private:
-    template <class Missing> void wait(std::vector<uint32_t> peers, bool any, const char *what, Missing missing);
+    template <class Missing>
+    void wait(std::vector<uint32_t> peers, bool any, const char *what, Missing missing);
     void check(const std::vector<uint32_t> &missing, const char *what) const;
     std::string activity(uint32_t peer) const;
 

@@ -33,7 +33,8 @@ private:
     throw Fault(code, std::move(text));
 }
 
-template <class Pointer> void require(const Pointer *pointer, const char *name) {
+template <class Pointer>
+void require(const Pointer *pointer, const char *name) {
     if (pointer == nullptr) {
         fault(HCCL_E_PTR, "EI0003: %s is NULL", name);
     }
@@ -65,7 +66,8 @@ private:
 };
 
 // Runs the body of an exported function: nothing is thrown across the C border.
-template <class Body> HcclResult guarded(const char *function, Body body) noexcept {
+template <class Body>
+HcclResult guarded(const char *function, Body body) noexcept {
     try {
         try {
             const Injected injected(function);
@@ -73,8 +75,8 @@ template <class Body> HcclResult guarded(const char *function, Body body) noexce
             injected.after();
             return HCCL_SUCCESS;
         } catch (const Fault &failure) {
-            set_recent_message(format("[%s] %s (HcclResult %d)", function, failure.what(),
-                                      static_cast<int>(failure.code())));
+            set_recent_message(
+                format("[%s] %s (HcclResult %d)", function, failure.what(), static_cast<int>(failure.code())));
             return failure.code();
         } catch (const std::bad_alloc &) {
             set_recent_message(format("[%s] the host has no memory left", function));

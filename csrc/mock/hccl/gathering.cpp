@@ -164,8 +164,8 @@ private:
         const Join &join = guest.join;
         const int process = static_cast<int>(guest.pid);
         if (join.size == 0 || join.size > MOST_RANKS || join.rank >= join.size) {
-            return format("EI0003: rank %u and nRanks %u: nRanks must be from 1 to %u, rank below it", join.rank, join.size,
-                          MOST_RANKS);
+            return format("EI0003: rank %u and nRanks %u: nRanks must be from 1 to %u, rank below it", join.rank,
+                          join.size, MOST_RANKS);
         }
         if (size_ == 0) {
             return {};
@@ -214,10 +214,10 @@ private:
                 absent += (absent.empty() ? "" : ", ") + std::to_string(rank);
             }
         }
-        const std::string reason =
-            absent.empty() ? ""
-                           : format("EI0015: the root waited %lld s for %u ranks; absent: rank(s) %s",
-                                    static_cast<long long>(patience_.count()), size_, absent.c_str());
+        const std::string reason = absent.empty()
+                                       ? ""
+                                       : format("EI0015: the root waited %lld s for %u ranks; absent: rank(s) %s",
+                                                static_cast<long long>(patience_.count()), size_, absent.c_str());
         for (const bool own : {false, true}) { // the own process last: it may end as soon as it has its answer
             for (const Guest &guest : guests_) {
                 if (!guest.joined() || (guest.pid == getpid()) != own) {

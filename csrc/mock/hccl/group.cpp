@@ -198,7 +198,8 @@ void end_group() {
 void refuse_without_groups() {
     constexpr int FIRST_VERSION = 900;
     if (cann_version() < FIRST_VERSION) {
-        fault(HCCL_E_NOT_SUPPORT, "EI0003: groups came with CANN 9.0; the library of this version has no such function");
+        fault(HCCL_E_NOT_SUPPORT,
+              "EI0003: groups came with CANN 9.0; the library of this version has no such function");
     }
     if (family() == Family::Ascend910A || family() == Family::Ascend310P) {
         fault(HCCL_E_NOT_SUPPORT, "EI0003: groups are not supported by this processor");

@@ -42,7 +42,8 @@ bool is_operation(const std::string &function) {
 Injected::Injected(const char *function) {
     static const std::string &unknown = *new std::string(unknown_function());
     if (!unknown.empty()) {
-        fault(HCCL_E_PARA, "EI0001: environment variable HCCL_MOCK_FAULT names %s, which is no function of this library",
+        fault(HCCL_E_PARA,
+              "EI0001: environment variable HCCL_MOCK_FAULT names %s, which is no function of this library",
               unknown.c_str());
     }
     std::string error;

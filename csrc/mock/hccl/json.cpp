@@ -76,7 +76,10 @@ bool Reader::read_value(Json *value, int depth) {
     case '{': return read_object(value, depth);
     case '[': return read_array(value, depth);
     case '"': value->kind = Json::Kind::String; return read_string(&value->text);
-    case 't': value->kind = Json::Kind::Bool; value->truth = true; return read_word("true");
+    case 't':
+        value->kind = Json::Kind::Bool;
+        value->truth = true;
+        return read_word("true");
     case 'f': value->kind = Json::Kind::Bool; return read_word("false");
     case 'n': return read_word("null");
     default: return read_number(value);
@@ -275,8 +278,6 @@ const Json *Json::find(const std::string &name) const {
     return found;
 }
 
-bool parse_json(const std::string &text, Json *value, std::string *error) {
-    return Reader(text).read(value, error);
-}
+bool parse_json(const std::string &text, Json *value, std::string *error) { return Reader(text).read(value, error); }
 
 } // namespace mock

@@ -238,14 +238,11 @@ void Builder::agree() {
         comm_.link(peer).offer(kind_bit(op_, comm_.rank(), peer), op_);
     }
     const std::vector<uint32_t> wanted = missing_;
-    wait_for(
-        comm_.block().header.links, std::chrono::microseconds(0),
-        [&] {
-            missing_.erase(std::remove_if(missing_.begin(), missing_.end(), [&](uint32_t peer) { return agreed(peer); }),
-                           missing_.end());
-            return static_cast<uint32_t>(missing_.size());
-        },
-        [&](bool late) { check(late); });
+    wait_for(comm_.block().header.links, std::chrono::microseconds(0), [&] {
+        missing_.erase(std::remove_if(missing_.begin(), missing_.end(), [&](uint32_t peer) { return agreed(peer); }),
+                       missing_.end());
+        return static_cast<uint32_t>(missing_.size());
+    }, [&](bool late) { check(late); });
     for (const uint32_t peer : wanted) {
         comm_.link(peer).kinds |= kind_bit(op_, comm_.rank(), peer);
     }
@@ -265,9 +262,9 @@ void Builder::check(bool late) {
     if (Clock::now() < limit_) {
         return;
     }
-    std::string text = format("EI0006: Getting socket times out. %s: %s waited %.1f s for %s to build links",
-                              comm_.self().c_str(), op_name(op_), seconds_since(start_),
-                              comm_.peer_names(missing_).c_str());
+    std::string text =
+        format("EI0006: Getting socket times out. %s: %s waited %.1f s for %s to build links", comm_.self().c_str(),
+               op_name(op_), seconds_since(start_), comm_.peer_names(missing_).c_str());
     for (size_t i = 0; i < missing_.size() && i < Comm::MOST_NAMED; i++) {
         text += activity(missing_[i]);
     }
@@ -280,8 +277,10 @@ void Builder::check_same(uint32_t peer) {
     if (is_pairwise(op_) || !comm_.awaited(peer, &post) || is_pairwise(post.signature.op) || post.signature.op == op_) {
         return;
     }
-    fault(HCCL_E_PARA, "EI0005: The parameters of the operation differ between ranks: the next operation of %s is %s, but %s "
-                       "is in operation %llu, %s", comm_.self().c_str(), op_name(op_), comm_.peer_name(peer).c_str(),
+    fault(HCCL_E_PARA,
+          "EI0005: The parameters of the operation differ between ranks: the next operation of %s is %s, but %s "
+          "is in operation %llu, %s",
+          comm_.self().c_str(), op_name(op_), comm_.peer_name(peer).c_str(),
           static_cast<unsigned long long>(post.serial), describe(post.signature).c_str());
 }
 

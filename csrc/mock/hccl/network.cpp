@@ -76,7 +76,9 @@ std::set<std::string> local_addresses() {
     return addresses;
 }
 
-bool starts_with(const std::string &text, const std::string &start) { return text.compare(0, start.size(), start) == 0; }
+bool starts_with(const std::string &text, const std::string &start) {
+    return text.compare(0, start.size(), start) == 0;
+}
 
 // HCCL_SOCKET_IFNAME: names or their beginnings, separated by commas; "=" before the list asks for whole names, "^" for all
 // interfaces but these.
@@ -163,8 +165,10 @@ std::shared_ptr<Network> make_network(const RankTable &table, uint32_t rank, con
     }
     for (size_t server = 0; server < network->hosts.size(); server++) {
         if (network->hosts[server].empty()) {
-            fault(HCCL_E_PARA, "EI0004: The ranktable is invalid: server_list[%zu] [%s] is reached by TCP, but has no "
-                               "address: host_ip, or server_id, must be one", server, table.server_ids[server].c_str());
+            fault(HCCL_E_PARA,
+                  "EI0004: The ranktable is invalid: server_list[%zu] [%s] is reached by TCP, but has no "
+                  "address: host_ip, or server_id, must be one",
+                  server, table.server_ids[server].c_str());
         }
     }
     network->base_port = base_port();

@@ -32,9 +32,9 @@ std::shared_ptr<Network> make_network(const RankTable &table, uint32_t rank, con
 
 // Where a process listens for the ranks of a world made from root info, which knows no servers.
 struct Endpoint {
-    bool forced = false;   // HCCL_MOCK_NET is tcp
-    std::string interface; // "eth0"
-    std::string host;      // empty: TCP is not possible or not wanted here
+    bool forced = false;              // HCCL_MOCK_NET is tcp
+    std::string interface;            // "eth0"
+    std::string host;                 // empty: TCP is not possible or not wanted here
     std::shared_ptr<Network> network; // listens; holds nothing but the key
 };
 // By HCCL_IF_IP, else HCCL_SOCKET_IFNAME, else the first interface that is neither loopback nor a container's.

@@ -10,12 +10,15 @@ struct Type {
 };
 
 const Type TYPES[] = {
-    {HCCL_DATA_TYPE_INT8, 1, "int8"},       {HCCL_DATA_TYPE_INT16, 2, "int16"},     {HCCL_DATA_TYPE_INT32, 4, "int32"},
-    {HCCL_DATA_TYPE_FP16, 2, "fp16"},       {HCCL_DATA_TYPE_FP32, 4, "fp32"},       {HCCL_DATA_TYPE_INT64, 8, "int64"},
-    {HCCL_DATA_TYPE_UINT64, 8, "uint64"},   {HCCL_DATA_TYPE_UINT8, 1, "uint8"},     {HCCL_DATA_TYPE_UINT16, 2, "uint16"},
-    {HCCL_DATA_TYPE_UINT32, 4, "uint32"},   {HCCL_DATA_TYPE_FP64, 8, "fp64"},       {HCCL_DATA_TYPE_BFP16, 2, "bfp16"},
-    {HCCL_DATA_TYPE_INT128, 16, "int128"},  {HCCL_DATA_TYPE_HIF8, 1, "hif8"},       {HCCL_DATA_TYPE_FP8E4M3, 1, "fp8e4m3"},
-    {HCCL_DATA_TYPE_FP8E5M2, 1, "fp8e5m2"}, {HCCL_DATA_TYPE_FP8E8M0, 1, "fp8e8m0"},
+    {HCCL_DATA_TYPE_INT8, 1, "int8"},       {HCCL_DATA_TYPE_INT16, 2, "int16"},
+    {HCCL_DATA_TYPE_INT32, 4, "int32"},     {HCCL_DATA_TYPE_FP16, 2, "fp16"},
+    {HCCL_DATA_TYPE_FP32, 4, "fp32"},       {HCCL_DATA_TYPE_INT64, 8, "int64"},
+    {HCCL_DATA_TYPE_UINT64, 8, "uint64"},   {HCCL_DATA_TYPE_UINT8, 1, "uint8"},
+    {HCCL_DATA_TYPE_UINT16, 2, "uint16"},   {HCCL_DATA_TYPE_UINT32, 4, "uint32"},
+    {HCCL_DATA_TYPE_FP64, 8, "fp64"},       {HCCL_DATA_TYPE_BFP16, 2, "bfp16"},
+    {HCCL_DATA_TYPE_INT128, 16, "int128"},  {HCCL_DATA_TYPE_HIF8, 1, "hif8"},
+    {HCCL_DATA_TYPE_FP8E4M3, 1, "fp8e4m3"}, {HCCL_DATA_TYPE_FP8E5M2, 1, "fp8e5m2"},
+    {HCCL_DATA_TYPE_FP8E8M0, 1, "fp8e8m0"},
 };
 
 const Type *find_type(uint32_t dtype) {
@@ -55,15 +58,13 @@ bool can_reduce(uint32_t dtype, uint32_t reduce) {
     switch (family()) {
     case Family::Ascend910A:
         return common || any_of(dtype, {HCCL_DATA_TYPE_INT8, HCCL_DATA_TYPE_INT32, HCCL_DATA_TYPE_INT64});
-    case Family::Ascend310P:
-        return common || small_integer(dtype);
+    case Family::Ascend310P: return common || small_integer(dtype);
     case Family::Ascend950:
         return common || small_integer(dtype) ||
                any_of(dtype, {HCCL_DATA_TYPE_INT64, HCCL_DATA_TYPE_UINT64, HCCL_DATA_TYPE_FP64, HCCL_DATA_TYPE_BFP16});
     case Family::Ascend910C: // its modes, AICPU and AIV, have no int64
         return common || small_integer(dtype) || dtype == HCCL_DATA_TYPE_BFP16;
-    default:
-        return common || small_integer(dtype) || any_of(dtype, {HCCL_DATA_TYPE_INT64, HCCL_DATA_TYPE_BFP16});
+    default: return common || small_integer(dtype) || any_of(dtype, {HCCL_DATA_TYPE_INT64, HCCL_DATA_TYPE_BFP16});
     }
 }
 

@@ -59,7 +59,7 @@ struct Transfer {
 
 struct Operation {
     Signature signature;
-    uint64_t serial = 0;       // n-th operation of this rank on the communicator, from 0
+    uint64_t serial = 0;        // n-th operation of this rank on the communicator, from 0
     const char *send = nullptr; // collectives: what this rank gives
     char *recv = nullptr;       // collectives: where the result goes
     uint64_t send_offset = 0;
@@ -67,7 +67,7 @@ struct Operation {
     uint64_t count = 0; // elements, as the caller gave them
     std::vector<Transfer> transfers;
     std::shared_ptr<std::vector<char>> scratch; // where parts arrive that are reduced afterwards
-    Injection injection{}; // a fault that was asked for
+    Injection injection{};                      // a fault that was asked for
 };
 
 // Whether the operation consists of transfers between pairs of ranks.

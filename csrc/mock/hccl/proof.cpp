@@ -51,7 +51,8 @@ void mix(const unsigned char *block, uint32_t *state) {
 } // namespace
 
 Sum sha256(const std::string &text) {
-    uint32_t state[8] = {0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a, 0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19};
+    uint32_t state[8] = {0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a,
+                         0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19};
     std::string padded = text + '\x80';
     padded.resize((padded.size() + 8 + BLOCK - 1) / BLOCK * BLOCK, '\0');
     const uint64_t bits = static_cast<uint64_t>(text.size()) * 8;

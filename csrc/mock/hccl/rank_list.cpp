@@ -14,8 +14,8 @@ uint32_t number_in(const Json &object, const char *name, const FieldPlace &place
     long long number = 0;
     if (value == nullptr || value->kind != Json::Kind::Number ||
         !parse_number(value->text.c_str(), least, most, &number)) {
-        fault(HCCL_E_PARA, "EI0014: The ranktable is invalid: %s%s is missing or no number from %u to %u", place.c_str(),
-              name, least, most);
+        fault(HCCL_E_PARA, "EI0014: The ranktable is invalid: %s%s is missing or no number from %u to %u",
+              place.c_str(), name, least, most);
     }
     return static_cast<uint32_t>(number);
 }
@@ -34,7 +34,8 @@ std::string server_of(const Json &rank, const FieldPlace &place) {
     constexpr size_t LONGEST_NAME = 1024;
     const std::vector<Json> &levels = list_in(rank, "level_list", place);
     if (levels.size() > LAYERS) {
-        fault(HCCL_E_PARA, "EI0014: The ranktable is invalid: %slevel_list has %zu entries", place.c_str(), levels.size());
+        fault(HCCL_E_PARA, "EI0014: The ranktable is invalid: %slevel_list has %zu entries", place.c_str(),
+              levels.size());
     }
     std::string server;
     long long below = -1;
@@ -42,7 +43,8 @@ std::string server_of(const Json &rank, const FieldPlace &place) {
         const FieldPlace entry = place + format("level_list[%zu].", i);
         const uint32_t layer = number_in(levels[i], "net_layer", entry, 0, LAYERS - 1);
         const Json *name = levels[i].find("net_instance_id");
-        if (name == nullptr || name->kind != Json::Kind::String || name->text.empty() || name->text.size() > LONGEST_NAME) {
+        if (name == nullptr || name->kind != Json::Kind::String || name->text.empty() ||
+            name->text.size() > LONGEST_NAME) {
             fault(HCCL_E_PARA, "EI0014: The ranktable is invalid: %snet_instance_id is no name", entry.c_str());
         }
         if (static_cast<long long>(layer) <= below) {
@@ -64,13 +66,15 @@ void check_rank_list(const Json &root, uint32_t rank, RankTable *table) {
     const Json *version = root.find("version");
     const std::string found = version != nullptr && version->kind == Json::Kind::String ? version->text : "";
     if (found != "2.0") {
-        fault(HCCL_E_PARA, "EI0014: version[%s] is invalid, expected value is 2.0: this processor reads no other rank tables",
+        fault(HCCL_E_PARA,
+              "EI0014: version[%s] is invalid, expected value is 2.0: this processor reads no other rank tables",
               found.c_str());
     }
     const uint32_t count = number_in(root, "rank_count", "", 1, MOST_RANKS);
     const std::vector<Json> &ranks = list_in(root, "rank_list", "");
     if (ranks.size() != count) {
-        fault(HCCL_E_PARA, "EI0014: The ranktable is invalid: rank_count is %u, rank_list has %zu entries", count, ranks.size());
+        fault(HCCL_E_PARA, "EI0014: The ranktable is invalid: rank_count is %u, rank_list has %zu entries", count,
+              ranks.size());
     }
     std::set<uint32_t> seen;
     for (size_t i = 0; i < ranks.size(); i++) {

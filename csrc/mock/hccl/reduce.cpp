@@ -44,8 +44,7 @@ void reduce_as(uint32_t op, char *target, const std::vector<const char *> &sourc
         return reduce_with<Format>(target, sources, count, [](Value a, Value b) { return a < b ? b : a; });
     case HCCL_REDUCE_MIN:
         return reduce_with<Format>(target, sources, count, [](Value a, Value b) { return b < a ? b : a; });
-    default:
-        fault(HCCL_E_INTERNAL, "EI9999: reduction %u", op);
+    default: fault(HCCL_E_INTERNAL, "EI9999: reduction %u", op);
     }
 }
 

@@ -89,7 +89,8 @@ void Registry::retire(RetiredBlock block) {
 void Registry::check_table_world(int device) {
     std::lock_guard<std::mutex> lock(mutex_);
     if (family() != Family::Ascend950 && table_worlds_.count(device) != 0) {
-        fault(HCCL_E_UNAVAIL, "EI0003: device %d has a world from a rank table already, and takes one at a time", device);
+        fault(HCCL_E_UNAVAIL, "EI0003: device %d has a world from a rank table already, and takes one at a time",
+              device);
     }
 }
 

@@ -28,7 +28,10 @@ struct Content {
 };
 static_assert(sizeof(Content) <= HCCL_ROOT_INFO_BYTES, "root info");
 
-template <size_t Size> bool ends(const char (&text)[Size]) { return strnlen(text, Size) < Size; }
+template <size_t Size>
+bool ends(const char (&text)[Size]) {
+    return strnlen(text, Size) < Size;
+}
 
 Content content_of(const HcclRootInfo &info) {
     Content content;
@@ -72,9 +75,11 @@ public:
 
 private:
     [[noreturn]] void root_is_gone(const std::string &why) const {
-        fault(HCCL_E_INTERNAL, "EI0015: rank %u of %u: the process that made the root info (pid %d%s%s) does not answer: it "
-                               "has ended, or this root info was used already%s%s", rank_, size_, content_.root,
-              by_tcp_ ? ", at " : "", by_tcp_ ? root_address().c_str() : "", why.empty() ? "" : "; ", why.c_str());
+        fault(HCCL_E_INTERNAL,
+              "EI0015: rank %u of %u: the process that made the root info (pid %d%s%s) does not answer: it "
+              "has ended, or this root info was used already%s%s",
+              rank_, size_, content_.root, by_tcp_ ? ", at " : "", by_tcp_ ? root_address().c_str() : "",
+              why.empty() ? "" : "; ", why.c_str());
     }
 
     std::string root_address() const { return format("%s port %u", content_.host, content_.port); }
@@ -97,9 +102,10 @@ private:
         by_tcp_ = content_.host[0] != '\0' && endpoint_.network != nullptr &&
                   (endpoint_.forced || machine_ != content_.machine);
         if (machine_ != content_.machine && !by_tcp_) {
-            fault(HCCL_E_TCP_CONNECT, "EI0015: rank %u of %u: the root (pid %d) is on another machine, but %s has no address "
-                                      "for TCP, or HCCL_MOCK_NET is shm there", rank_, size_, content_.root,
-                  content_.host[0] == '\0' ? "it" : "this rank");
+            fault(HCCL_E_TCP_CONNECT,
+                  "EI0015: rank %u of %u: the root (pid %d) is on another machine, but %s has no address "
+                  "for TCP, or HCCL_MOCK_NET is shm there",
+                  rank_, size_, content_.root, content_.host[0] == '\0' ? "it" : "this rank");
         }
         for (;;) {
             Descriptor socket;
@@ -107,7 +113,8 @@ private:
             if (by_tcp_ ? call_root(&socket, &why) : call_here(&socket)) {
                 return socket;
             }
-            if (Clock::now() >= limit_ || why == std::strerror(ECONNREFUSED)) { // it listened before it gave the bytes away
+            if (Clock::now() >= limit_ ||
+                why == std::strerror(ECONNREFUSED)) { // it listened before it gave the bytes away
                 root_is_gone(why);
             }
             std::this_thread::sleep_for(std::chrono::milliseconds(5));
@@ -124,8 +131,8 @@ private:
 
     bool call_root(Descriptor *socket, std::string *why) const {
         try {
-            return call_by_name(key_of(content_), content_.host, static_cast<uint16_t>(content_.port), root_name(content_),
-                                socket, why);
+            return call_by_name(key_of(content_), content_.host, static_cast<uint16_t>(content_.port),
+                                root_name(content_), socket, why);
         } catch (const Fault &failure) {
             root_is_gone(failure.text());
         }
@@ -163,9 +170,10 @@ private:
             any = any || (by_tcp.back() && rank != rank_);
             const bool reachable = endpoint_.network != nullptr && other.port != 0 && ends(other.host);
             if (by_tcp.back() && rank != rank_ && !reachable) {
-                fault(HCCL_E_TCP_CONNECT, "EI0015: rank %u of %u: rank %u needs TCP to be reached (another machine, or "
-                                          "HCCL_MOCK_NET is tcp), but %s has no address for it", rank_, size_, rank,
-                      endpoint_.network == nullptr ? "this rank" : "that rank");
+                fault(HCCL_E_TCP_CONNECT,
+                      "EI0015: rank %u of %u: rank %u needs TCP to be reached (another machine, or "
+                      "HCCL_MOCK_NET is tcp), but %s has no address for it",
+                      rank_, size_, rank, endpoint_.network == nullptr ? "this rank" : "that rank");
             }
         }
         if (!any) {
@@ -221,8 +229,8 @@ void make_root_info(HcclRootInfo *info) {
     const int device = require_device();
     std::array<unsigned char, 16> random{};
     fill_random(random.data(), random.size());
-    const auto now = std::chrono::duration_cast<std::chrono::microseconds>(
-        std::chrono::system_clock::now().time_since_epoch());
+    const auto now =
+        std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::system_clock::now().time_since_epoch());
     Content content{};
     fill_random(content.key, sizeof(content.key));
     content.magic = ROOT_INFO_MAGIC;
@@ -249,8 +257,7 @@ void make_root_info(HcclRootInfo *info) {
     std::memcpy(info->internal, &content, sizeof(content));
 }
 
-std::shared_ptr<Comm> create_from_root_info(const HcclRootInfo &info, uint32_t size, uint32_t rank,
-                                            Settings settings) {
+std::shared_ptr<Comm> create_from_root_info(const HcclRootInfo &info, uint32_t size, uint32_t rank, Settings settings) {
     set_world_rank(require_device(), rank, false);
     check_rejoin();
     const Content content = content_of(info);

@@ -42,8 +42,10 @@ std::chrono::seconds environment_execution() {
     }
     const std::chrono::seconds seconds = execution_limit(decimal(text));
     if (seconds.count() < 0) {
-        fault(HCCL_E_PARA, "EI0001: environment variable HCCL_EXEC_TIMEOUT [%s] is not a number %s, with at most two decimal "
-                           "places", text, has_long_limits() ? "from 0 to 2147483647" : "above 0 and up to 17340");
+        fault(HCCL_E_PARA,
+              "EI0001: environment variable HCCL_EXEC_TIMEOUT [%s] is not a number %s, with at most two decimal "
+              "places",
+              text, has_long_limits() ? "from 0 to 2147483647" : "above 0 and up to 17340");
     }
     return seconds;
 }
@@ -67,7 +69,8 @@ int process_determinism() {
               deterministic);
     }
     if (text == "strict" && !has_long_limits()) {
-        fault(HCCL_E_NOT_SUPPORT, "EI0001: environment variable HCCL_DETERMINISTIC [strict] is not supported by this processor");
+        fault(HCCL_E_NOT_SUPPORT,
+              "EI0001: environment variable HCCL_DETERMINISTIC [strict] is not supported by this processor");
     }
     return text == "strict" ? 2 : text == "true" ? 1 : 0;
 }
@@ -78,7 +81,8 @@ std::chrono::seconds execution_limit(double seconds) {
     constexpr int64_t STEP = 68;
     const std::chrono::seconds invalid(-1);
     if (has_long_limits()) {
-        return seconds < 0 || seconds > LONGEST ? invalid : std::chrono::seconds(static_cast<int64_t>(std::ceil(seconds)));
+        return seconds < 0 || seconds > LONGEST ? invalid
+                                                : std::chrono::seconds(static_cast<int64_t>(std::ceil(seconds)));
     }
     if (seconds <= 0 || seconds > LONGEST_OLD) {
         return invalid;

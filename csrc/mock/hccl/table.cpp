@@ -21,8 +21,7 @@ std::string read_file(const char *path) {
         throw LoadFault(HCCL_E_PARA, format("EI0004: The ranktable path [%.200s] is not a valid real path", path));
     }
     struct stat status {};
-    if (stat(real, &status) != 0 || !S_ISREG(status.st_mode) ||
-        static_cast<uint64_t>(status.st_size) > LARGEST_FILE) {
+    if (stat(real, &status) != 0 || !S_ISREG(status.st_mode) || static_cast<uint64_t>(status.st_size) > LARGEST_FILE) {
         throw LoadFault(HCCL_E_PARA, format("EI0004: The ranktable [%s] is not a file of at most 64 MB", real));
     }
     std::ifstream file(real, std::ios::binary);
@@ -74,7 +73,8 @@ Json read_completed(const char *path, std::string *content) {
         }
         if (Clock::now() >= limit) {
             throw LoadFault(HCCL_E_TIMEOUT, format("EI0004: The ranktable [%s] has status [%s]; it did not become "
-                                                   "completed in time", path, status.c_str()));
+                                                   "completed in time",
+                                                   path, status.c_str()));
         }
         std::this_thread::sleep_for(std::chrono::seconds(1));
     }
@@ -95,7 +95,8 @@ RankTable read_table(const std::string &content, uint32_t rank) {
     table.content = content;
     const Json root = parse(content, "of this call");
     if (family() != Family::Ascend950 && text_member(root, "status", "") != "completed") {
-        fault(HCCL_E_PARA, "EI0004: The ranktable has status [%s], not [completed]", text_member(root, "status", "").c_str());
+        fault(HCCL_E_PARA, "EI0004: The ranktable has status [%s], not [completed]",
+              text_member(root, "status", "").c_str());
     }
     check(root, rank, &table);
     return table;

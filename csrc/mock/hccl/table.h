@@ -18,7 +18,7 @@ struct TableRank {
 };
 
 struct RankTable {
-    std::string content;                // of the file
+    std::string content; // of the file
     std::vector<std::string> server_ids;
     std::vector<std::string> addresses; // of the servers: host_ip, or a server_id that is one; empty without
     std::vector<TableRank> ranks;       // sorted: entry i is rank i

@@ -51,8 +51,10 @@ private:
         }
         const std::string &text = text_of(*version, "version", "");
         if (text != "1.0" && text != "1.2") {
-            fault(HCCL_E_NOT_SUPPORT, "EI0014: version[%s] is not supported; this library reads versions 1.0 and 1.2, "
-                                      "and tables without a version", text.c_str());
+            fault(HCCL_E_NOT_SUPPORT,
+                  "EI0014: version[%s] is not supported; this library reads versions 1.0 and 1.2, "
+                  "and tables without a version",
+                  text.c_str());
         }
         version_ = text == "1.0" ? Version::Servers : Version::Superpods;
     }
@@ -109,8 +111,10 @@ private:
         for (size_t i = 0; i < table_->ranks.size(); i++) {
             const size_t pod = pod_of.at(table_->server_ids[table_->ranks[i].server]);
             if (!seen.emplace(pod, super_devices_[i]).second) {
-                fault(HCCL_E_PARA, "EI0014: The ranktable is invalid: superDeviceId[%u] of rank_id %u in super_pod_list[%zu] is "
-                                   "already exist", super_devices_[i], table_->ranks[i].rank, pod);
+                fault(HCCL_E_PARA,
+                      "EI0014: The ranktable is invalid: superDeviceId[%u] of rank_id %u in super_pod_list[%zu] is "
+                      "already exist",
+                      super_devices_[i], table_->ranks[i].rank, pod);
             }
         }
     }
@@ -124,8 +128,10 @@ private:
                 fault(HCCL_E_PARA, "EI0014: The ranktable is invalid: server [%s] is in no superpod", id.c_str());
             }
             if (pod->second != last && !seen.insert(pod->second).second) {
-                fault(HCCL_E_PARA, "EI0014: The ranktable is invalid: the servers of super_pod_list[%zu] are not one "
-                                   "block: [%s] is apart from the others", pod->second, id.c_str());
+                fault(HCCL_E_PARA,
+                      "EI0014: The ranktable is invalid: the servers of super_pod_list[%zu] are not one "
+                      "block: [%s] is apart from the others",
+                      pod->second, id.c_str());
             }
             last = pod->second;
         }
@@ -164,12 +170,13 @@ private:
     // A total that the table states, if it does.
     static void check_total(const Json &object, const char *name, const FieldPlace &place, size_t count) {
         if (object.find(name) != nullptr && number_member(object, name, place, UINT32_MAX, "EI0014") != count) {
-            fault(HCCL_E_PARA, "EI0014: The ranktable is invalid: %s%s is not %zu, the number of entries", place.c_str(),
-                  name, count);
+            fault(HCCL_E_PARA, "EI0014: The ranktable is invalid: %s%s is not %zu, the number of entries",
+                  place.c_str(), name, count);
         }
     }
 
-    void read_instance(const Json &instance, const FieldPlace &place, std::map<std::string, std::set<int>> *devices_of) {
+    void read_instance(const Json &instance, const FieldPlace &place,
+                       std::map<std::string, std::set<int>> *devices_of) {
         const std::string &id = text_member(instance, "server_id", place);
         check_server_id(id, place);
         auto known = std::find(table_->server_ids.begin(), table_->server_ids.end(), id);
@@ -267,7 +274,8 @@ private:
         if (id != nullptr && text_of(*id, "super_device_id", place).empty()) {
             fault(HCCL_E_PARA, "EI0004: The ranktable is invalid: super_device_id[] is invalid (%s)", place.c_str());
         }
-        super_devices_.push_back(id != nullptr ? number_member(device, "super_device_id", place, UINT32_MAX - 1, "EI0014") : 0);
+        super_devices_.push_back(
+            id != nullptr ? number_member(device, "super_device_id", place, UINT32_MAX - 1, "EI0014") : 0);
         check_port(device, "backup_device_port", place);
         check_port(device, "host_port", place);
         const Json *backup = device.find("backup_device_ip");
@@ -295,8 +303,10 @@ private:
                 break;
             }
             if (ip_family_ != 0 && kind != ip_family_) {
-                fault(HCCL_E_PARA, "EI0001: The ranktable is invalid: device ip family of %sdevice_ip [%s] is not that "
-                                   "of the others", place.c_str(), ip.c_str());
+                fault(HCCL_E_PARA,
+                      "EI0001: The ranktable is invalid: device ip family of %sdevice_ip [%s] is not that "
+                      "of the others",
+                      place.c_str(), ip.c_str());
             }
             ip_family_ = kind;
             if (!ips_.insert(ip).second) {
@@ -319,13 +329,17 @@ private:
         std::stable_sort(ranks.begin(), ranks.end(),
                          [](const TableRank &a, const TableRank &b) { return a.rank < b.rank; });
         if (ranks[rank].rank != rank) {
-            fault(HCCL_E_UNAVAIL, "EI0014: The ranktable is invalid: rank %u is not at its place: rank_id %u is there, "
-                                  "so a rank_id is missing or there twice", rank, ranks[rank].rank);
+            fault(HCCL_E_UNAVAIL,
+                  "EI0014: The ranktable is invalid: rank %u is not at its place: rank_id %u is there, "
+                  "so a rank_id is missing or there twice",
+                  rank, ranks[rank].rank);
         }
         for (size_t i = 0; i < ranks.size(); i++) {
             if (ranks[i].rank != i) {
-                fault(HCCL_E_PARA, "EI0014: The ranktable is invalid: rank_id %u is less than the communication size "
-                                   "%zu and must be unique.", ranks[i].rank, ranks.size());
+                fault(HCCL_E_PARA,
+                      "EI0014: The ranktable is invalid: rank_id %u is less than the communication size "
+                      "%zu and must be unique.",
+                      ranks[i].rank, ranks.size());
             }
         }
     }
@@ -338,14 +352,18 @@ private:
         for (size_t i = 0; i < devices.size(); i++) {
             const size_t count = devices[i].size();
             if (count != devices[0].size() || (count != 1 && count != 2 && count != 4 && count != 8 && count != 16)) {
-                fault(HCCL_E_PARA, "EI0004: The ranktable is invalid: server_list[%zu] has %zu devices: every server "
-                                   "needs the same number out of 1, 2, 4, 8, 16", i, count);
+                fault(HCCL_E_PARA,
+                      "EI0004: The ranktable is invalid: server_list[%zu] has %zu devices: every server "
+                      "needs the same number out of 1, 2, 4, 8, 16",
+                      i, count);
             }
             const bool low = std::any_of(devices[i].begin(), devices[i].end(), [](int id) { return id < 4; });
             const bool high = std::any_of(devices[i].begin(), devices[i].end(), [](int id) { return id >= 4; });
             if ((count == 2 || count == 4) && low && high) {
-                fault(HCCL_E_PARA, "EI0004: The ranktable is invalid: the %zu devices of server_list[%zu] lie on both "
-                                   "sides of 0-3 and 4-7", count, i);
+                fault(HCCL_E_PARA,
+                      "EI0004: The ranktable is invalid: the %zu devices of server_list[%zu] lie on both "
+                      "sides of 0-3 and 4-7",
+                      count, i);
             }
         }
     }

@@ -45,7 +45,8 @@ inline const std::vector<Json> &list_member(const Json &object, const char *name
     return list.items;
 }
 
-inline uint32_t number_member(const Json &object, const char *name, const FieldPlace &place, uint32_t most, const char *code) {
+inline uint32_t number_member(const Json &object, const char *name, const FieldPlace &place, uint32_t most,
+                              const char *code) {
     const std::string &text = text_member(object, name, place);
     long long value = 0;
     const bool digits = text.find_first_not_of("0123456789") == std::string::npos;

@@ -72,14 +72,14 @@ void run_batch(Execution &run) {
         run.await_posts(senders, largest >= LARGE_BYTES);
         receives.erase(std::remove_if(receives.begin(), receives.end(),
                                       [&](const Transfer *receive) {
-                                          if (!run.has_post(receive->peer)) {
-                                              return false;
-                                          }
-                                          if (!serve(run, op, *receive)) {
-                                              under_way.push_back(receive->peer);
-                                          }
-                                          return true;
-                                      }),
+            if (!run.has_post(receive->peer)) {
+                return false;
+            }
+            if (!serve(run, op, *receive)) {
+                under_way.push_back(receive->peer);
+            }
+            return true;
+        }),
                        receives.end());
     }
     run.finish();

@@ -168,7 +168,8 @@ std::string Wire::ask_elsewhere() {
     };
     const uint64_t before = tellings();
     send(Kind::Ask, 0, 0, nullptr, 0);
-    for (int i = 0; i < 40 && open_ && tellings() == before; i++) { // a fifth of a second: the peer's thread is there or not
+    for (int i = 0; i < 40 && open_ && tellings() == before;
+         i++) { // a fifth of a second: the peer's thread is there or not
         std::this_thread::sleep_for(std::chrono::milliseconds(5));
     }
     std::lock_guard<std::mutex> lock(in_mutex_);
@@ -340,13 +341,16 @@ void Wire::begin() {
     }
     switch (static_cast<Kind>(frame_.kind)) {
     case Kind::Post:
-        if (frame_.bytes != sizeof(Post)) violated("a post of a wrong length");
+        if (frame_.bytes != sizeof(Post))
+            violated("a post of a wrong length");
         return;
     case Kind::State:
-        if (frame_.bytes >= sizeof(mirror.fault_text)) violated("a state that is too long");
+        if (frame_.bytes >= sizeof(mirror.fault_text))
+            violated("a state that is too long");
         return;
     case Kind::Tell:
-        if (frame_.bytes >= sizeof(small_)) violated("an answer that is too long");
+        if (frame_.bytes >= sizeof(small_))
+            violated("an answer that is too long");
         return;
     case Kind::Fetch:
         if (frame_.bytes != 0 || frame_.a > arena_.bytes || frame_.b > arena_.bytes - frame_.a) {
@@ -354,10 +358,12 @@ void Wire::begin() {
         }
         return;
     case Kind::Data:
-        if (requests_.empty() || requests_.front().bytes != frame_.bytes) violated("data that nobody asked for");
+        if (requests_.empty() || requests_.front().bytes != frame_.bytes)
+            violated("data that nobody asked for");
         return;
     default:
-        if (frame_.bytes != 0) violated("a message that is too long");
+        if (frame_.bytes != 0)
+            violated("a message that is too long");
     }
 }
 

@@ -98,16 +98,16 @@ private:
 
     std::mutex out_mutex_;
     std::deque<Chunk> out_;
-    bool writing_ = false;  // the network thread waits until more can be written
+    bool writing_ = false; // the network thread waits until more can be written
     bool finishing_ = false;
-    bool broken_ = false;   // nothing can be written any more
+    bool broken_ = false; // nothing can be written any more
 
     mutable std::mutex in_mutex_; // guards the rest
     Block *block_;
     Slot *slot_;
     Frame frame_{};
-    uint64_t got_ = 0;       // bytes of the frame
-    uint64_t body_got_ = 0;  // bytes of what follows it
+    uint64_t got_ = 0;      // bytes of the frame
+    uint64_t body_got_ = 0; // bytes of what follows it
     char small_[1024 + 64] = {};
     std::deque<Request> requests_;
     std::string problem_;

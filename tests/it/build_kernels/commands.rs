@@ -214,7 +214,7 @@ fn every_kernel_says_its_kind_and_leaves_as_ascend_950_needs_it() {
         assert!(source.contains(&kind), "{kernel}");
         // What the vendor's extract_host_stub.py (asc-devkit at 82b89a1, :2223-2228) adds at the end is the last thing.
         assert!(
-            source.trim_end().ends_with("\n  adasum::leave();\n}"),
+            source.trim_end().ends_with("\n    adasum::leave();\n}"),
             "{kernel}"
         );
     }

@@ -14,7 +14,8 @@ use super::strict::{
     arch_flag, compile, driver, driver_objects, folder, kernel_sources, run, sources,
 };
 
-/// In a file of the kernels, the text to replace (which must be there once) and what takes its place.
+/// In a file of the kernels, without its indentation: the text to replace (which must be there once) and what takes its
+/// place.
 type Patch = (&'static str, &'static str, &'static str);
 
 struct Mutant {
@@ -59,6 +60,10 @@ impl Mutant {
         let to = folder().join("mutants").join(self.name);
         fs::create_dir_all(&to).unwrap();
         let mut files = sources(&kernel_sources());
+        for (_, text) in &mut files {
+            let lines: Vec<&str> = text.lines().map(|line| line.trim_start()).collect();
+            *text = lines.join("\n") + "\n";
+        }
         for (file, old, new) in self.patches {
             let (_, text) = files
                 .iter_mut()

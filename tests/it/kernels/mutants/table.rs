@@ -12,18 +12,18 @@ mutants! {
     )];
     mutant_fold_many_buffers: "fold", CAPACITY, [(
         "fold.cpp",
-        "    window_ = window_buffer_",
-        "    for (auto &more : more_) {\n      pipe.InitBuffer(more, 32);\n    }\n    window_ = window_buffer_",
+        "window_ = window_buffer_",
+        "for (auto &more : more_) {\npipe.InitBuffer(more, 32);\n}\nwindow_ = window_buffer_",
     ), (
         "fold.cpp",
-        "  Segments segments_;",
-        "  TBuf<TPosition::VECCALC> more_[64];\n  Segments segments_;",
+        "Segments segments_;",
+        "TBuf<TPosition::VECCALC> more_[64];\nSegments segments_;",
     )];
     // 2: blocks of 32 bytes.
     mutant_gram_tiles_off_blocks: "gram", ALIGNMENT, [(
         "gram.cpp",
-        "    tile_ = tile_of<T>(radix);\n    stride_ = tile_stride<T>(radix);\n",
-        "    tile_ = tile_of<T>(radix);\n    stride_ = tile_stride<T>(radix) - 4;\n",
+        "tile_ = tile_of<T>(radix);\nstride_ = tile_stride<T>(radix);\n",
+        "tile_ = tile_of<T>(radix);\nstride_ = tile_stride<T>(radix) - 4;\n",
     )];
     mutant_sum_copy_of_odd_bytes: "weighted_sum", ALIGNMENT, [(
         "weighted_sum.cpp", "copy_out(out_[offset], result, count)", "DataCopy(out_[offset], result, count)",
@@ -43,84 +43,84 @@ mutants! {
         "device.h", "smaller(ENTRIES, limit - entry)", "ENTRIES",
     )];
     // 4: queues.
-    mutant_gram_without_enque: "gram", QUEUES, [("gram.cpp", "    tiles_.EnQue(tiles);\n", "")];
+    mutant_gram_without_enque: "gram", QUEUES, [("gram.cpp", "tiles_.EnQue(tiles);\n", "")];
     mutant_sum_without_deque: "weighted_sum", QUEUES, [(
-        "weighted_sum.cpp", "    tiles = tiles_.template DeQue<T>();\n", "",
+        "weighted_sum.cpp", "tiles = tiles_.template DeQue<T>();\n", "",
     )];
-    mutant_gram_never_frees: "gram", QUEUES, [("gram.cpp", "      tiles_.FreeTensor(tiles);\n", "")];
+    mutant_gram_never_frees: "gram", QUEUES, [("gram.cpp", "tiles_.FreeTensor(tiles);\n", "")];
     mutant_sum_frees_twice: "weighted_sum", QUEUES, [(
         "weighted_sum.cpp",
-        "    tiles_.FreeTensor(tiles);\n",
-        "    tiles_.FreeTensor(tiles);\n    tiles_.FreeTensor(tiles);\n",
+        "tiles_.FreeTensor(tiles);\n",
+        "tiles_.FreeTensor(tiles);\ntiles_.FreeTensor(tiles);\n",
     )];
     mutant_sum_frees_before_use: "weighted_sum", QUEUES, [(
-        "weighted_sum.cpp", "    copy_out(out_[offset], result, count);\n    sums_.FreeTensor(result);\n",
-        "    sums_.FreeTensor(result);\n    copy_out(out_[offset], result, count);\n",
+        "weighted_sum.cpp", "copy_out(out_[offset], result, count);\nsums_.FreeTensor(result);\n",
+        "sums_.FreeTensor(result);\ncopy_out(out_[offset], result, count);\n",
     )];
     mutant_sum_copies_out_of_vecin: "weighted_sum", QUEUES, [(
         "weighted_sum.cpp", "TQue<TPosition::VECOUT, 1> sums_", "TQue<TPosition::VECIN, 1> sums_",
     )];
     mutant_gram_enque_beyond_depth: "gram", QUEUES, [(
         "gram.cpp",
-        "      load_tiles(unit.offset + done, count);\n",
-        "      load_tiles(unit.offset + done, count);\n      load_tiles(unit.offset + done, count);\n",
+        "load_tiles(unit.offset + done, count);\n",
+        "load_tiles(unit.offset + done, count);\nload_tiles(unit.offset + done, count);\n",
     )];
     // 5: order between pipes.
     mutant_sum_without_its_queue: "weighted_sum", PIPES, [(
-        "weighted_sum.cpp", "    tiles_.EnQue(tiles);\n    tiles = tiles_.template DeQue<T>();\n", "",
+        "weighted_sum.cpp", "tiles_.EnQue(tiles);\ntiles = tiles_.template DeQue<T>();\n", "",
     )];
     mutant_gram_checks_before_the_sums: "gram", PIPES, [(
-        "gram.cpp", "    }\n    wait_for<HardEvent::V_S>();\n    for", "    }\n    for",
+        "gram.cpp", "}\nwait_for<HardEvent::V_S>();\nfor", "}\nfor",
     )];
     mutant_gram_copies_before_the_checks: "gram", PIPES, [(
-        "gram.cpp", "    wait_for<HardEvent::S_MTE3>();\n", "",
+        "gram.cpp", "wait_for<HardEvent::S_MTE3>();\n", "",
     )];
     mutant_fold_reads_before_the_copy: "fold", PIPES, [(
-        "fold.cpp", "    wait_for<HardEvent::MTE2_S>();\n", "",
+        "fold.cpp", "wait_for<HardEvent::MTE2_S>();\n", "",
     )];
     mutant_fold_writes_before_the_copy: "fold", PIPES, [(
-        "fold.cpp", "      wait_for<HardEvent::MTE3_S>();\n", "",
+        "fold.cpp", "wait_for<HardEvent::MTE3_S>();\n", "",
     )];
     mutant_coefficients_copied_before_written: "coefficients", PIPES, [(
-        "coefficients.cpp", "      wait_for<HardEvent::S_MTE3>();\n", "",
+        "coefficients.cpp", "wait_for<HardEvent::S_MTE3>();\n", "",
     )];
     mutant_sum_weights_before_their_copy: "weighted_sum", PIPES, [(
-        "weighted_sum.cpp", "    wait_for<HardEvent::MTE2_S>();\n", "",
+        "weighted_sum.cpp", "wait_for<HardEvent::MTE2_S>();\n", "",
     )];
     mutant_table_read_before_its_copy: "coefficients", PIPES, [(
-        "device.h", "    wait_for<AscendC::HardEvent::MTE2_S>();\n", "",
+        "device.h", "wait_for<AscendC::HardEvent::MTE2_S>();\n", "",
     )];
     mutant_gram_joins_lanes_too_early: "gram", PIPES, [(
-        "gram_lanes.h", "    wait_for<AscendC::HardEvent::V_S>();\n", "",
+        "gram_lanes.h", "wait_for<AscendC::HardEvent::V_S>();\n", "",
     )];
     // 6: order within the vector unit.
     mutant_gram_products_without_barrier: "gram", BARRIERS, [(
         "gram_lanes.h",
-        "strips);\n      }\n    }\n    AscendC::PipeBarrier<PIPE_V>();\n",
-        "strips);\n      }\n    }\n",
+        "strips);\n}\n}\nAscendC::PipeBarrier<PIPE_V>();\n",
+        "strips);\n}\n}\n",
     )];
     mutant_gram_sums_before_they_are_cleared: "gram", BARRIERS, [(
         "gram_lanes.h",
-        "(entries_ * WIDTH));\n    AscendC::PipeBarrier<PIPE_V>();\n",
+        "(entries_ * WIDTH));\nAscendC::PipeBarrier<PIPE_V>();\n",
         "(entries_ * WIDTH));\n",
     )];
     mutant_gram_tree_without_barrier: "gram", BARRIERS, [(
         "gram_lanes.h",
-        "static_cast<int32_t>(half));\n      }\n      AscendC::PipeBarrier<PIPE_V>();\n",
-        "static_cast<int32_t>(half));\n      }\n",
+        "static_cast<int32_t>(half));\n}\nAscendC::PipeBarrier<PIPE_V>();\n",
+        "static_cast<int32_t>(half));\n}\n",
     )];
     mutant_gram_overwrites_what_is_read: "gram", BARRIERS, [(
         "gram_lanes.h", "Sub(rest_, sum, work_, count)", "Sub(work_, sum, work_, count)",
     )];
     mutant_gram_uses_casts_too_early: "gram", BARRIERS, [(
         "gram.cpp",
-        "    if (sizeof(T) != sizeof(float)) {\n      PipeBarrier<PIPE_V>();\n    }\n    if (exponents_",
-        "    if (exponents_",
+        "if (sizeof(T) != sizeof(float)) {\nPipeBarrier<PIPE_V>();\n}\nif (exponents_",
+        "if (exponents_",
     )];
     mutant_sum_without_barrier: "weighted_sum", BARRIERS, [(
         "weighted_sum.cpp",
-        "      Add(sum, sum, product_, count);\n      PipeBarrier<PIPE_V>();\n",
-        "      Add(sum, sum, product_, count);\n",
+        "Add(sum, sum, product_, count);\nPipeBarrier<PIPE_V>();\n",
+        "Add(sum, sum, product_, count);\n",
     )];
     // 7: what nothing has written.
     mutant_gram_forgets_the_tail: "gram", UNINITIALISED, [(
@@ -128,14 +128,14 @@ mutants! {
     )];
     mutant_gram_lanes_not_cleared: "gram", UNINITIALISED, [(
         "gram_lanes.h",
-        "    AscendC::Duplicate(sums_, 0.0f, static_cast<int32_t>(entries_ * WIDTH));\n",
+        "AscendC::Duplicate(sums_, 0.0f, static_cast<int32_t>(entries_ * WIDTH));\n",
         "",
     )];
     mutant_gram_takes_a_strip_too_many: "gram", UNINITIALISED, [(
         "gram_lanes.h", "uint32_t strips = whole + ", "uint32_t strips = whole + 1 + ",
     )];
     mutant_gram_record_not_cleared: "gram", UNINITIALISED, [(
-        "gram.cpp", "    Duplicate(stage, 0.0f, static_cast<int32_t>(count * words_));\n", "",
+        "gram.cpp", "Duplicate(stage, 0.0f, static_cast<int32_t>(count * words_));\n", "",
     )];
     // 8: operands and limits.
     mutant_gram_sums_repeats_in_place: "gram", LIMITS, [(
@@ -157,24 +157,24 @@ mutants! {
     )];
     mutant_fold_copy_too_long: "fold", LIMITS, [(
         "arch.h",
-        "AscendC::DataCopyExtParams shape{1, static_cast<uint32_t>(count * sizeof(T)), 0, 0, 0};\n  AscendC::DataCopyPad(dst, src, shape);",
-        "AscendC::DataCopyExtParams shape{1, static_cast<uint32_t>(count * sizeof(T)) + 2097152, 0, 0, 0};\n  AscendC::DataCopyPad(dst, src, shape);",
+        "AscendC::DataCopyExtParams shape{1, static_cast<uint32_t>(count * sizeof(T)), 0, 0, 0};\nAscendC::DataCopyPad(dst, src, shape);",
+        "AscendC::DataCopyExtParams shape{1, static_cast<uint32_t>(count * sizeof(T)) + 2097152, 0, 0, 0};\nAscendC::DataCopyPad(dst, src, shape);",
     )];
     // 9: types.
     mutant_sum_adds_bf16: "weighted_sum", TYPES, [(
         "weighted_sum.cpp",
-        "      Add(sum, sum, product_, count);\n",
-        "      auto low = sum.ReinterpretCast<bfloat16_t>();\n      Add(low, low, low, count);\n",
+        "Add(sum, sum, product_, count);\n",
+        "auto low = sum.ReinterpretCast<bfloat16_t>();\nAdd(low, low, low, count);\n",
     )];
     mutant_sum_casts_without_rounding: "weighted_sum", TYPES, [(
         "weighted_sum.cpp",
-        "      Add(sum, sum, product_, count);\n",
-        "      Cast(product_.ReinterpretCast<bfloat16_t>(), sum, RoundMode::CAST_NONE, static_cast<uint32_t>(count));\n",
+        "Add(sum, sum, product_, count);\n",
+        "Cast(product_.ReinterpretCast<bfloat16_t>(), sum, RoundMode::CAST_NONE, static_cast<uint32_t>(count));\n",
     )];
     mutant_sum_scales_by_a_double: "weighted_sum", TYPES, [(
         "weighted_sum.cpp",
-        "      Add(sum, sum, product_, count);\n",
-        "      auto wide = sum.ReinterpretCast<double>();\n      Muls(wide, wide, 1.0, count);\n",
+        "Add(sum, sum, product_, count);\n",
+        "auto wide = sum.ReinterpretCast<double>();\nMuls(wide, wide, 1.0, count);\n",
     )];
     // 10: blocks.
     mutant_blocks_share_a_unit: "weighted_sum", BLOCKS, [(
@@ -183,97 +183,97 @@ mutants! {
     // 11: flags.
     mutant_flag_set_twice: "fold", FLAGS, [(
         "arch.h",
-        "  AscendC::SetFlag<event>(id);\n",
-        "  AscendC::SetFlag<event>(id);\n  AscendC::SetFlag<event>(id);\n",
+        "AscendC::SetFlag<event>(id);\n",
+        "AscendC::SetFlag<event>(id);\nAscendC::SetFlag<event>(id);\n",
     )];
     mutant_flag_never_waited_for: "coefficients", FLAGS, [(
         "coefficients.cpp",
-        "    window_ = window_buffer_",
-        "    SetFlag<HardEvent::S_V>(0);\n    window_ = window_buffer_",
+        "window_ = window_buffer_",
+        "SetFlag<HardEvent::S_V>(0);\nwindow_ = window_buffer_",
     )];
-    mutant_flag_never_set: "coefficients", FLAGS, [("arch.h", "  AscendC::SetFlag<event>(id);\n", "")];
+    mutant_flag_never_set: "coefficients", FLAGS, [("arch.h", "AscendC::SetFlag<event>(id);\n", "")];
     mutant_flag_id_out_of_range: "gram", FLAGS, [(
         "arch.h", "GetTPipePtr()->FetchEventID(event))", "GetTPipePtr()->FetchEventID(event)) + 8",
     )];
     mutant_poll_without_end: "weighted_sum", FLAGS, [(
         "weighted_sum.cpp",
-        "    tensor_ = tensor;\n",
-        "    tensor_ = tensor;\n    while (coefficients_.GetValue(0) != 3.0f) {\n    }\n",
+        "tensor_ = tensor;\n",
+        "tensor_ = tensor;\nwhile (coefficients_.GetValue(0) != 3.0f) {\n}\n",
     )];
     // 13: receipts.
     mutant_signs_before_its_copies_are_done: "gram", RECEIPTS, [(
-        "entry.h", "  AscendC::PipeBarrier<PIPE_ALL>();\n", "",
+        "entry.h", "AscendC::PipeBarrier<PIPE_ALL>();\n", "",
     )];
     mutant_fold_signs_before_its_work: "fold", RECEIPTS, [(
         "fold.cpp",
-        "  if (kernel.run(share_of(segment_count))) {\n    sign(pipe, receipt);\n  }\n",
-        "  sign(pipe, receipt);\n  kernel.run(share_of(segment_count));\n",
+        "if (kernel.run(share_of(segment_count))) {\nsign(pipe, receipt);\n}\n",
+        "sign(pipe, receipt);\nkernel.run(share_of(segment_count));\n",
     )];
-    mutant_adds_until_the_end: "pack", RECEIPTS, [("entry.h", "  AscendC::SetAtomicNone();\n", "")];
+    mutant_adds_until_the_end: "pack", RECEIPTS, [("entry.h", "AscendC::SetAtomicNone();\n", "")];
     mutant_subtract_adds_results: "subtract", RECEIPTS, [(
         "subtract.cpp",
-        "    copy_in(operands, a_[offset], count);\n",
-        "    SetAtomicAdd<float>();\n    copy_in(operands, a_[offset], count);\n",
+        "copy_in(operands, a_[offset], count);\n",
+        "SetAtomicAdd<float>();\ncopy_in(operands, a_[offset], count);\n",
     )];
     mutant_signs_before_the_one_is_written: "finite_check", PIPES, [(
         "entry.h",
-        "  wait_for<AscendC::HardEvent::S_MTE3>();\n  // All that the block wrote is in device memory.\n  AscendC::PipeBarrier<PIPE_ALL>();\n",
-        "  AscendC::PipeBarrier<PIPE_MTE3>();\n",
+        "wait_for<AscendC::HardEvent::S_MTE3>();\n// All that the block wrote is in device memory.\nAscendC::PipeBarrier<PIPE_ALL>();\n",
+        "AscendC::PipeBarrier<PIPE_MTE3>();\n",
     )];
     mutant_signs_twice: "coefficients", RECEIPTS, [(
         "entry.h",
-        "  AscendC::DataCopy(signatures, one, BLOCK);\n",
-        "  AscendC::DataCopy(signatures, one, BLOCK);\n  AscendC::DataCopy(signatures, one, BLOCK);\n",
+        "AscendC::DataCopy(signatures, one, BLOCK);\n",
+        "AscendC::DataCopy(signatures, one, BLOCK);\nAscendC::DataCopy(signatures, one, BLOCK);\n",
     )];
     mutant_sum_never_signs: "weighted_sum", DATA, [(
-        "weighted_sum.cpp", "  sign(pipe, receipt, complete);\n", "",
+        "weighted_sum.cpp", "sign(pipe, receipt, complete);\n", "",
     )];
     mutant_coefficients_sign_without_a_record: "coefficients", DATA, [(
-        "coefficients.cpp", "        complete_ = complete_ && !sum_.missing();\n", "",
+        "coefficients.cpp", "complete_ = complete_ && !sum_.missing();\n", "",
     )];
     mutant_record_exponents_out_of_range: "coefficients", DATA, [(
         "records.h", "|| !is_in_range(record)", "",
     )];
     mutant_fold_signs_without_a_record: "fold", DATA, [(
-        "fold.cpp", "    complete_ = complete_ && !sum_.missing();\n", "",
+        "fold.cpp", "complete_ = complete_ && !sum_.missing();\n", "",
     )];
     mutant_sum_signs_without_weights: "weighted_sum", DATA, [(
-        "weighted_sum.cpp", "    complete_ = false;\n", "",
+        "weighted_sum.cpp", "complete_ = false;\n", "",
     )];
     mutant_guard_always_fails: "guard", DATA, [(
-        "guard.cpp", " && (due & adasum::GUARD_GOES_ON) == 0", "",
+        "guard.cpp", "&& (due & adasum::GUARD_GOES_ON) == 0", "",
     )];
     mutant_guard_leaves_results: "guard", DATA, [(
         "guard.cpp", "!done && i < count_", "false && i < count_",
     )];
     mutant_guard_forgets_a_failure: "guard", DATA, [(
         "guard.cpp",
-        "    copy_out(receipt_, words_, BLOCK);\n    for",
-        "    if (done) {\n      copy_out(receipt_, words_, BLOCK);\n    }\n    for",
+        "copy_out(receipt_, words_, BLOCK);\nfor",
+        "if (done) {\ncopy_out(receipt_, words_, BLOCK);\n}\nfor",
     )];
     mutant_guard_blames_this_rank: "guard", DATA, [("guard.cpp", "all_ran ? REASON_OTHERS", "false ? REASON_OTHERS")];
     mutant_guard_blames_others: "guard", DATA, [("guard.cpp", "all_ran ? REASON_OTHERS", "true ? REASON_OTHERS")];
     mutant_guard_tells_again: "guard", DATA, [("guard.cpp", "words_.GetValue(0) != 0.0f", "false")];
-    mutant_guard_goes_on: "guard", DATA, [("guard.cpp", "    AscendC::Trap();\n", "")];
+    mutant_guard_goes_on: "guard", DATA, [("guard.cpp", "AscendC::Trap();\n", "")];
     mutant_guard_stops_with_copies_under_way: "guard", QUEUES, [(
         "guard.cpp",
-        "  return kernel.run(static_cast<uint32_t>(due), size);\n",
-        "  bool done = kernel.run(static_cast<uint32_t>(due), size);\n  if (!done) {\n    Trap();\n  }\n  return done;\n",
+        "return kernel.run(static_cast<uint32_t>(due), size);\n",
+        "bool done = kernel.run(static_cast<uint32_t>(due), size);\nif (!done) {\nTrap();\n}\nreturn done;\n",
     )];
     // Names that the vendor has elsewhere.
     mutant_pipe_pointer_of_the_namespace: "gram", UNKNOWN, [(
         "arch.h", "(::GetTPipePtr()", "(AscendC::GetTPipePtr()",
     )];
     // Element by element.
-    mutant_pack_without_enque: "pack", QUEUES, [("move.h", "    sources_.EnQue(source);\n", "")];
+    mutant_pack_without_enque: "pack", QUEUES, [("move.h", "sources_.EnQue(source);\n", "")];
     mutant_pack_frees_before_use: "pack", QUEUES, [(
         "move.h",
-        "    Operation::apply(result, source, wide_, factor, count);\n    sources_.FreeTensor(source);\n",
-        "    sources_.FreeTensor(source);\n    Operation::apply(result, source, wide_, factor, count);\n",
+        "Operation::apply(result, source, wide_, factor, count);\nsources_.FreeTensor(source);\n",
+        "sources_.FreeTensor(source);\nOperation::apply(result, source, wide_, factor, count);\n",
     )];
     mutant_unpack_without_barrier: "unpack", BARRIERS, [(
         "move.h",
-        "AscendC::PipeBarrier<PIPE_V>();\n    AscendC::Cast(to, wide",
+        "AscendC::PipeBarrier<PIPE_V>();\nAscendC::Cast(to, wide",
         "AscendC::Cast(to, wide",
     )];
     mutant_unpack_writes_one_too_many: "unpack", BOUNDS, [(
@@ -285,29 +285,29 @@ mutants! {
     )];
     mutant_subtract_without_barrier: "subtract", BARRIERS, [(
         "subtract.cpp",
-        "widen(wide[UNIT], b, count);\n  PipeBarrier<PIPE_V>();\n",
+        "widen(wide[UNIT], b, count);\nPipeBarrier<PIPE_V>();\n",
         "widen(wide[UNIT], b, count);\n",
     )];
     mutant_subtract_without_its_queue: "subtract", PIPES, [(
-        "subtract.cpp", "    operands_.EnQue(operands);\n    operands = operands_.template DeQue<T>();\n", "",
+        "subtract.cpp", "operands_.EnQue(operands);\noperands = operands_.template DeQue<T>();\n", "",
     )];
     mutant_subtract_reads_a_short_operand: "subtract", UNINITIALISED, [(
         "subtract.cpp", "copy_in(operands[STRIDE], b_[offset], count);", "copy_in(operands[STRIDE], b_[offset], count - 1);",
     )];
     mutant_check_reads_sums_too_early: "finite_check", PIPES, [(
-        "finite_check.cpp", "    wait_for<HardEvent::V_S>();\n", "",
+        "finite_check.cpp", "wait_for<HardEvent::V_S>();\n", "",
     )];
     mutant_check_blocks_disagree: "finite_check", BLOCKS, [(
         "finite_check.cpp", "Duplicate(one_, 1.0f,", "Duplicate(one_, 1.0f + static_cast<float>(GetBlockIdx()),",
     )];
     mutant_check_multiplies_integers: "finite_check", TYPES, [(
         "finite_check.cpp",
-        "      Muls(products_, values, 0.0f,",
-        "      Muls(values.ReinterpretCast<int64_t>(), values.ReinterpretCast<int64_t>(), static_cast<int64_t>(0), 4);\n      \
+        "Muls(products_, values, 0.0f,",
+        "Muls(values.ReinterpretCast<int64_t>(), values.ReinterpretCast<int64_t>(), static_cast<int64_t>(0), 4);\n\
          Muls(products_, values, 0.0f,",
     )];
     mutant_guard_looks_too_early: "guard", PIPES, [(
-        "guard.cpp", "    wait_for<HardEvent::MTE2_S>();\n    float found", "    float found",
+        "guard.cpp", "wait_for<HardEvent::MTE2_S>();\nfloat found", "float found",
     )];
     // More than 2^32 elements.
     mutant_far_offset_in_32_bits: "gram" with "--far", BOUNDS, [(
@@ -349,12 +349,12 @@ mutants! {
     )];
     mutant_1001_product_without_barrier: "gram" on 1001, BARRIERS, [(
         "arch.h",
-        "AscendC::Mul(work, a, b, count);\n  AscendC::PipeBarrier<PIPE_V>();\n",
+        "AscendC::Mul(work, a, b, count);\nAscendC::PipeBarrier<PIPE_V>();\n",
         "AscendC::Mul(work, a, b, count);\n",
     )];
     mutant_1001_product_of_strips_without_barrier: "gram" on 1001, BARRIERS, [(
         "arch.h",
-        "strides_of(STRIP));\n  AscendC::PipeBarrier<PIPE_V>();\n",
+        "strides_of(STRIP));\nAscendC::PipeBarrier<PIPE_V>();\n",
         "strides_of(STRIP));\n",
     )];
     mutant_1001_rounds_by_an_absent_mode: "weighted_sum" on 1001, TYPES, [(
@@ -362,6 +362,6 @@ mutants! {
     )];
     mutant_1001_stops: "guard" on 1001, TYPES, [("guard.cpp", "#if ADASUM_NPU_ARCH != 1001", "#if 1")];
     mutant_1001_sums_before_the_lanes: "gram" on 1001, PIPES, [(
-        "arch.h", "  wait_for<AscendC::HardEvent::V_S>();\n", "",
+        "arch.h", "wait_for<AscendC::HardEvent::V_S>();\n", "",
     )];
 }
