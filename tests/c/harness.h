@@ -133,14 +133,15 @@ inline std::string read_file(const std::string &path) {
     throw std::runtime_error("no file " + path);
 }
 
-// Made by rank 0; it travels as bytes.
-inline HcclRootInfo shared_root_info(const Rank &me) {
+// Made by rank 0; it travels as bytes, in a file for each round.
+inline HcclRootInfo shared_root_info(const Rank &me, int round = 0) {
     HcclRootInfo info;
+    const std::string path = text("%s/root%d", folder().c_str(), round);
     if (me.rank == 0) {
         OK(HcclGetRootInfo(&info));
-        write_file(folder() + "/root", std::string(info.internal, sizeof(info.internal)));
+        write_file(path, std::string(info.internal, sizeof(info.internal)));
     } else {
-        std::memcpy(info.internal, read_file(folder() + "/root").data(), sizeof(info.internal));
+        std::memcpy(info.internal, read_file(path).data(), sizeof(info.internal));
     }
     return info;
 }

@@ -224,15 +224,7 @@ void sub_communicators(const Rank &me) {
 void root_info(const Rank &me) {
     const World world(me, false);
     for (int round = 0; round < 3; round++) {
-        HcclRootInfo info;
-        const std::string path = text("%s/root%d", folder().c_str(), round);
-        if (me.rank == 0) {
-            OK(HcclGetRootInfo(&info));
-            write_file(path, std::string(info.internal, sizeof(info.internal)));
-        } else {
-            const std::string bytes = read_file(path);
-            std::memcpy(info.internal, bytes.data(), sizeof(info.internal));
-        }
+        const HcclRootInfo info = shared_root_info(me, round);
         HcclComm comm = nullptr;
         OK(HcclCommInitRootInfo(me.size, &info, me.rank, &comm));
         expect_sum(world, comm, static_cast<float>(me.rank), static_cast<float>(me.size * (me.size - 1) / 2));

@@ -364,14 +364,7 @@ void again_by_root_info(const Rank &me) {
             files = entries("/proc/self/fd");
             threads = entries("/proc/self/task");
         }
-        HcclRootInfo info;
-        const std::string path = text("%s/root%d", folder().c_str(), round);
-        if (me.rank == 0) {
-            OK(HcclGetRootInfo(&info));
-            write_file(path, std::string(info.internal, sizeof(info.internal)));
-        } else {
-            std::memcpy(info.internal, read_file(path).data(), sizeof(info.internal));
-        }
+        const HcclRootInfo info = shared_root_info(me, round);
         HcclComm comm = nullptr;
         OK(HcclCommInitRootInfo(me.size, &info, me.rank, &comm));
         OK(HcclBarrier(comm, world.stream));

@@ -46,6 +46,19 @@ inline void add_at_once(float *to, float value) {
     }
 }
 
+// f of each two elements. Operands are one and the same or apart, so the loop carries no dependence.
+template <typename T, typename F>
+inline void each_pair(const LocalTensor<T> &dst, const LocalTensor<T> &src0, const LocalTensor<T> &src1, int32_t count,
+                      F f) {
+    T *to = output(dst, count);
+    const T *a = input(src0, count);
+    const T *b = input(src1, count);
+#pragma GCC ivdep
+    for (int32_t i = 0; i < count; ++i) {
+        to[i] = f(a[i], b[i]);
+    }
+}
+
 // f(dst, src0, src1, mask) for each repeat. Within one the twin takes contiguous lanes only.
 template <typename T, typename F>
 inline void each_repeat(const LocalTensor<T> &dst, const LocalTensor<T> &src0, const LocalTensor<T> &src1,
@@ -114,29 +127,16 @@ inline void Duplicate(const LocalTensor<T> &dst, const T &scalar, const int32_t 
     }
 }
 
-// Operands are one and the same or apart, so the loops carry no dependence.
 template <typename T>
 inline void Add(const LocalTensor<T> &dst, const LocalTensor<T> &src0, const LocalTensor<T> &src1,
                 const int32_t &count) {
-    T *to = twin::output(dst, count);
-    const T *a = twin::input(src0, count);
-    const T *b = twin::input(src1, count);
-#pragma GCC ivdep
-    for (int32_t i = 0; i < count; ++i) {
-        to[i] = a[i] + b[i];
-    }
+    twin::each_pair(dst, src0, src1, count, [](T a, T b) { return static_cast<T>(a + b); });
 }
 
 template <typename T>
 inline void Mul(const LocalTensor<T> &dst, const LocalTensor<T> &src0, const LocalTensor<T> &src1,
                 const int32_t &count) {
-    T *to = twin::output(dst, count);
-    const T *a = twin::input(src0, count);
-    const T *b = twin::input(src1, count);
-#pragma GCC ivdep
-    for (int32_t i = 0; i < count; ++i) {
-        to[i] = a[i] * b[i];
-    }
+    twin::each_pair(dst, src0, src1, count, [](T a, T b) { return static_cast<T>(a * b); });
 }
 
 template <typename T, bool isSetMask = true>
@@ -162,13 +162,7 @@ inline void Muls(const LocalTensor<T> &dst, const LocalTensor<T> &src, const T &
 template <typename T>
 inline void Sub(const LocalTensor<T> &dst, const LocalTensor<T> &src0, const LocalTensor<T> &src1,
                 const int32_t &count) {
-    T *to = twin::output(dst, count);
-    const T *a = twin::input(src0, count);
-    const T *b = twin::input(src1, count);
-#pragma GCC ivdep
-    for (int32_t i = 0; i < count; ++i) {
-        to[i] = a[i] - b[i];
-    }
+    twin::each_pair(dst, src0, src1, count, [](T a, T b) { return static_cast<T>(a - b); });
 }
 
 // Between float and the 16-bit types: up as it is, down to nearest.
