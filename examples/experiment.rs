@@ -7,21 +7,12 @@
 use std::sync::OnceLock;
 use std::time::Duration;
 
-use adasum::ascend::{Buffer, Device, RootInfo, Span, Stream};
-use adasum::reduce::{DType, GradientReducer, Options, Reduction, TensorSpec, World};
-use adasum::{Error, Result, error};
-
-use digits::{CLASSES, Digits, PIXELS};
-use network::{Momentum, Network};
-
-#[allow(dead_code, reason = "the demo uses the rest")]
-#[path = "../src/cli/demo/digits.rs"]
-mod digits;
-#[allow(dead_code, reason = "the demo uses the rest")]
-#[path = "../src/cli/demo/network.rs"]
-mod network;
-#[path = "../src/cli/demo/random.rs"]
-mod random;
+use adasum::ascend::{Buffer, Device, RootInfo, Span};
+use adasum::cli::lab::digits::gradients::Gradients;
+use adasum::cli::lab::digits::images::{CLASSES, Digits, PIXELS, batches, load};
+use adasum::cli::lab::digits::network::{Momentum, Network};
+use adasum::reduce::{Options, Reduction, World};
+use adasum::{Error, Result};
 
 const LAYERS: [usize; 4] = [PIXELS, 128, 64, CLASSES];
 /// Images of a rank in a step.
@@ -116,7 +107,7 @@ fn member(
     let device = Device::open(i32::try_from(rank).unwrap_or(0))?;
     let root = root.get_or_init(|| RootInfo::new(&device)).clone()?;
     let world = World::from_root_info(device, &root, ranks, rank, 1)?;
-    let (train, test) = digits::load()?;
+    let (train, test) = load()?;
     let mut runs = Vec::new();
     for (reduction, name) in [
         (Reduction::Mean, "mean"),
@@ -126,7 +117,7 @@ fn member(
         if ranks == 1 && name != "mean" {
             continue;
         }
-        let mut reducer = DeviceSide::new(&world, reduction)?;
+        let mut device = DeviceSide::new(&world, reduction)?;
         for &rate in extent.rates {
             // The sum at a rate is the mean at that rate times the ranks: only the kept rate says something new.
             if name == "sum" && kept != Some(rate) {
@@ -136,7 +127,7 @@ fn member(
                 let mut training = Training {
                     train: &train,
                     test: &test,
-                    reducer: &mut reducer,
+                    device: &mut device,
                     epochs: extent.epochs,
                 };
                 let (loss, accuracy) = training.run(rate, seed)?;
@@ -155,58 +146,33 @@ fn member(
     Ok(runs)
 }
 
-/// Device memory for the gradients and what reduces them.
+/// The gradients and the loss of a rank, reduced over the device.
 struct DeviceSide<'a> {
     world: &'a World,
-    reducer: GradientReducer,
-    gradients: Vec<Span>,
+    gradients: Gradients,
     loss: Span,
-    stream: Stream,
 }
 
 impl<'a> DeviceSide<'a> {
     fn new(world: &'a World, reduction: Reduction) -> Result<Self> {
-        let shapes = Network::new(&LAYERS, 0);
-        let tensors: Vec<TensorSpec> = std::iter::zip(shapes.names(), &shapes.tensors)
-            .map(|(name, tensor)| TensorSpec::new(name, tensor.len() as u64, DType::F32))
-            .collect();
-        let buffer =
-            |values: usize| Ok(Buffer::new(world.device(), values * size_of::<f32>())?.span());
         let options = Options {
             reduction,
             ..Options::default()
         };
         Ok(DeviceSide {
             world,
-            reducer: GradientReducer::new(world, &tensors, &options)?,
-            gradients: shapes
-                .tensors
-                .iter()
-                .map(|tensor| buffer(tensor.len()))
-                .collect::<Result<_>>()?,
-            loss: buffer(1)?,
-            stream: Stream::new(world.device())?,
+            gradients: Gradients::new(world, &Network::new(&LAYERS, 0), &options)?,
+            loss: Buffer::new(world.device(), size_of::<f32>())?.span(),
         })
     }
 
-    /// Replaces the gradients by what those of all ranks are reduced to.
-    fn reduce(&mut self, gradients: &mut [Vec<f32>]) -> Result<()> {
-        for (span, values) in self.gradients.iter().zip(gradients.iter()) {
-            span.write(values)?;
-        }
-        self.reducer.reduce(&self.gradients, &self.stream)?;
-        self.reducer.synchronize(&self.stream, PATIENCE)?;
-        for (span, values) in self.gradients.iter().zip(gradients) {
-            span.read(values)?;
-        }
-        Ok(())
-    }
-
-    fn sum(&self, loss: f32) -> Result<f32> {
+    /// The sum of `loss` over the ranks.
+    fn sum(&mut self, loss: f32) -> Result<f32> {
         let mut sum = [loss];
         self.loss.write(&sum)?;
-        self.world.all_reduce_sum(&self.loss, &self.stream)?;
-        self.reducer.synchronize(&self.stream, PATIENCE)?;
+        let stream = &self.gradients.stream;
+        self.world.all_reduce_sum(&self.loss, stream)?;
+        self.gradients.reducer.synchronize(stream, PATIENCE)?;
         self.loss.read(&mut sum)?;
         Ok(sum[0])
     }
@@ -215,7 +181,7 @@ impl<'a> DeviceSide<'a> {
 struct Training<'a, 'w> {
     train: &'a Digits,
     test: &'a Digits,
-    reducer: &'a mut DeviceSide<'w>,
+    device: &'a mut DeviceSide<'w>,
     epochs: usize,
 }
 
@@ -223,8 +189,8 @@ impl Training<'_, '_> {
     /// Mean loss of the last epoch over all ranks, and the accuracy. The seed chooses weights and order of images.
     fn run(&mut self, rate: f32, seed: u64) -> Result<(f32, f64)> {
         let (rank, ranks) = (
-            self.reducer.world.rank() as usize,
-            self.reducer.world.size() as usize,
+            self.device.world.rank() as usize,
+            self.device.world.size() as usize,
         );
         let mut network = Network::new(&LAYERS, 1000 + seed);
         let mut momentum = Momentum::new(&network, MOMENTUM);
@@ -232,26 +198,23 @@ impl Training<'_, '_> {
         let mut loss = 0.0;
         for epoch in 0..self.epochs {
             let order = usize::try_from(seed).unwrap_or(0) * 1000 + epoch;
-            let batches = digits::batches(self.train.len(), order, rank, ranks, BATCH);
+            let steps = batches(self.train.count(), order, rank, ranks, BATCH);
             loss = 0.0;
-            for (step, batch) in batches.iter().enumerate() {
+            for (step, batch) in steps.iter().enumerate() {
                 let images = self.train.select(batch);
                 loss += network.loss(&images.pixels, &images.labels, &mut gradients);
                 if ranks > 1 {
-                    self.reducer.reduce(&mut gradients)?;
+                    self.device.gradients.reduce(&mut gradients, PATIENCE)?;
                 }
-                let passed = epoch as f32 + (step + 1) as f32 / batches.len() as f32;
+                let passed = epoch as f32 + (step + 1) as f32 / steps.len() as f32;
                 let rate = rate * schedule(passed, self.epochs as f32);
                 momentum.step(&mut network, &gradients, rate);
             }
-            loss /= batches.len() as f32;
+            loss /= steps.len() as f32;
         }
-        let found = network.classify(&self.test.pixels);
-        let right =
-            std::iter::zip(found, &self.test.labels).filter(|(found, label)| found == *label);
-        let accuracy = right.count() as f64 / self.test.len() as f64;
+        let accuracy = network.accuracy(self.test);
         let mean = if ranks > 1 {
-            self.reducer.sum(loss)?
+            self.device.sum(loss)?
         } else {
             loss
         } / ranks as f32;

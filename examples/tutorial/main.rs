@@ -7,23 +7,13 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use adasum::ascend::{Buffer, Span, Stream};
+use adasum::cli::lab::digits::images::{CLASSES, PIXELS, batches, load};
+use adasum::cli::lab::digits::network::{Momentum, Network};
 use adasum::reduce::{
     DType, GradientReducer, Journal, Options, Record, Reduction, TensorSpec, World,
 };
 use adasum::topo::Cluster;
-use adasum::{Error, Result, error};
-
-use digits::{CLASSES, PIXELS};
-use network::{Momentum, Network};
-
-#[allow(dead_code, reason = "the demo uses the rest")]
-#[path = "../../src/cli/demo/digits.rs"]
-mod digits;
-#[allow(dead_code, reason = "the demo uses the rest")]
-#[path = "../../src/cli/demo/network.rs"]
-mod network;
-#[path = "../../src/cli/demo/random.rs"]
-mod random;
+use adasum::{Error, Result};
 
 const PATIENCE: Duration = Duration::from_secs(120);
 
@@ -77,39 +67,34 @@ fn main() -> Result<()> {
     };
     let mut gradients = Gradients::new(&world, &network, &options)?;
     let mut journal = Journal::from_env(world.rank())?;
-    let (train, test) = digits::load()?;
+    let (train, test) = load()?;
     if rank == 0 {
         println!("============== Starting Training ==============");
     }
     for epoch in 1..=config.epochs {
-        let batches = digits::batches(train.len(), epoch, rank, ranks, config.batch);
+        let steps = batches(train.count(), epoch, rank, ranks, config.batch);
         let mut loss = 0.0;
-        for (step, batch) in batches.iter().enumerate() {
+        for (step, batch) in steps.iter().enumerate() {
             let images = train.select(batch);
             loss += network.loss(&images.pixels, &images.labels, &mut gradients.host);
             gradients.reduce()?;
-            let passed = (epoch - 1) as f32 + (step + 1) as f32 / batches.len() as f32;
+            let passed = (epoch - 1) as f32 + (step + 1) as f32 / steps.len() as f32;
             optimizer.step(&mut network, &gradients.host, rate(&config, passed));
         }
-        loss /= batches.len() as f32;
+        loss /= steps.len() as f32;
         if let Some(journal) = &mut journal {
-            let step = (epoch * batches.len()) as u64;
+            let step = (epoch * steps.len()) as u64;
             let record = Record::new("", step)
                 .epoch(epoch as f64)
                 .value("loss", loss.into());
             journal.record(&record.tensors(&gradients.statistics(&options)?))?;
         }
         if rank == 0 {
-            println!("epoch: {epoch} step: {} loss is {loss}", batches.len());
+            println!("epoch: {epoch} step: {} loss is {loss}", steps.len());
         }
     }
     if rank == 0 {
-        let found = network.classify(&test.pixels);
-        let right = found
-            .iter()
-            .zip(&test.labels)
-            .filter(|(found, label)| found == label);
-        let accuracy = 100.0 * right.count() as f64 / test.len() as f64;
+        let accuracy = 100.0 * network.accuracy(&test);
         println!("accuracy on held-back digits: {accuracy:.1} %");
     }
     drop(gradients);

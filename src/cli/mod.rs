@@ -2,32 +2,24 @@
 //!
 //! Standard output carries data (the lines of ranks, results), standard error everything else.
 
-mod bench;
-mod build_kernels;
-mod config;
-mod demo;
-mod doctor;
-mod engine;
-mod failure;
-mod guard;
+mod io;
+#[doc(hidden)]
+pub mod lab;
 mod launch;
 mod logger;
-mod plan;
-mod qualify;
-mod reduce;
-mod reference;
 mod report;
-mod simulate;
-mod svg;
-mod table;
-mod verdict;
-mod workload;
+mod text;
+mod tools;
 
 use std::process::ExitCode;
 
 use clap::Parser;
 
 use crate::error::{Error, ErrorKind, Result};
+use lab::{bench, demo, reduce, simulate};
+use launch::job::End;
+use launch::reaper;
+use tools::{build_kernels, config, doctor, plan, qualify, table};
 
 /// AdaSum gradient reduction for Ascend NPUs: launcher, demo, benchmarks, reduction of files.
 #[derive(Debug, Parser)]
@@ -74,8 +66,8 @@ enum Command {
     #[command(hide = true, name = qualify::STAGE_COMMAND)]
     QualifyStage(qualify::StageArgs),
     /// What ends the ranks of a launcher that is killed
-    #[command(hide = true, name = guard::COMMAND)]
-    Guard { job: String },
+    #[command(hide = true, name = reaper::COMMAND)]
+    Reaper { job: String },
 }
 
 /// Runs the program with the arguments of this process.
@@ -84,7 +76,7 @@ pub fn run() -> ExitCode {
     match logger::start().and_then(|()| execute(command)) {
         Ok(code) => ExitCode::from(code),
         Err(error) => {
-            launch::notice(&error.to_string());
+            io::notice(&error.to_string());
             ExitCode::from(error_code(&error))
         }
     }
@@ -92,8 +84,8 @@ pub fn run() -> ExitCode {
 
 fn execute(command: Command) -> Result<u8> {
     match command {
-        Command::Launch(args) => launch::run(args).map(engine::End::exit_code),
-        Command::Demo(args) => demo::run(&args).map(engine::End::exit_code),
+        Command::Launch(args) => launch::run(args).map(End::exit_code),
+        Command::Demo(args) => demo::run(&args).map(End::exit_code),
         Command::BuildKernels(args) => build_kernels::run(&args).map(|()| 0),
         Command::Config(args) => config::run(&args).map(|()| 0),
         Command::Doctor(args) => doctor::run(&args),
@@ -103,12 +95,12 @@ fn execute(command: Command) -> Result<u8> {
         Command::Table(args) => table::run(&args),
         Command::Plan(args) => plan::run(&args).map(|()| 0),
         Command::Simulate(args) => simulate::run(&args).map(|()| 0),
-        Command::Bench(args) => bench::run(&args).map(engine::End::exit_code),
+        Command::Bench(args) => bench::run(&args).map(End::exit_code),
         Command::BenchRank(args) => bench::rank::run(&args).map(|()| 0),
         Command::DemoRank(args) => demo::rank::run(&args).map(|()| 0),
         Command::DoctorRanks(args) => doctor::ranks(&args).map(|()| 0),
-        Command::Guard { job } => {
-            guard::run(&job);
+        Command::Reaper { job } => {
+            reaper::run(&job);
             Ok(0)
         }
     }

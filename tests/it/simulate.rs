@@ -97,7 +97,7 @@ fn a_cluster_of_ones_own_is_read() {
     let folder = Folder::new("simulate-own");
     let known = concat!(
         env!("CARGO_MANIFEST_DIR"),
-        "/src/cli/simulate/clusters.toml"
+        "/src/cli/lab/simulate/clusters.toml"
     );
     let text = std::fs::read_to_string(known).unwrap();
     let path = folder.path().join("mine.toml");

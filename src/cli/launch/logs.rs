@@ -9,11 +9,11 @@ use std::process::Command;
 use crate::error::{Error, ErrorKind, Result};
 
 /// The directories of all ranks that are started here.
-pub(super) struct Logs {
+pub(crate) struct Logs {
     folder: PathBuf,
     files: BTreeMap<u32, File>,
     /// Whether a line could not be written, of which the user was told.
-    pub(super) failed: bool,
+    pub(crate) failed: bool,
 }
 
 impl Logs {
@@ -21,7 +21,7 @@ impl Logs {
     ///
     /// # Errors
     /// If it cannot be made.
-    pub(super) fn new(folder: &Path) -> Result<Logs> {
+    pub(crate) fn new(folder: &Path) -> Result<Logs> {
         fs::create_dir_all(folder)
             .and_then(|()| std::path::absolute(folder))
             .map(|folder| Logs {
@@ -37,7 +37,7 @@ impl Logs {
     ///
     /// # Errors
     /// If a file cannot be copied or made.
-    pub(super) fn open(
+    pub(crate) fn open(
         &mut self,
         rank: u32,
         command: &Command,
@@ -73,7 +73,7 @@ impl Logs {
     ///
     /// # Errors
     /// If the disk does not take it.
-    pub(super) fn line(&mut self, rank: u32, line: &[u8]) -> std::io::Result<()> {
+    pub(crate) fn line(&mut self, rank: u32, line: &[u8]) -> std::io::Result<()> {
         match self.files.get_mut(&rank) {
             // One write, so that whoever follows the file sees whole lines.
             Some(file) => file.write_all(&[line, b"\n"].concat()),

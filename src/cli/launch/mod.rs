@@ -1,33 +1,38 @@
 //! `adasum-run launch`: any program, once per rank, in the environment of the tutorial's scripts.
 //!
-//! `here` finds this machine in the table, `outside` the rank that another launcher gave us, `logs` keeps directories of
-//! ranks, `output` shows what they print.
+//! `job` runs the processes of this and of other commands and sees to it that none is left: `children` and `signals` make events
+//! of what happens to them, `running` keeps what is known of each, `cause` finds out why they failed, `reaper` ends them if this
+//! process is killed. `ranks` makes their commands, `logs` and `output` take their lines.
 
-mod here;
+mod cause;
+mod children;
+pub(crate) mod event;
+pub(crate) mod failure;
+pub(crate) mod hosts;
+pub(crate) mod job;
 mod logs;
+mod outer_launcher;
 mod output;
-mod outside;
+pub(crate) mod ranks;
+pub(crate) mod reaper;
+mod running;
+mod signals;
 
 use std::ffi::OsString;
-use std::hash::{BuildHasher, Hasher};
-use std::io::Write;
 use std::path::PathBuf;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
 use serde::Serialize;
 
-use self::logs::Logs;
-use self::output::Output;
-use super::engine::{self, End, Limits, Rank};
-use super::report;
+use crate::cli::io::notice;
+use crate::cli::launch::job::{End, Limits, Rank, job_name};
+use crate::cli::launch::logs::Logs;
+use crate::cli::launch::output::Output;
+use crate::cli::report;
 use crate::error::{Error, Result};
 use crate::topo::{Device, RankTable, Server};
 
-/// Between SIGTERM and SIGKILL.
-pub(crate) const GRACE: Duration = Duration::from_secs(5);
-/// How long ranks that report failures may take to notice that of another.
-pub(crate) const LINGER: Duration = Duration::from_secs(2);
 /// Name and version of the form of `report.json`.
 const SCHEMA: &str = "adasum.launch/1";
 
@@ -112,7 +117,7 @@ struct Head {
 }
 
 /// The ranks of this machine and what they share.
-struct Job<'a> {
+struct Launch<'a> {
     args: &'a Args,
     table: &'a RankTable,
     places: Vec<(&'a Server, &'a Device)>,
@@ -136,11 +141,11 @@ pub(crate) fn run(args: Args) -> Result<End> {
         .transpose()?;
     let logs = args.log_dir.as_deref().map(Logs::new).transpose()?;
     let address = args.master_addr.clone();
-    let address = address.unwrap_or_else(|| here::master_address(&table, all_here));
+    let address = address.unwrap_or_else(|| hosts::master_address(&table, all_here));
     let port = args
         .master_port
-        .unwrap_or_else(|| here::master_port(all_here));
-    let job = Job {
+        .unwrap_or_else(|| hosts::master_port(all_here));
+    let launch = Launch {
         args: &args,
         table: &table,
         places,
@@ -153,15 +158,15 @@ pub(crate) fn run(args: Args) -> Result<End> {
     };
     let mut output = Output::new(args.silent, logs);
     let start = Instant::now();
-    let (end, attempts) = job.run(&mut output)?;
+    let (end, attempts) = launch.run(&mut output)?;
     output.finish();
-    if let Some(folder) = &job.report {
-        job.write_report(folder, end, attempts, start.elapsed())?;
+    if let Some(folder) = &launch.report {
+        launch.write_report(folder, end, attempts, start.elapsed())?;
     }
     Ok(end)
 }
 
-impl Job<'_> {
+impl Launch<'_> {
     /// Runs the ranks until they succeed, fail for the last time, or are stopped; returns the number of attempts.
     fn run(&self, output: &mut Output) -> Result<(End, u32)> {
         let start = Instant::now();
@@ -171,14 +176,14 @@ impl Job<'_> {
                 0 => limit,
                 _ => limit.saturating_sub(start.elapsed()),
             };
-            let limits = Limits {
+            let mut limits = Limits {
                 timeout: self.args.timeout.map(left),
-                grace: GRACE,
-                linger: self.args.linger.unwrap_or(LINGER),
+                ..Limits::default()
             };
+            limits.linger = self.args.linger.unwrap_or(limits.linger);
             let ranks = self.ranks(attempt, output)?;
             output.start(ranks.len());
-            let end = engine::run(ranks, self.table.size(), &limits, output)?;
+            let end = job::run(ranks, self.table.size(), &limits, output)?;
             if !matches!(end, End::Failed(_)) || attempt == self.args.restarts {
                 return Ok((end, attempt + 1));
             }
@@ -195,30 +200,27 @@ impl Job<'_> {
         let args = self.args;
         let job = match &args.job {
             Some(job) => Some(job.clone()),
-            None => self.all_here.then(random_job),
+            None => self.all_here.then(job_name),
         };
-        let mut ranks = Vec::new();
+        let mut started = Vec::new();
         for &(server, device) in &self.places {
             let mut command = Command::new(&args.program[0]);
             command.args(&args.program[1..]);
-            command.envs(environment(self.table, server, device));
+            let mut rank = ranks::rank(command, self.table, server, device);
+            let command = &mut rank.command;
             command.envs(self.master.clone());
             command.env("ADASUM_RESTART_COUNT", attempt.to_string());
             command.envs(self.report.as_ref().map(report::Folder::variable));
-            mock_environment(&mut command, job.as_deref(), self.all_here);
+            ranks::set_mock(command, job.as_deref(), self.all_here);
             if let Some(logs) = &mut output.logs {
-                let folder = logs.open(device.rank, &command, &args.copy, attempt == 0)?;
+                let folder = logs.open(device.rank, command, &args.copy, attempt == 0)?;
                 if args.own_dir {
                     command.current_dir(folder);
                 }
             }
-            ranks.push(Rank {
-                rank: device.rank,
-                place: place(server, device),
-                command,
-            });
+            started.push(rank);
         }
-        Ok(ranks)
+        Ok(started)
     }
 
     fn write_report(
@@ -271,93 +273,23 @@ impl Job<'_> {
 }
 
 fn table_path(args: &Args) -> Result<PathBuf> {
-    let variable = |name| std::env::var_os(name).filter(|value| !value.is_empty());
-    let path = args.rank_table.clone();
-    let path = path.or_else(|| variable("RANK_TABLE_FILE").map(PathBuf::from));
-    let path = path.or_else(|| variable("MINDSPORE_HCCL_CONFIG_PATH").map(PathBuf::from));
+    let path = args.rank_table.clone().or_else(ranks::table_path);
     path.ok_or_else(|| Error::invalid("no rank table: give --rank-table, or set RANK_TABLE_FILE"))
 }
 
 /// The ranks to start.
 fn places<'a>(args: &Args, table: &'a RankTable) -> Result<Vec<(&'a Server, &'a Device)>> {
     if let Some(rank) = &args.rank {
-        let rank = outside::rank(rank, table.size(), |name| std::env::var_os(name))?;
+        let rank = outer_launcher::rank(rank, table.size(), |name| std::env::var_os(name))?;
         return Ok(vec![table.find(rank)?]);
     }
     let servers: Vec<&Server> = match args.server_id.as_deref() {
-        Some("auto") => vec![here::own_server(table)?],
+        Some("auto") => vec![hosts::own_server(table)?],
         Some(name) => vec![table.server_by(name)?],
         None => table.servers().iter().collect(),
     };
     let devices = |server: &'a Server| server.devices.iter().map(move |device| (server, device));
     Ok(servers.into_iter().flat_map(devices).collect())
-}
-
-/// What the tutorial's scripts export for a rank, and what torchrun does.
-pub(crate) fn environment(
-    table: &RankTable,
-    server: &Server,
-    device: &Device,
-) -> Vec<(&'static str, OsString)> {
-    let text = |value: String| OsString::from(value);
-    let size = table.size().to_string();
-    let locals = server.devices.len().to_string();
-    let rank = device.rank.to_string();
-    let local_rank = (device.rank - server.first_rank()).to_string();
-    vec![
-        ("RANK_TABLE_FILE", table.path().into()),
-        // An older name of the same thing, which must not contradict it.
-        ("MINDSPORE_HCCL_CONFIG_PATH", table.path().into()),
-        ("RANK_ID", text(rank.clone())),
-        ("RANK_SIZE", text(size.clone())),
-        ("DEVICE_ID", text(device.device_id.to_string())),
-        ("DEVICE_NUM", text(locals.clone())),
-        ("SERVER_ID", text(server.index.to_string())),
-        ("RANK", text(rank)),
-        ("WORLD_SIZE", text(size)),
-        ("LOCAL_RANK", text(local_rank)),
-        ("LOCAL_WORLD_SIZE", text(locals)),
-    ]
-}
-
-/// What the mock of HCCL needs to know: which ranks belong together and how they reach each other.
-pub(crate) fn mock_environment(command: &mut Command, job: Option<&str>, all_here: bool) {
-    if let Some(job) = job {
-        command.env("HCCL_MOCK_JOB", job);
-    }
-    if all_here && std::env::var_os("HCCL_MOCK_NET").is_none() {
-        command.env("HCCL_MOCK_NET", "shm");
-    }
-}
-
-/// Where a rank runs, for messages.
-pub(crate) fn place(server: &Server, device: &Device) -> String {
-    format!(
-        "server {} {:?}, device {}",
-        server.index, server.id, device.device_id
-    )
-}
-
-/// A name that no other job has.
-pub(crate) fn random_job() -> String {
-    // The standard library seeds this from the system's source of randomness.
-    let hash = || std::hash::RandomState::new().build_hasher().finish();
-    format!("{:016x}{:08x}", hash(), std::process::id())
-}
-
-/// A rank's line with its prefix and line break.
-pub(crate) fn prefixed(rank: u32, line: &[u8]) -> Vec<u8> {
-    let mut whole = format!("[r{rank}] ").into_bytes();
-    whole.extend_from_slice(line);
-    whole.push(b'\n');
-    whole
-}
-
-/// A sentence of this program on standard error.
-pub(crate) fn notice(text: &str) {
-    let _ = std::io::stderr()
-        .lock()
-        .write_all(format!("adasum-run: {text}\n").as_bytes());
 }
 
 fn seconds(text: &str) -> std::result::Result<Duration, String> {

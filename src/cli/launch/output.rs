@@ -5,18 +5,19 @@ use std::time::{Duration, Instant};
 
 use indicatif::{HumanBytes, ProgressBar, ProgressStyle};
 
-use super::logs::Logs;
-use super::{notice, prefixed};
-use crate::cli::engine::{Observer, Stream};
+use crate::cli::io::notice;
+use crate::cli::launch::event::Pipe;
+use crate::cli::launch::job::{Observer, prefixed};
+use crate::cli::launch::logs::Logs;
 use crate::reduce::Progress;
 
 /// Without a terminal, progress is told after each of so many parts of the whole.
 const PARTS: u64 = 10;
 
 /// Lines as `[r2] line`, each written whole, unless they are to go to the logs only.
-pub(super) struct Output {
-    pub(super) silent: bool,
-    pub(super) logs: Option<Logs>,
+pub(crate) struct Output {
+    pub(crate) silent: bool,
+    pub(crate) logs: Option<Logs>,
     bar: ProgressBar,
     /// Ranks that were started, and those that have ended.
     ranks: usize,
@@ -29,7 +30,7 @@ pub(super) struct Output {
 }
 
 impl Output {
-    pub(super) fn new(silent: bool, logs: Option<Logs>) -> Output {
+    pub(crate) fn new(silent: bool, logs: Option<Logs>) -> Output {
         // Draws on standard error, and only if that is a terminal.
         let bar = ProgressBar::new_spinner();
         style(&bar, "{spinner} {msg}, {elapsed}");
@@ -46,7 +47,7 @@ impl Output {
     }
 
     /// A job of so many ranks starts, maybe again.
-    pub(super) fn start(&mut self, ranks: usize) {
+    pub(crate) fn start(&mut self, ranks: usize) {
         (self.ranks, self.ended, self.teller, self.told) = (ranks, 0, None, 0);
         self.start = Instant::now();
         self.bar.set_message(self.alive());
@@ -56,7 +57,7 @@ impl Output {
     }
 
     /// The job is over.
-    pub(super) fn finish(&self) {
+    pub(crate) fn finish(&self) {
         self.bar.finish_and_clear();
     }
 
@@ -86,7 +87,7 @@ impl Output {
 }
 
 impl Observer for Output {
-    fn line(&mut self, rank: u32, stream: Stream, line: &[u8]) -> std::io::Result<()> {
+    fn line(&mut self, rank: u32, pipe: Pipe, line: &[u8]) -> std::io::Result<()> {
         if let Some(logs) = self.logs.as_mut().filter(|logs| !logs.failed)
             && let Err(error) = logs.line(rank, line)
         {
@@ -99,9 +100,9 @@ impl Observer for Output {
             return Ok(());
         }
         let whole = prefixed(rank, line);
-        self.bar.suspend(|| match stream {
-            Stream::Out => std::io::stdout().lock().write_all(&whole),
-            Stream::Err => {
+        self.bar.suspend(|| match pipe {
+            Pipe::Out => std::io::stdout().lock().write_all(&whole),
+            Pipe::Err => {
                 // Nobody to tell if standard error is closed.
                 let _ = std::io::stderr().lock().write_all(&whole);
                 Ok(())

@@ -1,7 +1,7 @@
 //! An axis: its ends, and where it has numbers.
 
 /// Maps values to the part 0 to 1 of an axis.
-pub(super) struct Axis {
+pub(crate) struct Axis {
     start: f64,
     end: f64,
     doubling: bool,
@@ -16,7 +16,7 @@ const DOUBLINGS: usize = 7;
 
 impl Axis {
     /// An axis that holds all values, with round numbers; `round` moves its ends to such numbers.
-    pub(super) fn linear(values: impl Iterator<Item = f64>, round: bool) -> Axis {
+    pub(crate) fn linear(values: impl Iterator<Item = f64>, round: bool) -> Axis {
         let (mut start, mut end) = ends(values);
         if start == end {
             let room = if start == 0.0 { 1.0 } else { start.abs() / 2.0 };
@@ -40,7 +40,7 @@ impl Axis {
     }
 
     /// An axis on which powers of two have equal distances; values are positive.
-    pub(super) fn doubling(values: impl Iterator<Item = f64>) -> Axis {
+    pub(crate) fn doubling(values: impl Iterator<Item = f64>) -> Axis {
         let (start, end) = ends(values.filter(|value| *value > 0.0));
         let (first, last) = (start.max(1.0).log2().floor(), end.max(1.0).log2().ceil());
         let powers: Vec<f64> = std::iter::successors(Some(first), |at| Some(at + 1.0))
@@ -57,7 +57,7 @@ impl Axis {
     }
 
     /// Where a value lies, 0 to 1.
-    pub(super) fn part(&self, value: f64) -> f64 {
+    pub(crate) fn part(&self, value: f64) -> f64 {
         let at = if self.doubling {
             value.max(1.0).log2()
         } else {
@@ -67,7 +67,7 @@ impl Axis {
     }
 
     /// The values with a number, and the number.
-    pub(super) fn ticks(&self) -> Vec<(f64, String)> {
+    pub(crate) fn ticks(&self) -> Vec<(f64, String)> {
         let step = match self.marks.as_slice() {
             [first, second, ..] if !self.doubling => second - first,
             _ => 1.0,

@@ -2,8 +2,8 @@
 
 use serde::Serialize;
 
-use super::axis::Axis;
-use crate::cli::svg::{Anchor, COLOURS, Picture};
+use crate::cli::report::axis::Axis;
+use crate::cli::report::svg::{Anchor, COLOURS, Picture};
 
 /// Small enough that letters are still read on a telephone, where the page is as wide as a picture.
 const WIDTH: f64 = 480.0;
@@ -27,31 +27,31 @@ const NAME: usize = 26;
 
 /// A picture of some lines.
 #[derive(Debug, Clone, Serialize)]
-pub(in crate::cli) struct Chart {
+pub(crate) struct Chart {
     /// Its files are called so.
-    pub(in crate::cli) name: String,
-    pub(in crate::cli) title: String,
-    pub(in crate::cli) x: String,
-    pub(in crate::cli) y: String,
+    pub(crate) name: String,
+    pub(crate) title: String,
+    pub(crate) x: String,
+    pub(crate) y: String,
     /// Whether x doubles at equal distances.
-    pub(in crate::cli) doubling: bool,
-    pub(in crate::cli) series: Vec<Series>,
+    pub(crate) doubling: bool,
+    pub(crate) series: Vec<Series>,
     /// Lines that are in the files but not drawn.
     #[serde(skip)]
-    pub(in crate::cli) undrawn: Vec<Series>,
+    pub(crate) undrawn: Vec<Series>,
 }
 
 /// A line.
 #[derive(Debug, Clone, Serialize)]
-pub(in crate::cli) struct Series {
-    pub(in crate::cli) name: String,
+pub(crate) struct Series {
+    pub(crate) name: String,
     /// x and y, both finite, x ascending.
-    pub(in crate::cli) points: Vec<(f64, f64)>,
+    pub(crate) points: Vec<(f64, f64)>,
 }
 
 impl Chart {
     /// A column for x, then one for each line; a row for each x that any line has.
-    pub(in crate::cli) fn csv(&self) -> String {
+    pub(crate) fn csv(&self) -> String {
         let lines: Vec<&Series> = match self.undrawn.is_empty() {
             true => self.series.iter().collect(),
             false => self.undrawn.iter().collect(),
@@ -82,7 +82,7 @@ impl Chart {
     }
 
     /// The picture.
-    pub(in crate::cli) fn draw(&self) -> Picture {
+    pub(crate) fn draw(&self) -> Picture {
         let rows = self.legend();
         let height = TOP + PLOT + BELOW + ROW * rows.len() as f64 + 8.0;
         let mut picture = Picture::new(WIDTH, height, &self.title);

@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use super::chart::{Chart, Series};
-use crate::error::{Error, ErrorKind, Result};
+use crate::cli::io::failed;
+use crate::cli::report::chart::{Chart, Series};
+use crate::error::Result;
 use crate::reduce::{Record, TensorRecord};
 
 /// More tensors than this are not drawn one by one: some of them are, and the mean of all.
@@ -30,11 +31,11 @@ struct Run {
 ///
 /// # Errors
 /// If a file cannot be read. Lines that are no records are counted in a warning.
-pub(super) fn read(folder: &Path) -> Result<Vec<Chart>> {
+pub(crate) fn read(folder: &Path) -> Result<Vec<Chart>> {
     let mut runs: Vec<Run> = Vec::new();
     let mut wrong = 0;
     for (rank, path) in files(folder)? {
-        let text = std::fs::read(&path).map_err(|error| unreadable(&path, &error))?;
+        let text = std::fs::read(&path).map_err(|error| failed(path.display(), error))?;
         for line in text
             .split(|byte| *byte == b'\n')
             .filter(|line| !line.trim_ascii().is_empty())
@@ -53,7 +54,7 @@ pub(super) fn read(folder: &Path) -> Result<Vec<Chart>> {
 
 /// The files of records, in the order of the ranks.
 fn files(folder: &Path) -> Result<Vec<(u32, PathBuf)>> {
-    let entries = std::fs::read_dir(folder).map_err(|error| unreadable(folder, &error))?;
+    let entries = std::fs::read_dir(folder).map_err(|error| failed(folder.display(), error))?;
     let rank = |path: &Path| {
         let name = path.file_name()?.to_str()?;
         name.strip_prefix("rank_")?
@@ -67,10 +68,6 @@ fn files(folder: &Path) -> Result<Vec<(u32, PathBuf)>> {
         .collect();
     files.sort();
     Ok(files)
-}
-
-fn unreadable(path: &Path, error: &dyn std::fmt::Display) -> Error {
-    Error::new(ErrorKind::Io, format!("{}: {error}", path.display()))
 }
 
 fn take(runs: &mut Vec<Run>, rank: u32, record: Record) {

@@ -4,30 +4,28 @@
 //! folder, gives them its name and writes the report when they have ended.
 
 mod axis;
-pub(super) mod chart;
+pub(crate) mod chart;
 mod history;
 mod page;
+pub(crate) mod svg;
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
-pub(super) use self::chart::Chart;
-use super::workload::save;
-use crate::error::{Error, ErrorKind, Result};
+use crate::cli::io::{failed, save};
+use crate::cli::report::chart::Chart;
+use crate::error::{Error, Result};
 use crate::reduce::STATISTICS_VARIABLE;
 
 /// Records in a run that more names have are not drawn.
 const CHARTS: usize = 24;
 
 /// A folder for a report.
-pub(super) struct Folder {
+pub(crate) struct Folder {
     path: PathBuf,
 }
-
-/// What stands above the pictures: rows of a name and a text.
-pub(super) type Facts = Vec<(String, String)>;
 
 /// The object of `report.json`: what the command says, then the lines of all pictures.
 #[derive(Serialize)]
@@ -42,7 +40,7 @@ impl Folder {
     ///
     /// # Errors
     /// If it cannot be made or an old file stays.
-    pub(super) fn prepare(path: &Path, ranks: impl Iterator<Item = u32>) -> Result<Folder> {
+    pub(crate) fn prepare(path: &Path, ranks: impl Iterator<Item = u32>) -> Result<Folder> {
         let failed = |error: &dyn std::fmt::Display| {
             Error::invalid(format!("--report {}: {error}", path.display()))
         };
@@ -60,7 +58,7 @@ impl Folder {
     }
 
     /// What tells a rank to record.
-    pub(super) fn variable(&self) -> (&'static str, OsString) {
+    pub(crate) fn variable(&self) -> (&'static str, OsString) {
         (STATISTICS_VARIABLE, self.path.clone().into_os_string())
     }
 
@@ -68,10 +66,10 @@ impl Folder {
     ///
     /// # Errors
     /// If a file cannot be read or written.
-    pub(super) fn write(
+    pub(crate) fn write(
         &self,
         title: &str,
-        facts: &Facts,
+        facts: &[(String, String)],
         head: &impl Serialize,
     ) -> Result<Vec<Chart>> {
         let mut charts = history::read(&self.path)?;
@@ -85,8 +83,8 @@ impl Folder {
             head,
             charts: &charts,
         };
-        let json = serde_json::to_string_pretty(&whole)
-            .map_err(|error| Error::new(ErrorKind::Io, format!("report.json: {error}")))?;
+        let json =
+            serde_json::to_string_pretty(&whole).map_err(|error| failed("report.json", error))?;
         save(&self.path.join("report.json"), &format!("{json}\n"))?;
         save(
             &self.path.join("index.html"),
@@ -96,7 +94,7 @@ impl Folder {
     }
 
     /// Where it is, for messages.
-    pub(super) fn path(&self) -> &Path {
+    pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 }

@@ -2,8 +2,8 @@
 
 use std::fmt::Write;
 
-use super::{Chart, Facts};
-use crate::cli::svg::{STYLE, escape};
+use crate::cli::report::chart::Chart;
+use crate::cli::report::svg::{STYLE, escape};
 
 const LAYOUT: &str = "\
 :root{color-scheme:light dark}
@@ -20,8 +20,8 @@ a{color:#0057b8}
 @media (prefers-color-scheme:dark){body{background:#0d1117;color:#e6edf3}td:first-child{color:#9da7b3}figure{border-color:#30363d}a{color:#6cb6ff}}
 ";
 
-/// The page.
-pub(super) fn page(title: &str, facts: &Facts, charts: &[Chart]) -> String {
+/// The page: rows of a name and a text, then the pictures.
+pub(crate) fn page(title: &str, facts: &[(String, String)], charts: &[Chart]) -> String {
     let title = escape(title);
     let mut text = format!(
         "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\

@@ -1,0 +1,115 @@
+//! Starts the ranks of a benchmark over a rank table of its own, and passes on what rank 0 finds.
+
+use std::io::Write;
+use std::num::NonZero;
+use std::path::PathBuf;
+
+use serde_json::{Value, json};
+
+use crate::cli::io::{failed, json, notice, save};
+use crate::cli::lab::bench::request::Request;
+use crate::cli::launch::event::Pipe;
+use crate::cli::launch::job::{self, End, Limits, Observer, Rank, job_name, prefixed};
+use crate::cli::launch::ranks::own_program;
+use crate::error::Result;
+use crate::topo::RankTable;
+
+/// Tells the mock which core the streams of a rank run on. With a core for each rank, each has its own, as those of an MPI
+/// job do: two that share one by chance would take turns.
+const CORE: &str = "ASCEND_MOCK_CORE";
+
+/// Takes a line that is a JSON object.
+pub(crate) type Show<'a> = dyn FnMut(&[u8]) -> std::io::Result<()> + 'a;
+
+/// Runs the ranks and gives each line of rank 0 to `show`.
+pub(crate) fn run(request: &Request, show: &mut Show<'_>) -> Result<End> {
+    let folder = Folder::new()?;
+    let path = folder.0.join("rank_table.json");
+    let (size, locals) = request.shape();
+    save(&path, &table(size, locals).to_string())?;
+    let table = RankTable::read(&path)?;
+    let ranks = ranks(&table, request)?;
+    // No limit on the whole: how long it takes is the question, and a rank that hangs ends by the limits of its operations.
+    let limits = Limits::default();
+    let mut view = View { show };
+    job::run(ranks, table.size(), &limits, &mut view)
+}
+
+/// A table of simulated servers with `locals` devices each.
+fn table(ranks: u32, locals: u32) -> Value {
+    let device = |rank: u32| {
+        json!({
+            "device_id": (rank % locals).to_string(),
+            "device_ip": format!("192.{}.{}.{}", 1 + rank % locals, rank / locals / 250, 1 + rank / locals % 250),
+            "rank_id": rank.to_string(),
+        })
+    };
+    let servers: Vec<Value> = (0..ranks / locals)
+        .map(|server| {
+            let ranks = server * locals..(server + 1) * locals;
+            json!({
+                "server_id": format!("10.155.{}.{}", server / 250, 1 + server % 250),
+                "device": ranks.map(device).collect::<Vec<Value>>(),
+            })
+        })
+        .collect();
+    json!({
+        "version": "1.0",
+        "server_count": servers.len().to_string(),
+        "server_list": servers,
+        "status": "completed",
+    })
+}
+
+/// This program for each rank of the table.
+fn ranks(table: &RankTable, request: &Request) -> Result<Vec<Rank>> {
+    let request = json(request)?;
+    let cores = std::thread::available_parallelism().map_or(1, NonZero::get);
+    own_program(table, |device, command| {
+        command.args(["bench-rank", &request]);
+        if table.size() as usize <= cores && std::env::var_os(CORE).is_none() {
+            command.env(CORE, device.rank.to_string());
+        }
+    })
+}
+
+struct View<'a> {
+    show: &'a mut Show<'a>,
+}
+
+impl Observer for View<'_> {
+    fn line(&mut self, rank: u32, pipe: Pipe, line: &[u8]) -> std::io::Result<()> {
+        if pipe == Pipe::Out
+            && serde_json::from_slice::<Value>(line).is_ok_and(|value| value.is_object())
+        {
+            return (self.show)(line);
+        }
+        // Nobody to tell if standard error is closed.
+        let _ = std::io::stderr().lock().write_all(&prefixed(rank, line));
+        Ok(())
+    }
+
+    fn notice(&mut self, text: &str) {
+        notice(text);
+    }
+}
+
+/// A folder that goes with the job.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new() -> Result<Folder> {
+        let name = format!("adasum-bench-{}", job_name());
+        let path = std::env::temp_dir().join(name);
+        std::fs::create_dir(&path).map_err(|error| failed(path.display(), error))?;
+        Ok(Folder(path))
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        if let Err(error) = std::fs::remove_dir_all(&self.0) {
+            log::warn!("{}: {error}", self.0.display());
+        }
+    }
+}

@@ -1,0 +1,80 @@
+//! Shows the lines of rank 0: as they are, or for a person.
+
+use std::io::Write;
+
+use serde_json::Value;
+
+use crate::cli::lab::bench::compare::Peers;
+
+/// What a person wants to see, in this order.
+const SHOWN: [&str; 23] = [
+    "kernel",
+    "transport",
+    "peer",
+    "ranks",
+    "dtype",
+    "to",
+    "radix",
+    "form",
+    "from",
+    "bytes",
+    "layers",
+    "reps",
+    "ns_per_element",
+    "copy_fraction",
+    "times_scalar_f64_dot",
+    "min_s",
+    "median_s",
+    "max_s",
+    "gb_per_s",
+    "memcpy_gb_per_s",
+    "bucket_bytes",
+    "ratio",
+    "phases",
+];
+
+/// Writes `line` on standard output, and behind it its ratios to `peers`.
+///
+/// # Errors
+/// If standard output does not take it.
+pub(crate) fn show(line: &[u8], json: bool, peers: Option<&Peers>) -> std::io::Result<()> {
+    let value: Value = serde_json::from_slice(line)?;
+    let ratios = peers.map(|peers| peers.ratios(&value)).unwrap_or_default();
+    let mut out = std::io::stdout().lock();
+    if json {
+        out.write_all(line)?;
+        writeln!(out)?;
+        for ratio in ratios {
+            writeln!(out, "{}", serde_json::to_string(&ratio)?)?;
+        }
+        return Ok(());
+    }
+    writeln!(out, "{}", text(&value))?;
+    for ratio in ratios {
+        writeln!(out, "{ratio}")?;
+    }
+    Ok(())
+}
+
+/// Keys and values on a line, numbers with four digits.
+fn text(line: &Value) -> String {
+    let shown = SHOWN.iter().filter_map(|key| Some((*key, line.get(key)?)));
+    let fields: Vec<String> = shown
+        .map(|(key, value)| match value {
+            Value::String(text) => text.clone(),
+            Value::Number(number) if number.is_f64() => {
+                format!("{key} {}", short(number.as_f64().unwrap_or(f64::NAN)))
+            }
+            _ => format!("{key} {value}"),
+        })
+        .collect();
+    fields.join("  ")
+}
+
+fn short(value: f64) -> String {
+    if value != 0.0 && value.abs() < 0.01 {
+        format!("{value:.3e}")
+    } else {
+        format!("{value:.4}")
+    }
+}

@@ -1,0 +1,50 @@
+//! What the ranks of a benchmark are asked to do.
+
+use serde::{Deserialize, Serialize};
+
+use crate::cli::lab::element_type::ElementType;
+use crate::plan::Form;
+
+/// One benchmark, as the command line of its ranks carries it.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Request {
+    /// All kernels, on vectors of `bytes` together.
+    Kernels { bytes: u64, reps: u32 },
+    /// Messages of up to `bytes`.
+    Transport { bytes: u64, reps: u32 },
+    /// A gradient reduction.
+    Reduction(Reduced),
+}
+
+/// A gradient reduction.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+pub(crate) struct Reduced {
+    /// The mean over all ranks instead of AdaSum.
+    pub(crate) mean: bool,
+    pub(crate) ranks: u32,
+    /// Ranks of a server.
+    pub(crate) locals: u32,
+    /// Bytes of gradients on each rank.
+    pub(crate) bytes: u64,
+    pub(crate) dtype: ElementType,
+    pub(crate) tensors: u32,
+    pub(crate) reps: u32,
+    pub(crate) radix: u32,
+    /// `None` for what suits the chip.
+    pub(crate) exchange: Option<Form>,
+    /// `None` for the library's own.
+    pub(crate) bucket_bytes: Option<u64>,
+    pub(crate) pipeline_depth: Option<u32>,
+}
+
+impl Request {
+    /// Ranks and ranks of a server.
+    pub(crate) fn shape(&self) -> (u32, u32) {
+        match self {
+            Request::Kernels { .. } => (1, 1),
+            Request::Transport { .. } => (2, 1),
+            Request::Reduction(reduced) => (reduced.ranks, reduced.locals),
+        }
+    }
+}

@@ -1,0 +1,401 @@
+//! Runs the ranks of one job and sees to it that none outlives it.
+//!
+//! Starts processes, passes their lines on, notices the first that fails, and stops the rest. Must not know what
+//! the processes are or what their lines mean, but for reports of failures: an [`Observer`] does.
+
+use std::hash::{BuildHasher, Hasher};
+use std::process::{Command, ExitStatus};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::time::{Duration, Instant};
+
+use crate::cli::io;
+use crate::cli::launch::cause::Presence;
+use crate::cli::launch::event::{Event, Pipe};
+use crate::cli::launch::reaper::{self, Reaper};
+use crate::cli::launch::running::{Running, alive, causes, first_failure};
+use crate::cli::launch::{children, failure, signals};
+use crate::error::Result;
+use crate::reduce::{Progress, Report};
+use crate::sys::process;
+
+/// Events that may wait for the main thread before the ranks' pipes have to.
+const QUEUE: usize = 1024;
+/// How long to wait for last lines while a process that left its group keeps the pipe open.
+const DRAIN: Duration = Duration::from_millis(500);
+/// How long killed processes may take to end before they are given up.
+const AFTER_KILL: Duration = Duration::from_secs(5);
+
+/// One process to start.
+pub(crate) struct Rank {
+    pub(crate) rank: u32,
+    /// Where it runs, for messages: server and device.
+    pub(crate) place: String,
+    pub(crate) command: Command,
+}
+
+/// Limits of a job.
+pub(crate) struct Limits {
+    /// The whole job may take this long.
+    pub(crate) timeout: Option<Duration>,
+    /// Time of a rank between SIGTERM and SIGKILL.
+    pub(crate) grace: Duration,
+    /// How long ranks that report failures may take to end by themselves once one has failed.
+    pub(crate) linger: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Limits {
+        Limits {
+            timeout: None,
+            grace: Duration::from_secs(5),
+            linger: Duration::from_secs(2),
+        }
+    }
+}
+
+/// Receiver of a job's news. All calls come from the thread that called [`run`].
+pub(crate) trait Observer {
+    /// A line of a rank, without its line break.
+    fn line(&mut self, rank: u32, pipe: Pipe, line: &[u8]) -> std::io::Result<()>;
+    /// A sentence of the job for the user.
+    fn notice(&mut self, text: &str);
+    /// A rank has ended, however.
+    fn ended(&mut self, _rank: u32) {}
+    /// A rank reports how far it has come.
+    fn progress(&mut self, _progress: &Progress) {}
+}
+
+/// A rank's line with its prefix and line break.
+pub(crate) fn prefixed(rank: u32, line: &[u8]) -> Vec<u8> {
+    let mut whole = format!("[r{rank}] ").into_bytes();
+    whole.extend_from_slice(line);
+    whole.push(b'\n');
+    whole
+}
+
+/// How a job ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum End {
+    /// Every rank ended with 0.
+    Success,
+    /// The first failing rank ended like this.
+    Failed(ExitStatus),
+    /// The program could not be started.
+    NotStarted(std::io::ErrorKind),
+    /// The timeout came first.
+    TimedOut,
+    /// A signal told this process to end.
+    Interrupted(i32),
+    /// Nobody reads the output any more.
+    OutputClosed,
+}
+
+impl End {
+    /// The exit code that tells a shell how the job ended.
+    pub(crate) fn exit_code(self) -> u8 {
+        match self {
+            End::Success | End::OutputClosed => 0,
+            End::Failed(status) => failure::exit_code(status),
+            End::NotStarted(std::io::ErrorKind::NotFound) => 127,
+            End::NotStarted(_) => 126,
+            End::TimedOut => 124,
+            End::Interrupted(signal) => failure::signal_code(signal),
+        }
+    }
+}
+
+/// Starts `ranks`, some or all of a world of `world` ranks, waits for them and returns how the job ended. When it returns, no
+/// process that a rank has started is left. Call it from a thread that lives as long as the job: ranks die with the thread that starts them.
+///
+/// # Errors
+/// If this machine refuses threads or signals; never for what a rank does.
+pub(crate) fn run(
+    ranks: Vec<Rank>,
+    world: u32,
+    limits: &Limits,
+    observer: &mut dyn Observer,
+) -> Result<End> {
+    let (sender, events) = sync_channel(QUEUE);
+    process::keep_ended_children();
+    signals::watch(&sender)?;
+    let deadline = limits
+        .timeout
+        .and_then(|limit| Instant::now().checked_add(limit));
+    let id = job_name();
+    let reaper = Reaper::start(&id)
+        .inspect_err(|error| log::warn!("ranks would outlive a killed launcher: {error}"));
+    let mut job = Job {
+        world,
+        running: Vec::with_capacity(ranks.len()),
+        events,
+        observer,
+        stop: None,
+        output: Ok(()),
+        reaper: reaper.ok(),
+        id,
+    };
+    job.start(ranks, &sender);
+    drop(sender);
+    job.watch(deadline);
+    let end = job.conclude(limits);
+    job.stop(end, limits.grace);
+    job.reap();
+    match job.output {
+        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
+            Err(io::failed("cannot write the output", error))
+        }
+        _ => Ok(end),
+    }
+}
+
+/// A name that no other job has.
+pub(crate) fn job_name() -> String {
+    // The standard library seeds this from the system's source of randomness.
+    let hash = || std::hash::RandomState::new().build_hasher().finish();
+    format!("{:016x}{:08x}", hash(), std::process::id())
+}
+
+/// Why the job does not go on.
+enum Stop {
+    /// The first failing rank, by its index.
+    Failed(usize, ExitStatus),
+    End(End),
+}
+
+struct Job<'a> {
+    /// How many ranks there are with those of other launchers.
+    world: u32,
+    running: Vec<Running>,
+    events: Receiver<Event>,
+    observer: &'a mut dyn Observer,
+    stop: Option<Stop>,
+    output: std::io::Result<()>,
+    reaper: Option<Reaper>,
+    /// The mark of its processes.
+    id: String,
+}
+
+impl Job<'_> {
+    fn start(&mut self, ranks: Vec<Rank>, sender: &SyncSender<Event>) {
+        for mut rank in ranks {
+            let index = self.running.len();
+            rank.command.env(reaper::MARK, &self.id);
+            match children::spawn(&mut rank.command, index, sender) {
+                Ok(child) => {
+                    // A job goes on without a reaper.
+                    self.reaper = self.reaper.take().and_then(|mut reaper| {
+                        reaper.watch(child.id()).ok()?;
+                        Some(reaper)
+                    });
+                    self.running
+                        .push(Running::new(rank.rank, rank.place, child));
+                }
+                Err(error) => {
+                    let program = rank.command.get_program().to_string_lossy();
+                    let text = format!("rank {}: cannot start {program}: {error}", rank.rank);
+                    self.observer.notice(&text);
+                    self.stop = Some(Stop::End(End::NotStarted(error.kind())));
+                    return;
+                }
+            }
+        }
+    }
+
+    /// Handles events until all ranks have ended or there is a reason to stop.
+    fn watch(&mut self, deadline: Option<Instant>) {
+        while self.stop.is_none() && self.running.iter().any(|r| r.status.is_none()) {
+            if !self.step(deadline) {
+                self.stop = Some(Stop::End(End::TimedOut));
+            }
+        }
+    }
+
+    /// Handles one event; `false` if the deadline came first.
+    fn step(&mut self, deadline: Option<Instant>) -> bool {
+        // Without a deadline, there is still nothing to wait for but events.
+        let wait = deadline.map_or(Duration::from_secs(3600), |at| {
+            at.saturating_duration_since(Instant::now())
+        });
+        match self.events.recv_timeout(wait) {
+            Ok(event) => self.handle(event),
+            Err(RecvTimeoutError::Timeout) => return deadline.is_none(),
+            // The listener for signals holds a sender for ever.
+            Err(RecvTimeoutError::Disconnected) => return false,
+        }
+        // A stream of events must not hide the deadline.
+        deadline.is_none_or(|at| Instant::now() < at)
+    }
+
+    fn handle(&mut self, event: Event) {
+        match event {
+            Event::Line(index, pipe, line) => {
+                let running = &mut self.running[index];
+                if pipe == Pipe::Err
+                    && let Some(report) = Report::parse(&line)
+                {
+                    if let Some(progress) = running.take(report) {
+                        self.observer.progress(&progress);
+                    }
+                    return;
+                }
+                running.tail.push(&line);
+                if self.output.is_ok() {
+                    self.output = self.observer.line(running.rank, pipe, &line);
+                    if self.output.is_err() {
+                        self.decide(Stop::End(End::OutputClosed));
+                    }
+                }
+            }
+            Event::Closed(index) => self.running[index].open_pipes -= 1,
+            Event::Ended(index, status) => {
+                self.running[index].status = Some(status);
+                self.observer.ended(self.running[index].rank);
+                if !status.success() {
+                    self.decide(Stop::Failed(index, status));
+                }
+            }
+            Event::Signal(signal) => self.decide(Stop::End(End::Interrupted(signal))),
+        }
+    }
+
+    /// The first reason stands.
+    fn decide(&mut self, stop: Stop) {
+        self.stop.get_or_insert(stop);
+    }
+
+    /// Tells the user why the job ends, if it is not by success.
+    fn conclude(&mut self, limits: &Limits) -> End {
+        match self.stop {
+            None => End::Success,
+            Some(Stop::Failed(index, status)) => {
+                self.drain(index);
+                self.linger(limits.linger);
+                self.explain();
+                self.notices(first_failure(&self.running, index, status));
+                End::Failed(status)
+            }
+            Some(Stop::End(end)) => {
+                match end {
+                    End::TimedOut => {
+                        let seconds = limits.timeout.unwrap_or_default().as_secs_f64();
+                        let alive = alive(&self.running);
+                        let text = format!("timeout after {seconds} s, still running: {alive}");
+                        self.observer.notice(&text);
+                        self.explain();
+                    }
+                    End::Interrupted(signal) => {
+                        let name = failure::signal_name(signal);
+                        self.observer.notice(&format!("{name}: stopping all ranks"));
+                    }
+                    _ => {}
+                }
+                end
+            }
+        }
+    }
+
+    /// Says which rank is to blame, by the reports of all.
+    fn explain(&mut self) {
+        self.notices(causes(&self.running, self.world));
+    }
+
+    fn notices(&mut self, lines: Vec<String>) {
+        for line in lines {
+            self.observer.notice(&line);
+        }
+    }
+
+    /// Waits a moment for the last lines of a rank that has failed.
+    fn drain(&mut self, index: usize) {
+        // What it left behind is of no use without it, and holds its pipes open.
+        let _ = process::signal_group(self.running[index].child.id(), libc::SIGKILL);
+        let deadline = Instant::now() + DRAIN;
+        while self.running[index].open_pipes > 0 && self.step(Some(deadline)) {}
+    }
+
+    /// Gives ranks that report failures the time to find out and to end.
+    fn linger(&mut self, limit: Duration) {
+        let stop = self.stop.take();
+        let deadline = Instant::now() + limit;
+        let reporting = |r: &Running| r.presence != Presence::Absent && r.status.is_none();
+        while self.running.iter().any(reporting) {
+            if !self.step(Some(deadline)) || self.interrupted() {
+                break;
+            }
+            self.stop = None;
+        }
+        self.stop = stop;
+    }
+
+    /// Ends what still runs: the signal that ended the job (else SIGTERM), grace, SIGKILL.
+    fn stop(&mut self, end: End, grace: Duration) {
+        let signal = match end {
+            End::Interrupted(signal) => signal,
+            _ => libc::SIGTERM,
+        };
+        self.signal_alive(signal);
+        // A stopped process would not see the signal before it goes on.
+        self.signal_alive(libc::SIGCONT);
+        // A second signal means now.
+        self.stop = None;
+        self.wait_until(Instant::now() + grace);
+        self.signal_alive(libc::SIGKILL);
+        self.stop = Some(Stop::End(end));
+        let deadline = Instant::now() + AFTER_KILL;
+        while self.running.iter().any(|r| r.status.is_none()) {
+            if !self.step(Some(deadline)) {
+                let text = format!("cannot be killed, left behind: {}", alive(&self.running));
+                self.observer.notice(&text);
+                return;
+            }
+        }
+    }
+
+    fn wait_until(&mut self, deadline: Instant) {
+        while self.running.iter().any(|r| r.status.is_none()) {
+            if !self.step(Some(deadline)) || self.interrupted() {
+                return;
+            }
+            self.stop = None;
+        }
+    }
+
+    fn interrupted(&self) -> bool {
+        matches!(self.stop, Some(Stop::End(End::Interrupted(_))))
+    }
+
+    fn signal_alive(&mut self, signal: i32) {
+        for running in self.running.iter().filter(|r| r.status.is_none()) {
+            if let Err(error) = process::signal_group(running.child.id(), signal) {
+                let rank = running.rank;
+                let name = failure::signal_name(signal);
+                self.observer
+                    .notice(&format!("cannot send {name} to rank {rank}: {error}"));
+            }
+        }
+    }
+
+    /// Kills what the ranks left behind, in their groups and elsewhere, passes on their last lines and frees their numbers.
+    fn reap(&mut self) {
+        for running in &self.running {
+            // The zombie keeps the number of the group from being given to somebody else.
+            let _ = process::signal_group(running.child.id(), libc::SIGKILL);
+        }
+        process::kill_started_with(reaper::MARK, &self.id);
+        if let Some(reaper) = self.reaper.take() {
+            reaper.dismiss();
+        }
+        self.stop = None;
+        while self.running.iter().any(|r| r.open_pipes > 0) && !self.interrupted() {
+            // However slowly the lines are read from us, none is lost; only silence ends the wait.
+            if !self.step(Some(Instant::now() + DRAIN)) {
+                break;
+            }
+        }
+        for running in &mut self.running {
+            if running.status.is_some() {
+                let _ = running.child.wait();
+            }
+        }
+    }
+}

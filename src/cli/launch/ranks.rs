@@ -1,0 +1,98 @@
+//! The commands of ranks and the variables that they find.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::process::Command;
+
+use crate::cli::io::failed;
+use crate::cli::launch::job::{Rank, job_name};
+use crate::error::Result;
+use crate::topo::{Device, RankTable, Server};
+
+/// Chooses the backend of a process.
+pub(crate) const BACKEND: &str = "ADASUM_BACKEND";
+
+/// The rank table that the variables of this process name.
+pub(crate) fn table_path() -> Option<PathBuf> {
+    let variable = |name| std::env::var_os(name).filter(|value| !value.is_empty());
+    let path = variable("RANK_TABLE_FILE").or_else(|| variable("MINDSPORE_HCCL_CONFIG_PATH"));
+    path.map(PathBuf::from)
+}
+
+/// The rank of `device` as a process: `command` with the variables of its place.
+pub(crate) fn rank(
+    mut command: Command,
+    table: &RankTable,
+    server: &Server,
+    device: &Device,
+) -> Rank {
+    command.envs(variables(table, server, device));
+    let (index, id) = (server.index, &server.id);
+    Rank {
+        rank: device.rank,
+        place: format!("server {index} {id:?}, device {}", device.device_id),
+        command,
+    }
+}
+
+/// What the tutorial's scripts export for a rank, and what torchrun does.
+fn variables(table: &RankTable, server: &Server, device: &Device) -> Vec<(&'static str, OsString)> {
+    let text = |value: String| OsString::from(value);
+    let size = table.size().to_string();
+    let locals = server.devices.len().to_string();
+    let rank = device.rank.to_string();
+    let local_rank = (device.rank - server.first_rank()).to_string();
+    vec![
+        ("RANK_TABLE_FILE", table.path().into()),
+        // An older name of the same thing, which must not contradict it.
+        ("MINDSPORE_HCCL_CONFIG_PATH", table.path().into()),
+        ("RANK_ID", text(rank.clone())),
+        ("RANK_SIZE", text(size.clone())),
+        ("DEVICE_ID", text(device.device_id.to_string())),
+        ("DEVICE_NUM", text(locals.clone())),
+        ("SERVER_ID", text(server.index.to_string())),
+        ("RANK", text(rank)),
+        ("WORLD_SIZE", text(size)),
+        ("LOCAL_RANK", text(local_rank)),
+        ("LOCAL_WORLD_SIZE", text(locals)),
+    ]
+}
+
+/// Variables for the mock of HCCL: which ranks belong together and how they reach each other.
+pub(crate) fn set_mock(command: &mut Command, job: Option<&str>, all_here: bool) {
+    if let Some(job) = job {
+        command.env("HCCL_MOCK_JOB", job);
+    }
+    if all_here && std::env::var_os("HCCL_MOCK_NET").is_none() {
+        command.env("HCCL_MOCK_NET", "shm");
+    }
+}
+
+/// The file of this program.
+pub(crate) fn this_program() -> Result<PathBuf> {
+    std::env::current_exe().map_err(|error| failed("cannot find this program", error))
+}
+
+/// The backend of the ranks of demo and benchmarks: the mock, unless the user says otherwise.
+pub(crate) fn backend() -> String {
+    std::env::var(BACKEND).unwrap_or_else(|_| "mock".to_owned())
+}
+
+/// This program as every rank of `table`; `arguments` adds arguments, and variables of its own.
+pub(crate) fn own_program(
+    table: &RankTable,
+    arguments: impl Fn(&Device, &mut Command),
+) -> Result<Vec<Rank>> {
+    let (program, job, backend) = (this_program()?, job_name(), backend());
+    let mut ranks = Vec::new();
+    for server in table.servers() {
+        for device in &server.devices {
+            let mut rank = rank(Command::new(&program), table, server, device);
+            set_mock(&mut rank.command, Some(&job), true);
+            rank.command.env(BACKEND, &backend);
+            arguments(device, &mut rank.command);
+            ranks.push(rank);
+        }
+    }
+    Ok(ranks)
+}

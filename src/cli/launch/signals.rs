@@ -1,0 +1,63 @@
+//! Signals to this process as events of the job that runs.
+
+use std::sync::mpsc::SyncSender;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use crate::cli::io;
+use crate::cli::launch::event::Event;
+use crate::error::Result;
+use crate::sys::process;
+
+/// Who hears of signals: the job that runs now, or the next one.
+struct Listener {
+    /// Whether the thread that waits for signals runs.
+    watching: bool,
+    job: Option<SyncSender<Event>>,
+    missed: Option<i32>,
+}
+
+static LISTENER: Mutex<Listener> = Mutex::new(Listener {
+    watching: false,
+    job: None,
+    missed: None,
+});
+
+fn listener() -> MutexGuard<'static, Listener> {
+    LISTENER.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Listener {
+    fn hear(&mut self, signal: i32) {
+        let told = self.job.as_ref().map(|job| job.send(Event::Signal(signal)));
+        if !matches!(told, Some(Ok(()))) {
+            self.missed = Some(signal);
+        }
+    }
+}
+
+/// Turns the signals that end a program into events of this job, from now on. One thread waits for them, for all jobs of this
+/// process one after the other.
+pub(crate) fn watch(sender: &SyncSender<Event>) -> Result<()> {
+    let mut listener = listener();
+    listener.job = Some(sender.clone());
+    if let Some(signal) = listener.missed.take() {
+        listener.hear(signal);
+    }
+    if listener.watching {
+        return Ok(());
+    }
+    let mut wanted = vec![libc::SIGINT, libc::SIGTERM];
+    if !process::is_ignored(libc::SIGHUP) {
+        wanted.push(libc::SIGHUP);
+    }
+    let failed = |error| io::failed("cannot watch signals", error);
+    let signals = process::Signals::block(&wanted).map_err(failed)?;
+    let wait = move || {
+        while let Ok(signal) = signals.wait() {
+            self::listener().hear(signal);
+        }
+    };
+    std::thread::Builder::new().spawn(wait).map_err(failed)?;
+    listener.watching = true;
+    Ok(())
+}

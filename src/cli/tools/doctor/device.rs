@@ -1,0 +1,88 @@
+//! The first device: its chip, its memory, and the kernels for it.
+
+use serde_json::json;
+
+use crate::ascend::{Device, Survey};
+use crate::cli::tools::doctor::report::Check;
+use crate::error::Result;
+use crate::kernel::{self, Kernels};
+
+/// What was found out about device 0.
+pub(crate) struct Found {
+    /// Number of devices of this process.
+    pub(crate) count: u32,
+    /// Name of the chip.
+    pub(crate) soc: String,
+    /// Bytes of free device memory, if the library tells.
+    pub(crate) free: Option<usize>,
+}
+
+/// Adds the checks "device" and "kernels".
+pub(crate) fn check(survey: &Survey, checks: &mut Vec<Check>) -> Option<Found> {
+    let mut check = Check::new("device");
+    let opened = open(&mut check);
+    let (device, found) = match opened {
+        Ok(opened) => opened,
+        Err(error) => {
+            check.fail(error.to_string());
+            checks.push(check);
+            checks.push(Check::skipped("kernels", "no device is open"));
+            return None;
+        }
+    };
+    checks.push(check);
+    checks.push(kernels(&device, &found.soc, survey));
+    Some(found)
+}
+
+fn open(check: &mut Check) -> Result<(Device, Found)> {
+    let count = Device::count()?;
+    let device = Device::open(0)?;
+    let soc = device.soc_name()?;
+    let cores = device.vector_cores()?;
+    let memory = device.memory()?;
+    check.say(format!(
+        "{count} devices; device 0 is an {soc} with {cores} vector cores"
+    ));
+    if let Some((free, total)) = memory {
+        check.say(format!(
+            "{} of {} MB of its memory are free",
+            free >> 20,
+            total >> 20
+        ));
+    }
+    check.data = json!({
+        "count": count,
+        "soc": soc,
+        "vector_cores": cores,
+        "free_bytes": memory.map(|(free, _)| free),
+        "total_bytes": memory.map(|(_, total)| total),
+    });
+    let free = memory.map(|(free, _)| free);
+    Ok((device, Found { count, soc, free }))
+}
+
+fn kernels(device: &Device, soc: &str, survey: &Survey) -> Check {
+    let mut check = Check::new("kernels");
+    let is_mock = survey.backend.name == "mock";
+    let named = std::env::var_os("ADASUM_KERNELS").filter(|path| !path.is_empty());
+    let on_chip = kernel::locate(soc);
+    let source = match (&named, &on_chip) {
+        (Some(path), _) => format!("ADASUM_KERNELS={}", path.display()),
+        (None, _) if is_mock => "the CPU twin that this program carries".to_owned(),
+        (None, Ok(path)) => path.display().to_string(),
+        (None, Err(_)) => "nowhere".to_owned(),
+    };
+    match Kernels::load(device) {
+        Ok(_) => check.say(format!("all of them, from {source}")),
+        Err(error) => check.fail(error.to_string()),
+    }
+    if is_mock {
+        check.say(match &on_chip {
+            Ok(path) => format!("an {soc} itself would run {}", path.display()),
+            Err(error) => format!("an {soc} itself would have none: {error}"),
+        });
+    }
+    check.data = json!({"source": source, "on_chip": on_chip.ok()});
+    check
+}

@@ -1,0 +1,208 @@
+//! What a stage's process finds, said in lines of its standard output that the command reads.
+
+use std::io::Write;
+use std::time::Instant;
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::{Error, ErrorKind, Result};
+
+/// How a line with a finding starts; JSON follows.
+const MARK: &str = "adasum-qualify: ";
+
+/// How a check or a stage ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Verdict {
+    Passed,
+    Failed,
+    /// Not tried, and why.
+    Skipped,
+}
+
+impl Verdict {
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Verdict::Passed => "passed",
+            Verdict::Failed => "failed",
+            Verdict::Skipped => "skipped",
+        }
+    }
+}
+
+/// A number that a check measured.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Figure {
+    pub(crate) value: f64,
+    pub(crate) unit: String,
+}
+
+/// What came of one check.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Finding {
+    pub(crate) check: String,
+    pub(crate) verdict: Verdict,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) figure: Option<Figure>,
+    /// What was seen, or what is wrong.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub(crate) note: String,
+    pub(crate) seconds: f64,
+}
+
+impl Finding {
+    /// The finding in a line of a process, if there is one.
+    pub(crate) fn parse(line: &[u8]) -> Option<Finding> {
+        serde_json::from_slice(line.strip_prefix(MARK.as_bytes())?).ok()
+    }
+
+    /// "12.3 GB/s; what was seen".
+    pub(crate) fn text(&self) -> String {
+        let figure = self.figure.as_ref();
+        let figure = figure.map(|figure| format!("{} {}", Short(figure.value), figure.unit));
+        let note = Some(self.note.clone()).filter(|note| !note.is_empty());
+        let parts: Vec<String> = [figure, note].into_iter().flatten().collect();
+        parts.join("; ")
+    }
+}
+
+/// A number with three digits that count.
+struct Short(f64);
+
+impl std::fmt::Display for Short {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.0.abs() {
+            0.0 => f.write_str("0"),
+            size if !(1e-2..1e6).contains(&size) => write!(f, "{:.1e}", self.0),
+            size if size >= 100.0 || self.0.fract() == 0.0 => write!(f, "{:.0}", self.0),
+            size if size >= 10.0 => write!(f, "{:.1}", self.0),
+            _ => write!(f, "{:.2}", self.0),
+        }
+    }
+}
+
+/// What a check that passed has seen.
+#[derive(Default)]
+pub(crate) struct Seen {
+    figure: Option<Figure>,
+    note: String,
+}
+
+impl Seen {
+    /// A number and its unit.
+    pub(crate) fn figure(value: f64, unit: &str) -> Seen {
+        let unit = unit.to_owned();
+        Seen {
+            figure: Some(Figure { value, unit }),
+            note: String::new(),
+        }
+    }
+
+    pub(crate) fn note(note: impl Into<String>) -> Seen {
+        Seen::default().and(note)
+    }
+
+    pub(crate) fn and(self, note: impl Into<String>) -> Seen {
+        Seen {
+            note: note.into(),
+            ..self
+        }
+    }
+}
+
+/// The error of a check that saw something else than it should.
+pub(crate) fn wrong(what: impl Into<String>) -> Error {
+    Error::new(ErrorKind::Mismatch, what)
+}
+
+/// Fails with a sentence, unless `holds`.
+pub(crate) fn require(holds: bool, otherwise: impl FnOnce() -> String) -> Result<()> {
+    if holds {
+        Ok(())
+    } else {
+        Err(wrong(otherwise()))
+    }
+}
+
+/// Tells whoever started this process what it finds.
+pub(crate) struct Findings(std::io::Stdout);
+
+impl Findings {
+    pub(crate) fn new() -> Findings {
+        Findings(std::io::stdout())
+    }
+
+    /// Runs a check and tells what came of it; whether it passed.
+    pub(crate) fn check(
+        &mut self,
+        name: impl Into<String>,
+        check: impl FnOnce() -> Result<Seen>,
+    ) -> bool {
+        let begin = Instant::now();
+        let result = check();
+        let passed = result.is_ok();
+        let (verdict, seen) = match result {
+            Ok(seen) => (Verdict::Passed, seen),
+            Err(error) => (Verdict::Failed, Seen::note(error.to_string())),
+        };
+        self.tell(&Finding {
+            check: name.into(),
+            verdict,
+            figure: seen.figure,
+            note: seen.note,
+            seconds: begin.elapsed().as_secs_f64(),
+        });
+        passed
+    }
+
+    /// Tells that a check was not tried.
+    pub(crate) fn skip(&mut self, name: impl Into<String>, why: impl Into<String>) {
+        self.tell(&Finding {
+            check: name.into(),
+            verdict: Verdict::Skipped,
+            figure: None,
+            note: why.into(),
+            seconds: 0.0,
+        });
+    }
+
+    fn tell(&mut self, finding: &Finding) {
+        match serde_json::to_string(finding) {
+            Ok(json) => {
+                let line = format!("{MARK}{json}\n");
+                // A command that has gone hears nothing; its guard ends this process.
+                let _ = self.0.write_all(line.as_bytes());
+            }
+            Err(error) => log::error!("a finding is lost: {error}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_show_three_digits() {
+        let shown = [0.0, 8.0, 1.234, 45.67, 456.7, 1e-7, 2.5e7].map(|x| Short(x).to_string());
+        assert_eq!(shown, ["0", "8", "1.23", "45.7", "457", "1.0e-7", "2.5e7"]);
+    }
+
+    #[test]
+    fn a_finding_comes_back_from_its_line() {
+        let finding = Finding {
+            check: "copy".to_owned(),
+            verdict: Verdict::Failed,
+            figure: Some(Figure {
+                value: 1.5,
+                unit: "GB/s".to_owned(),
+            }),
+            note: "byte 3 differs".to_owned(),
+            seconds: 0.25,
+        };
+        let line = format!("{MARK}{}", serde_json::to_string(&finding).unwrap());
+        assert_eq!(Finding::parse(line.as_bytes()), Some(finding.clone()));
+        assert_eq!(finding.text(), "1.50 GB/s; byte 3 differs");
+        assert_eq!(Finding::parse(b"a line of a library"), None);
+    }
+}

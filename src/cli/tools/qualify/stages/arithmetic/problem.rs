@@ -1,0 +1,255 @@
+//! Tensors in vectors, and what kernels make of them, beside double precision.
+
+use std::time::Duration;
+
+use crate::ascend::{Buffer, DataType, Span};
+use crate::cli::lab::reference::{adasum, dot, download, relative_error, roundoff, upload, vector};
+use crate::cli::tools::qualify::findings::{Seen, require};
+use crate::cli::tools::qualify::stages::arithmetic::setup::Setup;
+use crate::error::Result;
+use crate::kernel::layout::{
+    COEFFICIENT_POST, COEFFICIENT_SCALE, COEFFICIENT_WEIGHT, COEFFICIENT_WEIGHT_LOW,
+    COEFFICIENT_WORDS, MISSING_BYTE, Segment, entry_index, record_exponents, record_words,
+};
+use crate::kernel::{Coefficients, Fold, Gram, Queue, Vectors, WeightedSum};
+
+/// Elements of the tensors: about the grains of instructions, of copies and of units.
+const COUNTS: [u64; 7] = [1, 3, 65, 511, 4096, 9001, 40_003];
+/// What sums in fp32 may be off, relative to the norms of what is summed.
+pub(crate) const FP32: f64 = 2e-6;
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A segment for each tensor, with gaps between them where the processor can copy from anywhere.
+pub(crate) fn segments(setup: &Setup) -> Vec<Segment> {
+    const GAP: u64 = 5;
+    const WHOLE: u64 = 32;
+    let (mut offset, mut first_unit) = (0, 0);
+    let mut segments = Vec::new();
+    for (tensor, len) in (0..).zip(COUNTS) {
+        offset = match setup.kernels.chip().copies_whole_blocks() {
+            true => u64::next_multiple_of(offset, WHOLE),
+            false => offset + GAP,
+        };
+        let segment = Segment {
+            offset,
+            len,
+            first_unit,
+            tensor,
+        };
+        offset += len;
+        first_unit += segment.units();
+        segments.push(segment);
+    }
+    segments
+}
+
+/// Elements of a vector with all of them, and a whole block behind the last.
+pub(crate) fn extent(segments: &[Segment]) -> usize {
+    let end = segments.last().map_or(0, |last| last.offset + last.len);
+    usize::try_from(end.next_multiple_of(64)).unwrap_or(usize::MAX)
+}
+
+pub(crate) fn units(segments: &[Segment]) -> u64 {
+    segments.iter().map(Segment::units).sum()
+}
+
+pub(crate) fn table(setup: &Setup, segments: &[Segment]) -> Result<Span> {
+    let words: Vec<u64> = segments.iter().flat_map(Segment::words).collect();
+    Ok(Buffer::from_slice(&setup.device, &words)?.span())
+}
+
+/// The elements of a segment.
+pub(crate) fn part<'a, T>(values: &'a [T], segment: &Segment) -> &'a [T] {
+    let index = |at: u64| usize::try_from(at).unwrap_or(usize::MAX);
+    &values[index(segment.offset)..index(segment.offset + segment.len)]
+}
+
+/// The largest error that was seen, if it is small enough.
+pub(crate) fn within(error: f64, tolerance: f64) -> Result<Seen> {
+    require(error <= tolerance, || {
+        format!("the relative error is {error:.1e}, more than {tolerance:.1e}")
+    })?;
+    Ok(Seen::figure(error, "relative error"))
+}
+
+/// Vectors of tensors on their way to the AdaSum of each tensor.
+pub(crate) struct Problem {
+    dtype: DataType,
+    radix: usize,
+    segments: Vec<Segment>,
+    table: Span,
+    values: Vec<Vec<f64>>,
+    vectors: Vectors,
+    partials: Span,
+    records: Span,
+    coefficients: Span,
+    out: Span,
+}
+
+impl Problem {
+    pub(crate) fn new(setup: &Setup, dtype: DataType, radix: usize) -> Result<Problem> {
+        let device = &setup.device;
+        let segments = segments(setup);
+        let len = extent(&segments);
+        let values: Vec<Vec<f64>> = (1..=radix as u64)
+            .map(|seed| vector(dtype, seed, len))
+            .collect();
+        let spans = values.iter().map(|values| upload(device, dtype, values));
+        let spans: Vec<Span> = spans.collect::<Result<_>>()?;
+        let record = 4 * record_words(radix);
+        let units = usize::try_from(units(&segments)).unwrap_or(usize::MAX);
+        Ok(Problem {
+            dtype,
+            radix,
+            table: table(setup, &segments)?,
+            vectors: Vectors::new(device, &spans)?,
+            partials: Buffer::zeroed(device, units * record)?.span(),
+            records: Buffer::zeroed(device, segments.len() * record)?.span(),
+            coefficients: Buffer::zeroed(device, segments.len() * 4 * COEFFICIENT_WORDS)?.span(),
+            out: Buffer::zeroed(device, len * dtype.size())?.span(),
+            segments,
+            values,
+        })
+    }
+
+    /// What a result of the type may be off.
+    pub(crate) fn tolerance(&self) -> f64 {
+        FP32 + roundoff(self.dtype)
+    }
+
+    fn tensors(&self) -> impl Iterator<Item = (&Segment, Vec<Vec<f64>>)> {
+        self.segments.iter().map(|segment| {
+            let parts = self
+                .values
+                .iter()
+                .map(|values| part(values, segment).to_vec());
+            (segment, parts.collect())
+        })
+    }
+
+    /// The largest error of an entry of a Gram matrix, relative to the norms of both vectors.
+    pub(crate) fn products(&self, setup: &Setup) -> Result<f64> {
+        let (segment_count, unit_count) = (self.segments.len() as u64, units(&self.segments));
+        let (stream, kernels) = (&setup.stream, &setup.kernels);
+        let gram = Gram {
+            vectors: &self.vectors,
+            dtype: self.dtype,
+            segments: &self.table,
+            partials: &self.partials,
+            segment_count,
+            unit_count,
+        };
+        kernels.gram(stream, &gram)?;
+        let fold = Fold {
+            partials: &self.partials,
+            segments: &self.table,
+            records: &self.records,
+            radix: self.radix,
+            segment_count,
+        };
+        kernels.fold(stream, &fold)?;
+        stream.synchronize_timeout(PATIENCE)?;
+        let words = download(DataType::F32, &self.records)?;
+        let records = words.chunks_exact(record_words(self.radix));
+        let mut worst: f64 = 0.0;
+        for ((_, parts), record) in self.tensors().zip(records) {
+            for row in 0..self.radix {
+                for column in row..self.radix {
+                    let (a, b) = (&parts[row], &parts[column]);
+                    let norms = (dot(a, a) * dot(b, b)).sqrt();
+                    let error = (self.entry(record, row, column) - dot(a, b)).abs() / norms;
+                    worst = if error > worst || error.is_nan() {
+                        error
+                    } else {
+                        worst
+                    };
+                }
+            }
+        }
+        Ok(if worst.is_nan() { f64::INFINITY } else { worst })
+    }
+
+    /// An entry of the Gram matrix that a record holds.
+    fn entry(&self, record: &[f64], row: usize, column: usize) -> f64 {
+        let word = 2 * entry_index(row, column, self.radix);
+        let exponents = record_exponents(self.radix);
+        let power = record[exponents + row] + record[exponents + column];
+        (record[word] + record[word + 1]) * power.exp2()
+    }
+
+    /// The largest error of a tensor's sum by the weights that the kernel finds, summed in double precision.
+    pub(crate) fn weights(&self, setup: &Setup) -> Result<f64> {
+        let tensors = self.segments.len() as u64;
+        let device = &setup.device;
+        let refs: Vec<u64> = (0..tensors).flat_map(|tensor| [tensor, 1]).collect();
+        let indices: Vec<u64> = (0..tensors).collect();
+        let launch = Coefficients {
+            records: &self.records,
+            refs: &Buffer::from_slice(device, &refs)?.span(),
+            indices: &Buffer::from_slice(device, &indices)?.span(),
+            out: &self.coefficients,
+            radix: self.radix,
+            tensor_count: tensors,
+        };
+        setup.kernels.coefficients(&setup.stream, &launch)?;
+        setup.stream.synchronize_timeout(PATIENCE)?;
+        let words = download(DataType::F32, &self.coefficients)?;
+        let entries = words.chunks_exact(COEFFICIENT_WORDS);
+        let errors = self.tensors().zip(entries).map(|((_, parts), entry)| {
+            relative_error(&self.weighted(entry, &parts), &adasum(&parts))
+        });
+        Ok(errors.fold(0.0, f64::max))
+    }
+
+    /// The sum that an entry of coefficients stands for.
+    fn weighted(&self, entry: &[f64], parts: &[Vec<f64>]) -> Vec<f64> {
+        let post = match entry[COEFFICIENT_POST] {
+            0.0 => 1.0,
+            post => post,
+        };
+        let weight = |vector: usize| {
+            let both = entry[COEFFICIENT_WEIGHT + vector] + entry[COEFFICIENT_WEIGHT_LOW + vector];
+            post * both * entry[COEFFICIENT_SCALE + vector].powi(2)
+        };
+        let weights: Vec<f64> = (0..self.radix).map(weight).collect();
+        let element = |at: usize| parts.iter().zip(&weights).map(|(x, w)| w * x[at]).sum();
+        (0..parts[0].len()).map(element).collect()
+    }
+
+    /// The largest error of a tensor's result.
+    pub(crate) fn sum(&self, setup: &Setup) -> Result<f64> {
+        self.launch_sum(setup, (&setup.stream).into())?;
+        setup.stream.synchronize_timeout(PATIENCE)?;
+        let results = download(self.dtype, &self.out)?;
+        let errors = self
+            .tensors()
+            .map(|(segment, parts)| relative_error(part(&results, segment), &adasum(&parts)));
+        Ok(errors.fold(0.0, f64::max))
+    }
+
+    /// Enqueues the weighted sums of all tensors.
+    pub(crate) fn launch_sum(&self, setup: &Setup, queue: Queue<'_>) -> Result<()> {
+        let launch = WeightedSum {
+            vectors: &self.vectors,
+            dtype: self.dtype,
+            segments: &self.table,
+            coefficients: &self.coefficients,
+            out: &self.out,
+            segment_count: self.segments.len() as u64,
+            unit_count: units(&self.segments),
+        };
+        setup.kernels.weighted_sum(queue, &launch)
+    }
+
+    /// Makes the weights look as if they had never come.
+    pub(crate) fn lose_weights(&self, setup: &Setup) -> Result<()> {
+        setup.stream.fill(&self.coefficients, MISSING_BYTE)
+    }
+
+    /// The result of the last tensor, where it begins.
+    pub(crate) fn last(&self) -> Result<Span> {
+        let at = self.segments.last().map_or(0, |last| last.offset);
+        let at = usize::try_from(at).unwrap_or(usize::MAX) * self.dtype.size();
+        self.out.slice(at..self.out.len())
+    }
+}
