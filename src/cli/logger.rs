@@ -20,7 +20,7 @@ impl Log for Logger {
         if self.enabled(record.metadata()) {
             let level = record.level().as_str().to_lowercase();
             let line = format!("adasum-run: {level}: {}\n", record.args());
-            // Nobody to tell if standard error is closed.
+            // A closed standard error is no fault.
             let _ = std::io::stderr().lock().write_all(line.as_bytes());
         }
     }

@@ -65,7 +65,7 @@ enum Command {
     /// One rank of a stage of the qualification
     #[command(hide = true, name = qualify::STAGE_COMMAND)]
     QualifyStage(qualify::StageArgs),
-    /// What ends the ranks of a launcher that is killed
+    /// Kill the ranks of a launcher that is killed
     #[command(hide = true, name = reaper::COMMAND)]
     Reaper { job: String },
 }

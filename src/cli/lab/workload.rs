@@ -1,4 +1,4 @@
-//! What is reduced where, as `plan` and `simulate` are told it: tensors, buckets, choices.
+//! The tensors, buckets and choices of `plan` and `simulate`, from their command lines.
 
 use crate::cli::lab::element_type::ElementType;
 use crate::cli::lab::sizes;
@@ -7,7 +7,7 @@ use crate::plan::{DType, Form, Layout, Placement, buckets};
 
 /// ResNet-50's 25,557,032 parameters in fp32.
 pub(crate) const RESNET_50: u64 = 102_228_128;
-/// As the reducers' option of that name has it.
+/// Default of the reducers' option of that name.
 const BUCKET_BYTES: u64 = 25 << 20;
 
 /// The tensors of a reduction and how they share buffers.

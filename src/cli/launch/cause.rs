@@ -9,7 +9,7 @@ use crate::reduce::{Failure, Waiting};
 use crate::sys::acl;
 use crate::sys::hccl::HcclResult;
 
-/// What is known of one rank.
+/// Facts of one rank.
 #[derive(Default)]
 pub(crate) struct RankFacts<'a> {
     pub(crate) rank: u32,
@@ -81,7 +81,7 @@ pub(crate) fn explain(all: &[RankFacts<'_>], world: u32) -> Vec<String> {
     lines
 }
 
-/// Why ranks are the root.
+/// Reasons why ranks are the root.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Cause {
     Died,
@@ -127,7 +127,7 @@ impl Cause {
 }
 
 impl RankFacts<'_> {
-    /// What it waits for, or waited for when it failed: streams go on behind a wait that was in vain.
+    /// Its wait, or the one in which it failed: streams go on behind a wait that was in vain.
     fn wait(&self) -> Option<&Waiting> {
         let Some(failure) = self.failure else {
             return self.waiting;
@@ -212,10 +212,10 @@ fn roots(all: &[RankFacts<'_>], world: u32) -> (Vec<u32>, Cause) {
     if let [one] = late[..] {
         return (vec![one], Cause::Late);
     }
-    first(all, world)
+    earliest(all, world)
 }
 
-/// Where HCCL's own limit ended waits, or others' failures did: whoever was awaited and got no such end.
+/// Ranks that were awaited where HCCL's limit or failures of others ended waits, and did not end so themselves.
 fn late(all: &[RankFacts<'_>]) -> Vec<u32> {
     let ended = |facts: &&RankFacts<'_>| facts.has(Origin::Limit) || facts.has(Origin::Others);
     let awaited: BTreeSet<u32> = all
@@ -233,8 +233,8 @@ fn late(all: &[RankFacts<'_>]) -> Vec<u32> {
     suspects.map(|facts| facts.rank).collect()
 }
 
-/// Without anything else: who stopped earliest in the order of the steps, which is the same on all ranks.
-fn first(all: &[RankFacts<'_>], world: u32) -> (Vec<u32>, Cause) {
+/// Ranks that stopped earliest in the order of the steps, which is the same on all ranks.
+fn earliest(all: &[RankFacts<'_>], world: u32) -> (Vec<u32>, Cause) {
     let earliest = all.iter().filter_map(RankFacts::place).min();
     let first = pick(all, |facts| earliest.is_some() && facts.place() == earliest);
     let of = |rank: u32| all.iter().find(|facts| facts.rank == rank);
@@ -272,7 +272,7 @@ fn pick(all: &[RankFacts<'_>], chosen: impl Fn(&RankFacts<'_>) -> bool) -> Vec<u
     chosen.map(|facts| facts.rank).collect()
 }
 
-/// What the vendor's code of a failure says.
+/// The origin of a failure by the vendor's code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Origin {
     /// Something of this rank failed.

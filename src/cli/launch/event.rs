@@ -1,8 +1,8 @@
-//! What threads tell the main thread of a job.
+//! Events that threads send to the main thread of a job.
 
 use std::process::ExitStatus;
 
-/// Which pipe of a rank a line came from.
+/// A pipe of a rank.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Pipe {
     Out,

@@ -1,10 +1,10 @@
-//! How the end of a process is told: in words, as an exit code, with its last lines.
+//! The end of a process: in words, as an exit code, with its last lines.
 
 use std::collections::VecDeque;
 use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
 
-/// How many last lines are kept of each rank.
+/// Last lines that are kept of each rank.
 const LINES: usize = 10;
 /// Longest part of such a line that is shown.
 const WIDTH: usize = 400;

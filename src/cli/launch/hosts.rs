@@ -1,11 +1,11 @@
-//! Which server of a table is this machine, and where the first one is.
+//! Machines of a table: which server is this one, and where the first one is.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, ToSocketAddrs, UdpSocket};
 
 use crate::error::{Error, Result};
 use crate::topo::{RankTable, Server};
 
-/// torchrun's.
+/// Default port of torchrun.
 const PORT: u16 = 29500;
 
 /// The server whose `server_id` is an address or the name of this machine.
@@ -69,7 +69,7 @@ pub(crate) fn host_name() -> String {
     name.unwrap_or_default().trim().to_owned()
 }
 
-/// With or without the domain.
+/// Whether `id` is the name `host`, with or without the domain.
 fn is_name(id: &str, host: &str) -> bool {
     let short = |name: &str| {
         name.split('.')

@@ -20,7 +20,7 @@ use crate::sys::process;
 
 /// Events that may wait for the main thread before the ranks' pipes have to.
 const QUEUE: usize = 1024;
-/// How long to wait for last lines while a process that left its group keeps the pipe open.
+/// Wait for last lines while a process that left its group keeps the pipe open.
 const DRAIN: Duration = Duration::from_millis(500);
 /// How long killed processes may take to end before they are given up.
 const AFTER_KILL: Duration = Duration::from_secs(5);
@@ -171,7 +171,7 @@ struct Job<'a> {
     stop: Option<Stop>,
     output: std::io::Result<()>,
     reaper: Option<Reaper>,
-    /// The mark of its processes.
+    /// Value of [`reaper::MARK`] in its processes.
     id: String,
 }
 

@@ -12,7 +12,7 @@ use crate::error::{Error, ErrorKind, Result};
 pub(crate) struct Logs {
     folder: PathBuf,
     files: BTreeMap<u32, File>,
-    /// Whether a line could not be written, of which the user was told.
+    /// Whether a line could not be written; the user is warned once.
     pub(crate) failed: bool,
 }
 
@@ -82,7 +82,7 @@ impl Logs {
     }
 }
 
-/// What `env` would print in the command, sorted.
+/// The environment of the command as `env` prints it, sorted.
 fn environment(command: &Command) -> Vec<u8> {
     let mut all: BTreeMap<_, _> = std::env::vars_os().collect();
     for (name, value) in command.get_envs() {

@@ -104,9 +104,9 @@ adasum-report: {\"report\":\"progress\",\"rank\":0,\"done\":3,\"total\":90,\"uni
 Exit code: that of the first rank that fails (of the last attempt), 128 + n if signal n killed it; 0 when all ranks end with
 0; 2 wrong usage or rank table; 124 timeout; 126, 127 the program cannot be started; 130 interrupted by ^C, 143 by SIGTERM.";
 
-/// What `report.json` says of a job.
+/// Facts of a job in `report.json`.
 #[derive(Serialize)]
-struct Head {
+struct JobFacts {
     schema: &'static str,
     program: Vec<String>,
     ranks: usize,
@@ -236,7 +236,7 @@ impl Launch<'_> {
             .collect();
         let servers = self.places.iter().map(|(server, _)| server.index);
         let servers: std::collections::BTreeSet<usize> = servers.collect();
-        let head = Head {
+        let head = JobFacts {
             schema: SCHEMA,
             ranks: self.places.len(),
             servers: servers.len(),

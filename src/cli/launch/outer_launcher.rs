@@ -1,4 +1,4 @@
-//! A launcher of processes that is not ours has started us once for each rank: which rank are we?
+//! The rank of this process where another launcher (mpirun, srun) has started one for each rank.
 
 use std::ffi::OsString;
 

@@ -1,4 +1,4 @@
-//! What the user sees of a running job, and what goes to the logs.
+//! Lines and progress of a running job, for the user and for the logs.
 
 use std::io::Write;
 use std::time::{Duration, Instant};
@@ -11,7 +11,7 @@ use crate::cli::launch::job::{Observer, prefixed};
 use crate::cli::launch::logs::Logs;
 use crate::reduce::Progress;
 
-/// Without a terminal, progress is told after each of so many parts of the whole.
+/// Parts of the whole after which progress is shown without a terminal.
 const PARTS: u64 = 10;
 
 /// Lines as `[r2] line`, each written whole, unless they are to go to the logs only.
@@ -22,11 +22,11 @@ pub(crate) struct Output {
     /// Ranks that were started, and those that have ended.
     ranks: usize,
     ended: usize,
-    /// Who tells how far the job has come: the first that does.
-    teller: Option<u32>,
+    /// The rank whose progress is shown: the first that reports any.
+    reporter: Option<u32>,
     start: Instant,
-    /// How many parts were told.
-    told: u64,
+    /// Parts that were shown.
+    shown: u64,
 }
 
 impl Output {
@@ -40,15 +40,15 @@ impl Output {
             bar,
             ranks: 0,
             ended: 0,
-            teller: None,
+            reporter: None,
             start: Instant::now(),
-            told: 0,
+            shown: 0,
         }
     }
 
     /// A job of so many ranks starts, maybe again.
     pub(crate) fn start(&mut self, ranks: usize) {
-        (self.ranks, self.ended, self.teller, self.told) = (ranks, 0, None, 0);
+        (self.ranks, self.ended, self.reporter, self.shown) = (ranks, 0, None, 0);
         self.start = Instant::now();
         self.bar.set_message(self.alive());
         if !self.bar.is_hidden() {
@@ -69,12 +69,12 @@ impl Output {
     }
 
     /// A line for those who have no terminal.
-    fn tell(&mut self, progress: &Progress) {
+    fn show(&mut self, progress: &Progress) {
         let parts = progress.done.saturating_mul(PARTS) / progress.total.max(1);
-        if parts <= self.told || progress.done == 0 {
+        if parts <= self.shown || progress.done == 0 {
             return;
         }
-        self.told = parts;
+        self.shown = parts;
         let (done, total, unit) = (progress.done, progress.total, &progress.unit);
         let left =
             total.saturating_sub(done) as f64 / done as f64 * self.start.elapsed().as_secs_f64();
@@ -103,7 +103,7 @@ impl Observer for Output {
         self.bar.suspend(|| match pipe {
             Pipe::Out => std::io::stdout().lock().write_all(&whole),
             Pipe::Err => {
-                // Nobody to tell if standard error is closed.
+                // A closed standard error is no fault.
                 let _ = std::io::stderr().lock().write_all(&whole);
                 Ok(())
             }
@@ -120,11 +120,11 @@ impl Observer for Output {
     }
 
     fn progress(&mut self, progress: &Progress) {
-        if *self.teller.get_or_insert(progress.rank) != progress.rank || progress.total == 0 {
+        if *self.reporter.get_or_insert(progress.rank) != progress.rank || progress.total == 0 {
             return;
         }
         if self.bar.is_hidden() {
-            return self.tell(progress);
+            return self.show(progress);
         }
         if self.bar.length() != Some(progress.total) {
             style(

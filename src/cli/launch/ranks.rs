@@ -35,7 +35,7 @@ pub(crate) fn rank(
     }
 }
 
-/// What the tutorial's scripts export for a rank, and what torchrun does.
+/// The variables that the tutorial's scripts and torchrun set for a rank.
 fn variables(table: &RankTable, server: &Server, device: &Device) -> Vec<(&'static str, OsString)> {
     let text = |value: String| OsString::from(value);
     let size = table.size().to_string();

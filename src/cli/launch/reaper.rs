@@ -14,7 +14,7 @@ use crate::sys::process;
 pub(crate) const COMMAND: &str = "reaper";
 /// Set for all processes of a job, to a value of its own.
 pub(crate) const MARK: &str = "ADASUM_LAUNCH_ID";
-/// The launcher's last word.
+/// Last line from the launcher.
 const DONE: &str = "done";
 
 /// The launcher's end of the pipe.
@@ -47,9 +47,9 @@ impl Reaper {
 
     /// Ends the reaper: nothing is left to kill.
     pub(crate) fn dismiss(mut self) {
-        let told = self.pipe.write_all(format!("{DONE}\n").as_bytes());
+        let sent = self.pipe.write_all(format!("{DONE}\n").as_bytes());
         drop(self.pipe);
-        if told.is_ok() {
+        if sent.is_ok() {
             let _ = self.child.wait();
         }
     }

@@ -83,13 +83,13 @@ impl Running {
     }
 }
 
-/// Who is to blame, by all reports together.
+/// The ranks to blame, by all reports together.
 pub(crate) fn causes(running: &[Running], world: u32) -> Vec<String> {
     let facts: Vec<RankFacts<'_>> = running.iter().map(Running::facts).collect();
     cause::explain(&facts, world)
 }
 
-/// Who failed first and how, its last lines, who failed then and who still runs.
+/// The rank that failed first, how, its last lines, those that failed then and those that still run.
 pub(crate) fn first_failure(running: &[Running], index: usize, status: ExitStatus) -> Vec<String> {
     let first = &running[index];
     let how = failure::describe(status);

@@ -8,7 +8,7 @@ use crate::cli::launch::event::Event;
 use crate::error::Result;
 use crate::sys::process;
 
-/// Who hears of signals: the job that runs now, or the next one.
+/// Receiver of signals: the job that runs now, or the next one.
 struct Listener {
     /// Whether the thread that waits for signals runs.
     watching: bool,
@@ -27,9 +27,9 @@ fn listener() -> MutexGuard<'static, Listener> {
 }
 
 impl Listener {
-    fn hear(&mut self, signal: i32) {
-        let told = self.job.as_ref().map(|job| job.send(Event::Signal(signal)));
-        if !matches!(told, Some(Ok(()))) {
+    fn receive(&mut self, signal: i32) {
+        let sent = self.job.as_ref().map(|job| job.send(Event::Signal(signal)));
+        if !matches!(sent, Some(Ok(()))) {
             self.missed = Some(signal);
         }
     }
@@ -41,7 +41,7 @@ pub(crate) fn watch(sender: &SyncSender<Event>) -> Result<()> {
     let mut listener = listener();
     listener.job = Some(sender.clone());
     if let Some(signal) = listener.missed.take() {
-        listener.hear(signal);
+        listener.receive(signal);
     }
     if listener.watching {
         return Ok(());
@@ -54,7 +54,7 @@ pub(crate) fn watch(sender: &SyncSender<Event>) -> Result<()> {
     let signals = process::Signals::block(&wanted).map_err(failed)?;
     let wait = move || {
         while let Ok(signal) = signals.wait() {
-            self::listener().hear(signal);
+            self::listener().receive(signal);
         }
     };
     std::thread::Builder::new().spawn(wait).map_err(failed)?;

@@ -18,9 +18,9 @@ const LETTERS: f64 = 14.0;
 const ROW: f64 = 22.0;
 /// Points of a line that are drawn; more are averaged in groups.
 const POINTS: usize = 60;
-/// The same where many lines would hide each other.
+/// Points of a line where many lines would hide each other.
 const FEW_POINTS: usize = 24;
-/// From so many lines on.
+/// Lines from which fewer points are drawn.
 const MANY: usize = 4;
 /// Letters of a name in the legend.
 const NAME: usize = 26;

@@ -13,7 +13,7 @@ const TENSORS: usize = 8;
 
 /// A step of a run, from the records of all ranks.
 #[derive(Default)]
-struct Moment {
+struct StepRecord {
     epoch: Option<f64>,
     /// By rank, so that a later record of a rank replaces its earlier one.
     values: BTreeMap<String, BTreeMap<u32, f64>>,
@@ -24,7 +24,7 @@ struct Moment {
 #[derive(Default)]
 struct Run {
     name: String,
-    moments: BTreeMap<u64, Moment>,
+    moments: BTreeMap<u64, StepRecord>,
 }
 
 /// The charts of all records in `folder`.
@@ -99,7 +99,7 @@ fn charts(runs: &[Run]) -> Vec<Chart> {
         .iter()
         .flat_map(|run| run.moments.values())
         .all(|moment| moment.epoch.is_some());
-    let x = |step: u64, moment: &Moment| match moment.epoch {
+    let x = |step: u64, moment: &StepRecord| match moment.epoch {
         Some(epoch) if by_epoch => epoch,
         _ => step as f64,
     };
@@ -154,7 +154,7 @@ fn charts(runs: &[Run]) -> Vec<Chart> {
         if all.is_empty() {
             continue;
         }
-        let mut made = chart(name, title.to_owned(), name, some(&all));
+        let mut made = chart(name, title.to_owned(), name, thinned(&all));
         made.undrawn = all;
         charts.push(made);
     }
@@ -194,7 +194,7 @@ fn value_names(runs: &[Run]) -> Vec<String> {
 /// A line for each tensor of each run.
 fn tensor_lines(
     runs: &[Run],
-    x: &impl Fn(u64, &Moment) -> f64,
+    x: &impl Fn(u64, &StepRecord) -> f64,
     figure: fn(&TensorRecord) -> f64,
 ) -> Vec<Series> {
     let recorded = |run: &&Run| {
@@ -213,7 +213,7 @@ fn tensor_lines(
             }
         }
         for name in names {
-            let of = |moment: &Moment| {
+            let of = |moment: &StepRecord| {
                 moment
                     .tensors
                     .iter()
@@ -234,8 +234,8 @@ fn tensor_lines(
     lines
 }
 
-/// What is drawn of many lines: some, evenly chosen, and the mean of all.
-fn some(all: &[Series]) -> Vec<Series> {
+/// The lines to draw of many: a few, evenly chosen, and the mean of all.
+fn thinned(all: &[Series]) -> Vec<Series> {
     if all.len() <= TENSORS {
         return all.to_vec();
     }
@@ -260,8 +260,8 @@ fn some(all: &[Series]) -> Vec<Series> {
 /// The points of a line, where there is a number.
 fn points(
     run: &Run,
-    x: &impl Fn(u64, &Moment) -> f64,
-    y: impl Fn(&Moment) -> Option<f64>,
+    x: &impl Fn(u64, &StepRecord) -> f64,
+    y: impl Fn(&StepRecord) -> Option<f64>,
 ) -> Vec<(f64, f64)> {
     let moments = run.moments.iter();
     let all = moments.filter_map(|(step, moment)| Some((x(*step, moment), y(moment)?)));

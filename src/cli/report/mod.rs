@@ -57,7 +57,7 @@ impl Folder {
         Ok(Folder { path })
     }
 
-    /// What tells a rank to record.
+    /// The variable that has a rank record.
     pub(crate) fn variable(&self) -> (&'static str, OsString) {
         (STATISTICS_VARIABLE, self.path.clone().into_os_string())
     }
@@ -93,7 +93,7 @@ impl Folder {
         Ok(charts)
     }
 
-    /// Where it is, for messages.
+    /// The path, for messages.
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }

@@ -1,4 +1,4 @@
-//! What all pictures share: escaping, and colours for light and dark, chosen by the reader's setting.
+//! Pictures as SVG, with colours for light and dark, chosen by the reader's setting.
 
 use std::fmt::Write;
 
@@ -15,7 +15,7 @@ text{font-family:'DejaVu Sans',Verdana,Arial,sans-serif}
 .f0{fill:#6cb6ff}.f1{fill:#ff9b5e}.f2{fill:#57d37f}.f3{fill:#d2a8ff}.f4{fill:#e3b341}.f5{fill:#56d4dd}.f6{fill:#ff8bc2}.f7{fill:#9da7b3}}
 ";
 
-/// How many colours there are.
+/// Number of colours.
 pub(crate) const COLOURS: usize = 8;
 
 /// A picture under construction. Coordinates are those of its view box.

@@ -62,7 +62,7 @@ fn text(path: &Path) -> Result<&str> {
     })
 }
 
-/// As pkg-config does: a backslash before what a shell or make would take for something else.
+/// The path with a backslash before what a shell or make would take for something else, as pkg-config writes it.
 fn for_shell(path: &Path) -> Result<String> {
     let mut quoted = String::new();
     for character in text(path)?.chars() {

@@ -22,7 +22,7 @@ struct Measured {
 /// Measurements of peers from a file.
 pub(crate) struct Peers(Vec<Measured>);
 
-/// What of ours took which part of the peer's time.
+/// Our time over that of a peer.
 #[derive(Debug, Serialize)]
 pub(crate) struct Ratio {
     /// The peer.

@@ -84,7 +84,7 @@ impl Observer for View<'_> {
         {
             return (self.show)(line);
         }
-        // Nobody to tell if standard error is closed.
+        // A closed standard error is no fault.
         let _ = std::io::stderr().lock().write_all(&prefixed(rank, line));
         Ok(())
     }

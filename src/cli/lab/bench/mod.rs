@@ -24,9 +24,6 @@ use crate::cli::launch::job::End;
 use crate::error::{Error, Result};
 use crate::plan::Form;
 
-/// ResNet-50's 25,557,032 parameters in fp32.
-const RESNET_50: u64 = 102_228_128;
-
 #[derive(Debug, clap::Args)]
 #[command(after_help = LONG_HELP)]
 pub(crate) struct Args {
@@ -113,7 +110,7 @@ fn request(args: &Args) -> Result<Request> {
             reps: args.reps,
         });
     }
-    let bytes = args.bytes.unwrap_or(RESNET_50);
+    let bytes = args.bytes.unwrap_or(workload::RESNET_50);
     let (ranks, locals) = (args.ranks, args.devices_per_server);
     if !ranks.is_multiple_of(locals) {
         return Err(Error::invalid(format!(

@@ -35,7 +35,7 @@ impl HostCopy {
         }
     }
 
-    /// What is read.
+    /// The memory that is read.
     pub(crate) fn from(&self) -> &[u8] {
         &self.from
     }

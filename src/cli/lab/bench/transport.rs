@@ -20,7 +20,7 @@ const SIZES: [u64; 4] = [1 << 10, 64 << 10, 1 << 20, 16 << 20];
 struct Line {
     transport: &'static str,
     ranks: u32,
-    /// Of a message.
+    /// Bytes of a message.
     bytes: u64,
     reps: usize,
     min_s: f64,
@@ -28,7 +28,7 @@ struct Line {
     max_s: f64,
     /// Bytes of a message over the shortest time; an exchange has one each way in that time.
     gb_per_s: f64,
-    /// The same bytes by memcpy: for a message on one rank alone, for an exchange on both ranks at once.
+    /// Rate of memcpy for the same bytes: for a message on one rank alone, for an exchange on both ranks at once.
     memcpy_gb_per_s: f64,
     ratio: f64,
 }
@@ -59,8 +59,8 @@ pub(crate) fn run(bytes: u64, reps: u32) -> Result<()> {
 struct Pair<'a> {
     comm: &'a Comm,
     stream: &'a Stream,
-    out: Span,
-    inward: Span,
+    sent: Span,
+    received: Span,
     copy: HostCopy,
     bytes: u64,
 }
@@ -72,8 +72,8 @@ impl<'a> Pair<'a> {
         Ok(Pair {
             comm,
             stream,
-            out: buffer()?,
-            inward: buffer()?,
+            sent: buffer()?,
+            received: buffer()?,
             copy,
             bytes,
         })
@@ -121,16 +121,18 @@ impl<'a> Pair<'a> {
 
     fn send(&mut self) -> Result<()> {
         match self.comm.rank() {
-            0 => self.comm.send(&self.out, DataType::U8, 1, self.stream)?,
-            _ => self.comm.recv(&self.inward, DataType::U8, 0, self.stream)?,
+            0 => self.comm.send(&self.sent, DataType::U8, 1, self.stream)?,
+            _ => self
+                .comm
+                .recv(&self.received, DataType::U8, 0, self.stream)?,
         }
         self.stream.synchronize_timeout(PATIENCE)
     }
 
     fn exchange(&mut self) -> Result<()> {
         let peer = 1 - self.comm.rank();
-        let send = Transfer::send(peer, self.out.clone());
-        let receive = Transfer::receive(peer, self.inward.clone());
+        let send = Transfer::send(peer, self.sent.clone());
+        let receive = Transfer::receive(peer, self.received.clone());
         self.comm
             .batch(&[send, receive], DataType::U8, self.stream)?;
         self.stream.synchronize_timeout(PATIENCE)

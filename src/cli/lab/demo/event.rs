@@ -1,4 +1,4 @@
-//! What rank 0 of the demo tells the command: one JSON object a line on its standard output.
+//! Events that rank 0 of the demo sends to the command: one JSON object a line on its standard output.
 
 use serde::{Deserialize, Serialize};
 

@@ -16,7 +16,7 @@ use indicatif::{HumanBytes, ProgressBar, ProgressStyle};
 
 use crate::cache;
 use crate::cli::lab::demo::event::{Event, Reduction};
-use crate::cli::lab::demo::result::{Outcome, Training};
+use crate::cli::lab::demo::result::{Results, Training};
 use crate::cli::lab::demo::training::Trainer;
 use crate::cli::launch::event::Pipe;
 use crate::cli::launch::job::{self, End, Limits, Observer, Rank, prefixed};
@@ -57,7 +57,7 @@ pub(crate) fn run(args: &Args) -> Result<End> {
         None => vec![Reduction::Adasum, Reduction::Mean],
     };
 
-    // Better now than after the training.
+    // A folder that cannot be made is an error now, not after the training.
     let report = args.report.as_deref();
     let report = report
         .map(|path| report::Folder::prepare(path, 0..table.size()))
@@ -87,7 +87,7 @@ pub(crate) fn run(args: &Args) -> Result<End> {
     Ok(end)
 }
 
-/// This program again for each rank of the table.
+/// The ranks, each this program again.
 fn ranks(
     table: &RankTable,
     epochs: usize,
@@ -117,7 +117,7 @@ fn conclude(
         let message = "the ranks ended without reporting a result";
         return Err(Error::new(ErrorKind::InvalidState, message));
     }
-    let outcome = Outcome {
+    let outcome = Results {
         ranks: table.size(),
         servers: table.servers().len(),
         backend,
@@ -144,7 +144,7 @@ struct View {
     bar: ProgressBar,
     ranks: u32,
     epochs: usize,
-    /// Of the gradients of a step on each rank.
+    /// Bytes of the gradients of a step on each rank.
     bytes: u64,
     trainings: Vec<Training>,
 }
@@ -190,7 +190,7 @@ impl View {
         }
     }
 
-    /// What stands before the progress bar.
+    /// Sets the text before the progress bar.
     fn message(&self) {
         let Some(training) = self.trainings.last() else {
             return;
@@ -248,7 +248,7 @@ impl Observer for View {
             return self.show(event);
         }
         let whole = prefixed(rank, line);
-        // Nobody to tell if standard error is closed.
+        // A closed standard error is no fault.
         let _ = self
             .bar
             .suspend(|| std::io::stderr().lock().write_all(&whole));

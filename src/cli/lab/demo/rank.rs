@@ -38,7 +38,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     world.finish(PATIENCE)
 }
 
-/// What goes into a report, if there is to be one: all ranks take part in taking figures, rank 0 writes them down.
+/// Records for a report, if one is wanted: all ranks compute figures, rank 0 writes them.
 struct Recorder {
     wanted: bool,
     journal: Option<Journal>,
@@ -72,8 +72,7 @@ fn train(
     let (rank, ranks) = (world.rank() as usize, world.size() as usize);
     let mut trainer = Trainer::new(rank, ranks, epochs)?;
     let mut device = DeviceSide::new(world, reduction, &trainer)?;
-    let teller = rank == 0;
-    tell(teller, &Event::Start { reduction })?;
+    report(rank, &Event::Start { reduction })?;
     let begin = Instant::now();
     for epoch in 1..=epochs {
         let batches = trainer.batches(epoch);
@@ -95,7 +94,7 @@ fn train(
                 recorder.write(&record.epoch(passed).tensors(&statistics))?;
             }
             trainer.step(epoch, step);
-            tell(teller, &Event::Step)?;
+            report(rank, &Event::Step)?;
         }
         let total = device
             .compare(loss, &trainer.digest())
@@ -107,11 +106,11 @@ fn train(
             let record = record.epoch(epoch as f64).value("loss", decimal(loss));
             recorder.write(&record.value("accuracy", trainer.accuracy()))?;
         }
-        tell(teller, &Event::Epoch { epoch, steps, loss })?;
+        report(rank, &Event::Epoch { epoch, steps, loss })?;
     }
     let seconds = begin.elapsed().as_secs_f64();
     let accuracy = trainer.accuracy();
-    tell(teller, &Event::Done { accuracy, seconds })
+    report(rank, &Event::Done { accuracy, seconds })
 }
 
 /// The number that the shortest decimal form of `value` is.
@@ -119,8 +118,9 @@ fn decimal(value: f32) -> f64 {
     value.to_string().parse().unwrap_or(f64::from(value))
 }
 
-fn tell(teller: bool, event: &Event) -> Result<()> {
-    if teller { io::send(event) } else { Ok(()) }
+/// Sends an event to the command, from rank 0 only.
+fn report(rank: usize, event: &Event) -> Result<()> {
+    if rank == 0 { io::send(event) } else { Ok(()) }
 }
 
 /// The gradients and what the ranks compare after each epoch.

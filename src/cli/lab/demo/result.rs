@@ -1,4 +1,4 @@
-//! What the demo found out, as JSON, as files and as a table.
+//! The results of the demo, as JSON, as files and as a table.
 
 use std::fmt::Write;
 
@@ -59,14 +59,14 @@ struct Report<'a> {
 }
 
 /// The trainings and where they ran; at least one.
-pub(crate) struct Outcome<'a> {
+pub(crate) struct Results<'a> {
     pub(crate) ranks: u32,
     pub(crate) servers: usize,
     pub(crate) backend: &'a str,
     pub(crate) trainings: &'a [Training],
 }
 
-impl Outcome<'_> {
+impl Results<'_> {
     /// One JSON object on a line.
     pub(crate) fn json(&self) -> Result<String> {
         let first = &self.trainings[0];
@@ -169,8 +169,8 @@ mod tests {
         }
     }
 
-    fn outcome(trainings: &[Training]) -> Outcome<'_> {
-        Outcome {
+    fn outcome(trainings: &[Training]) -> Results<'_> {
+        Results {
             ranks: 16,
             servers: 2,
             backend: "mock",

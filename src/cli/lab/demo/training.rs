@@ -18,13 +18,13 @@ pub(crate) const MOMENTUM: f32 = 0.9;
 pub(crate) const RATE: f32 = 0.05;
 /// Epochs in which the rate rises to it; in the rest it falls to 0.
 pub(crate) const WARM_UP: f32 = 1.0;
-/// Where the initial weights come from, on every rank alike.
+/// Seed of the initial weights, the same on every rank.
 const SEED: u64 = 2020;
 
 /// The state of a training on one rank.
 pub(crate) struct Trainer {
     pub(crate) network: Network,
-    /// Of the last batch; what is reduced.
+    /// Gradients of the last batch, which are reduced.
     pub(crate) gradients: Vec<Vec<f32>>,
     momentum: Momentum,
     train: Digits,

@@ -13,7 +13,7 @@ pub const PIXELS: usize = 64;
 pub const CLASSES: usize = 10;
 /// Largest value of a pixel in the file.
 const WHITE: f32 = 16.0;
-/// Of each kind of digit, every fifth image is held back for the test.
+/// Every fifth image of each kind of digit is held back for the test.
 const TEST_EVERY: usize = 5;
 
 /// Images with pixels in 0..1 and the digits they show.

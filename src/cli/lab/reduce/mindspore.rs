@@ -95,7 +95,7 @@ fn reduce_as<T: Number>(ranks: &[&Tensor], locals: usize) -> Result<Vec<u8>> {
     Ok(result.into_iter().flat_map(Number::le_bytes).collect())
 }
 
-/// As the original's reducer in the server: a sum in fp32, times the rounded inverse of the number of ranks.
+/// The mean in a server as the original computes it: a sum in fp32, times the rounded inverse of the number of ranks.
 fn mean_in_server<T: Number>(ranks: &[&Tensor]) -> Vec<T> {
     let elements = |tensor: &Tensor| -> Vec<T> {
         let bytes = tensor.data.chunks_exact(element_bytes(tensor.dtype));

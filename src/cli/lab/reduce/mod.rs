@@ -136,7 +136,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     Ok(())
 }
 
-/// What can be said before a file is opened. Gives the devices a server.
+/// Checks the arguments before a file is opened; returns the devices a server.
 fn check(args: &Args) -> Result<usize> {
     let files = args.files.len();
     let locals = args.devices_per_server as usize;

@@ -13,7 +13,7 @@ use crate::cli::lab::reduce::tensor::Tensor;
 use crate::error::{Context, Error, ErrorKind, Result};
 
 const SUFFIX: &str = ".npy";
-/// From here on a member needs the long headers of ZIP64.
+/// Bytes from which a member needs the long headers of ZIP64.
 const LARGE: usize = 0xFFF0_0000;
 
 /// All arrays of a file, in the order of its directory.

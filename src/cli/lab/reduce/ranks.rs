@@ -119,7 +119,7 @@ fn collect(reports: &mpsc::Receiver<Result<RankResult>>) -> Result<Vec<RankResul
     Err(cause)
 }
 
-/// What all ranks share.
+/// Input and options of all ranks.
 struct Shared {
     inputs: Arc<Vec<Vec<Tensor>>>,
     locals: u32,
@@ -127,9 +127,9 @@ struct Shared {
     root: OnceLock<Result<RootInfo>>,
 }
 
-/// What a rank ends with.
+/// The end of a rank.
 struct RankResult {
-    /// Of all elements of the result.
+    /// Hash of all elements of the result.
     digest: [u8; 20],
     /// The elements themselves, tensor by tensor, from rank 0.
     result: Option<Vec<Vec<u8>>>,

@@ -19,7 +19,7 @@ pub(crate) struct Statistics {
     pub(crate) name: String,
     /// |g_i|.
     pub(crate) norms: Vec<f64>,
-    /// Of the result as it is written.
+    /// Norm of the result as it is written.
     pub(crate) norm: f64,
     /// The mean of the cosines of all pairs of vectors that are not zero; NaN if there is no such pair.
     pub(crate) cosine: f64,
@@ -111,7 +111,7 @@ fn square(vector: &[f64]) -> f64 {
     dot(vector, vector)
 }
 
-/// What cancels exactly does no harm: 1.
+/// `squares` over `square`, at least 1; 1 for what cancels exactly, which does no harm.
 fn ratio(squares: f64, square: f64) -> f64 {
     if square <= NOISE * squares {
         return 1.0;

@@ -29,7 +29,7 @@ pub(crate) fn element_bytes(dtype: DType) -> usize {
 }
 
 impl Tensor {
-    /// What the reducer is told of it.
+    /// Name, count and type for the reducer.
     pub(crate) fn spec(&self) -> TensorSpec {
         let count = self.data.len() / element_bytes(self.dtype);
         TensorSpec::new(self.name.clone(), count as u64, self.dtype)
@@ -71,7 +71,7 @@ impl Shape {
             .ok_or_else(|| Error::invalid(format!("{self} elements are too many")))
     }
 
-    /// As a tuple of Python: `()`, `(3,)`, `(3, 4)`.
+    /// The sizes as a tuple of Python: `()`, `(3,)`, `(3, 4)`.
     pub(crate) fn python(&self) -> String {
         match self.0.as_slice() {
             [one] => format!("({one},)"),

@@ -96,7 +96,7 @@ impl Row {
     }
 }
 
-/// What is reduced.
+/// The tensors to reduce.
 struct Workload {
     whole: Layout,
     buckets: Vec<Bucket>,
@@ -104,7 +104,7 @@ struct Workload {
 }
 
 impl Workload {
-    /// Of all tensors, without gaps between them.
+    /// Bytes of all tensors, without gaps between them.
     fn bytes(&self) -> u64 {
         let elements: u64 = self.whole.tensors().iter().map(|tensor| tensor.len()).sum();
         elements * self.whole.dtype().size()
@@ -232,14 +232,15 @@ fn compare(cluster: &Cluster, shape: Shape, workload: &Workload) -> Result<Vec<R
             sent as f64,
         ));
     }
-    relate(&mut rows);
+    set_ratios(&mut rows);
     Ok(rows)
 }
 
-/// What users get who ask for the radix by the cost model.
+/// Name of the scheme whose radix the cost model chooses.
 const AUTO: &str = "AdaSum, auto";
 
-fn relate(rows: &mut [Row]) {
+/// Fills in the ratios of all rows.
+fn set_ratios(rows: &mut [Row]) {
     let name = Formula::Hierarchical.name();
     let base = rows.iter().find(|row| row.scheme == name);
     let Some((plain, overlapped)) = base.map(|row| (row.seconds, row.pipelined_seconds)) else {

@@ -7,8 +7,8 @@ use crate::cli::tools::doctor::report::Check;
 use crate::error::Result;
 use crate::kernel::{self, Kernels};
 
-/// What was found out about device 0.
-pub(crate) struct Found {
+/// Facts of device 0.
+pub(crate) struct DeviceFacts {
     /// Number of devices of this process.
     pub(crate) count: u32,
     /// Name of the chip.
@@ -18,7 +18,7 @@ pub(crate) struct Found {
 }
 
 /// Adds the checks "device" and "kernels".
-pub(crate) fn check(survey: &Survey, checks: &mut Vec<Check>) -> Option<Found> {
+pub(crate) fn check(survey: &Survey, checks: &mut Vec<Check>) -> Option<DeviceFacts> {
     let mut check = Check::new("device");
     let opened = open(&mut check);
     let (device, found) = match opened {
@@ -35,7 +35,7 @@ pub(crate) fn check(survey: &Survey, checks: &mut Vec<Check>) -> Option<Found> {
     Some(found)
 }
 
-fn open(check: &mut Check) -> Result<(Device, Found)> {
+fn open(check: &mut Check) -> Result<(Device, DeviceFacts)> {
     let count = Device::count()?;
     let device = Device::open(0)?;
     let soc = device.soc_name()?;
@@ -59,7 +59,7 @@ fn open(check: &mut Check) -> Result<(Device, Found)> {
         "total_bytes": memory.map(|(_, total)| total),
     });
     let free = memory.map(|(free, _)| free);
-    Ok((device, Found { count, soc, free }))
+    Ok((device, DeviceFacts { count, soc, free }))
 }
 
 fn kernels(device: &Device, soc: &str, survey: &Survey) -> Check {

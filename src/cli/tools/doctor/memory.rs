@@ -5,9 +5,9 @@ use serde_json::json;
 use crate::cli::tools::doctor::report::Check;
 use crate::topo::RankTable;
 
-/// What HCCL takes for each of the two buffers of a communicator, in MB, if nothing else is asked for.
+/// HCCL's default for each of the two buffers of a communicator, in MB.
 const DEFAULT_BUFFER: u64 = 200;
-/// What the communicators for scalars are made with.
+/// MB of each buffer of a communicator for scalars.
 const SCALAR_BUFFER: u64 = 1;
 
 /// The budget of a rank: the communicators of all ranks and, if there are several servers of several ranks, of its server
@@ -20,7 +20,7 @@ pub(crate) fn check(table: Option<&RankTable>, free: Option<usize>, soc: Option<
         .unwrap_or(DEFAULT_BUFFER);
     let servers = table.map_or(2, |table| table.servers().len());
     let rounds = rounds(servers);
-    // Which tables have ranks of unequal servers, others say.
+    // Servers of unequal size are a fault of the table, which another check reports.
     let locals = table.map_or(2, |table| table.locals().unwrap_or(2));
     let vectors = 1 + u64::from(servers > 1 && locals > 1);
     let payload = buffer.saturating_mul(2).saturating_mul(vectors);

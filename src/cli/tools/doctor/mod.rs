@@ -51,7 +51,7 @@ pub(crate) use self_test::COMMAND as RANKS_COMMAND;
 /// The process of the two ranks of the self-test.
 ///
 /// # Errors
-/// What stopped them.
+/// The first failure of a rank.
 pub(crate) fn ranks(args: &RanksArgs) -> Result<()> {
     self_test::ranks(Duration::from_secs(args.timeout))
 }

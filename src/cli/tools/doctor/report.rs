@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Verdict {
     Ok,
-    /// Not looked at, and why.
+    /// Not checked, and why.
     Skipped,
     /// It will probably work, but somebody should look.
     Warning,
@@ -33,7 +33,7 @@ pub(crate) struct Check {
     pub(crate) verdict: Verdict,
     /// What was found, a sentence each.
     pub(crate) lines: Vec<String>,
-    /// The same for programs, where there is more than sentences.
+    /// The finding as data, where there is more than sentences.
     pub(crate) data: Value,
 }
 

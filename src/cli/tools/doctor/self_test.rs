@@ -36,14 +36,14 @@ pub(crate) fn check(devices: u32, timeout: Duration) -> Check {
         return Check::skipped(NAME, "it needs two devices");
     }
     let begin = Instant::now();
-    let output = match apart(timeout) {
+    let output = match run_ranks(timeout) {
         Ok(output) => output,
         Err(error) => return Check::failed(NAME, error),
     };
     let said = String::from_utf8_lossy(&output.stdout);
     let error = said.trim().parse::<f64>().ok();
     let Some(error) = error.filter(|_| output.status.success()) else {
-        return Check::failed(NAME, broken(output.status, &output.stderr));
+        return Check::failed(NAME, failure_text(output.status, &output.stderr));
     };
     let mut check = Check::new(NAME);
     let milliseconds = begin.elapsed().as_millis();
@@ -60,8 +60,8 @@ pub(crate) fn check(devices: u32, timeout: Duration) -> Check {
     check
 }
 
-/// What a process that failed had to say.
-fn broken(status: ExitStatus, stderr: &[u8]) -> String {
+/// How a process that failed ended, with its last lines.
+fn failure_text(status: ExitStatus, stderr: &[u8]) -> String {
     let text = String::from_utf8_lossy(stderr);
     let lines: Vec<&str> = text.lines().collect();
     let last = lines[lines.len().saturating_sub(LINES)..].join("; ");
@@ -72,7 +72,7 @@ fn broken(status: ExitStatus, stderr: &[u8]) -> String {
 }
 
 /// Runs the ranks in a process of their own, which is killed if it does not end.
-fn apart(timeout: Duration) -> Result<Output> {
+fn run_ranks(timeout: Duration) -> Result<Output> {
     let io = |error| failed("the process of the two ranks", error);
     let mut command = Command::new(std::env::current_exe().map_err(io)?);
     command
@@ -83,9 +83,9 @@ fn apart(timeout: Duration) -> Result<Output> {
     process::own_group_and_die_with_parent(&mut command);
     let child = command.spawn().map_err(io)?;
     let group = child.id();
-    let (give, take) = channel();
-    std::thread::spawn(move || give.send(child.wait_with_output()));
-    let Ok(ended) = take.recv_timeout(timeout + GRACE) else {
+    let (sender, receiver) = channel();
+    std::thread::spawn(move || sender.send(child.wait_with_output()));
+    let Ok(ended) = receiver.recv_timeout(timeout + GRACE) else {
         process::signal_group(group, libc::SIGKILL).map_err(io)?;
         let message = format!(
             "the two ranks hung for {} s and were killed",
@@ -105,19 +105,19 @@ pub(crate) fn ranks(timeout: Duration) -> Result<()> {
 /// The largest relative error of both ranks. Threads that do not come back within `timeout` are left behind.
 fn run(timeout: Duration) -> Result<f64> {
     let deadline = Instant::now() + timeout;
-    let (give_root, take_root) = channel();
-    let (give_result, take_result) = channel();
-    let first = give_result.clone();
+    let (root_sender, root_receiver) = channel();
+    let (result_sender, result_receiver) = channel();
+    let first = result_sender.clone();
     spawn(0, move || {
-        first.send(rank(0, &Root::Make(give_root), timeout))
+        first.send(rank(0, &Root::Make(root_sender), timeout))
     })?;
     spawn(1, move || {
-        give_result.send(rank(1, &Root::Take(take_root), timeout))
+        result_sender.send(rank(1, &Root::Take(root_receiver), timeout))
     })?;
     let mut worst: f64 = 0.0;
     for _ in 0..2 {
         let left = deadline.saturating_duration_since(Instant::now());
-        let error = take_result.recv_timeout(left).map_err(|_| {
+        let error = result_receiver.recv_timeout(left).map_err(|_| {
             let message = format!("the two ranks are not done after {} s", timeout.as_secs());
             Error::new(ErrorKind::Timeout, message)
         })??;
@@ -134,7 +134,7 @@ fn spawn<T: Send + 'static>(rank: u32, body: impl FnOnce() -> T + Send + 'static
         .map_err(|error| failed(format!("rank {rank}"), error))
 }
 
-/// How a rank comes by what all ranks share.
+/// How a rank gets the root info.
 enum Root {
     Make(Sender<RootInfo>),
     Take(Receiver<RootInfo>),
@@ -146,12 +146,12 @@ fn rank(rank: u32, root: &Root, timeout: Duration) -> Result<f64> {
     let part = || -> Result<f64> {
         let device = Device::open(i32::try_from(rank).unwrap_or_default())?;
         let root = match root {
-            Root::Make(give) => {
+            Root::Make(sender) => {
                 let root = RootInfo::new(&device)?;
-                give.send(root.clone()).map_err(|_| lost())?;
+                sender.send(root.clone()).map_err(|_| lost())?;
                 root
             }
-            Root::Take(take) => take.recv_timeout(timeout).map_err(|_| lost())?,
+            Root::Take(receiver) => receiver.recv_timeout(timeout).map_err(|_| lost())?,
         };
         let world = World::from_root_info(device, &root, 2, rank, 1)?;
         let error = reduce(&world, timeout)?;

@@ -17,7 +17,7 @@ pub(crate) enum Family {
 }
 
 impl Family {
-    /// That of a chip by its name.
+    /// The family of a chip by its name.
     pub(crate) fn of_soc(soc: Option<&str>) -> Family {
         let name = soc.unwrap_or_default();
         let name = name.strip_prefix("Ascend").unwrap_or(name);
@@ -40,7 +40,7 @@ pub(crate) enum Setting {
     Address,
     Interface,
     Ports,
-    /// What is not looked into here.
+    /// A value that is not checked.
     Any,
 }
 

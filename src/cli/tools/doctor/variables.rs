@@ -19,7 +19,7 @@ const PLACES: [&str; 6] = [
     "DEVICE_ID",
     "ASCEND_DEVICE_ID",
 ];
-/// Those of a cluster that is found by a chief instead of a rank table.
+/// Variables of a cluster that is found by a chief instead of a rank table.
 const CHIEF: [&str; 5] = [
     "CM_CHIEF_IP",
     "CM_CHIEF_PORT",

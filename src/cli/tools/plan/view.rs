@@ -25,7 +25,7 @@ pub(crate) struct View {
     pub(crate) buckets: Vec<(Bucket, Planner)>,
 }
 
-/// What all ranks have in common.
+/// Facts that all ranks share.
 #[derive(Debug, Clone, Serialize)]
 pub(crate) struct Head {
     schema: &'static str,
@@ -57,13 +57,13 @@ pub(crate) struct BucketHead {
     pub(crate) bytes: u64,
 }
 
-/// What one rank does.
+/// The plan of one rank.
 #[derive(Debug, Clone, Serialize)]
 pub(crate) struct RankView {
     pub(crate) rank: u32,
     pub(crate) server: u32,
     pub(crate) local: u32,
-    /// Scalars counted.
+    /// Bytes of vectors and scalars.
     pub(crate) sent_bytes: u64,
     pub(crate) bytes_between_servers: u64,
     pub(crate) messages: u64,
@@ -77,7 +77,7 @@ pub(crate) struct RankView {
 pub(crate) struct StepView {
     pub(crate) bucket: usize,
     pub(crate) step: String,
-    /// What the rank owns after it: first and end.
+    /// Elements that the rank owns after it: first and end.
     pub(crate) owns: [u64; 2],
     pub(crate) sends: Vec<Message>,
     pub(crate) receives: Vec<Message>,
@@ -89,7 +89,7 @@ pub(crate) struct StepView {
     pub(crate) seconds: f64,
 }
 
-/// VectorPart of a vector on its way.
+/// Part of a vector that is sent or received.
 #[derive(Debug, Clone, Serialize)]
 pub(crate) struct Message {
     pub(crate) peer: u32,
@@ -99,7 +99,7 @@ pub(crate) struct Message {
     pub(crate) tag: Option<u32>,
 }
 
-/// What is done with the vectors of a step.
+/// The vectors that a step combines.
 #[derive(Debug, Clone, Serialize)]
 pub(crate) struct CombineView {
     pub(crate) vectors: u32,
@@ -177,7 +177,7 @@ impl View {
         })
     }
 
-    /// What `rank` does, bucket after bucket.
+    /// The plan of `rank`, bucket after bucket.
     pub(crate) fn rank(&self, rank: u32) -> Result<RankView> {
         let mut view = RankView {
             rank,
@@ -295,7 +295,7 @@ impl Steps<'_> {
         messages
     }
 
-    /// A bucket takes the place of a parameter in the cells' numbering.
+    /// The tag that the cells would use; a bucket takes the place of a parameter.
     fn tag(&self, round: usize, sender: u32, receiver: u32) -> Option<u32> {
         let index = match sender < receiver {
             true => self.bucket,

@@ -1,4 +1,4 @@
-//! What a stage's process finds, said in lines of its standard output that the command reads.
+//! Findings of a stage's process: lines of its standard output that the command reads.
 
 use std::io::Write;
 use std::time::Instant;
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, ErrorKind, Result};
 
-/// How a line with a finding starts; JSON follows.
+/// Start of a line with a finding; JSON follows.
 const MARK: &str = "adasum-qualify: ";
 
 /// How a check or a stage ended.
@@ -16,7 +16,7 @@ const MARK: &str = "adasum-qualify: ";
 pub(crate) enum Verdict {
     Passed,
     Failed,
-    /// Not tried, and why.
+    /// Not tried; the note says why.
     Skipped,
 }
 
@@ -37,14 +37,14 @@ pub(crate) struct Figure {
     pub(crate) unit: String,
 }
 
-/// What came of one check.
+/// The result of one check.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Finding {
     pub(crate) check: String,
     pub(crate) verdict: Verdict,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) figure: Option<Figure>,
-    /// What was seen, or what is wrong.
+    /// A sentence: what was seen, or what is wrong.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub(crate) note: String,
     pub(crate) seconds: f64,
@@ -59,7 +59,7 @@ impl Finding {
     /// "12.3 GB/s; what was seen".
     pub(crate) fn text(&self) -> String {
         let figure = self.figure.as_ref();
-        let figure = figure.map(|figure| format!("{} {}", Short(figure.value), figure.unit));
+        let figure = figure.map(|figure| format!("{} {}", ThreeDigits(figure.value), figure.unit));
         let note = Some(self.note.clone()).filter(|note| !note.is_empty());
         let parts: Vec<String> = [figure, note].into_iter().flatten().collect();
         parts.join("; ")
@@ -67,9 +67,9 @@ impl Finding {
 }
 
 /// A number with three digits that count.
-struct Short(f64);
+struct ThreeDigits(f64);
 
-impl std::fmt::Display for Short {
+impl std::fmt::Display for ThreeDigits {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self.0.abs() {
             0.0 => f.write_str("0"),
@@ -81,7 +81,7 @@ impl std::fmt::Display for Short {
     }
 }
 
-/// What a check that passed has seen.
+/// Figure and note of a check that passed.
 #[derive(Default)]
 pub(crate) struct Seen {
     figure: Option<Figure>,
@@ -124,7 +124,7 @@ pub(crate) fn require(holds: bool, otherwise: impl FnOnce() -> String) -> Result
     }
 }
 
-/// Tells whoever started this process what it finds.
+/// Sends what this process finds to the command that started it.
 pub(crate) struct Findings(std::io::Stdout);
 
 impl Findings {
@@ -132,32 +132,45 @@ impl Findings {
         Findings(std::io::stdout())
     }
 
-    /// Runs a check and tells what came of it; whether it passed.
+    /// Runs a check and sends its finding; returns whether it passed.
     pub(crate) fn check(
         &mut self,
         name: impl Into<String>,
         check: impl FnOnce() -> Result<Seen>,
     ) -> bool {
+        self.attempt(name, || Ok(((), check()?))).is_ok()
+    }
+
+    /// Runs a check that makes something for later ones, and sends its finding.
+    ///
+    /// # Errors
+    /// The failure of the check.
+    pub(crate) fn attempt<T>(
+        &mut self,
+        name: impl Into<String>,
+        check: impl FnOnce() -> Result<(T, Seen)>,
+    ) -> Result<T> {
         let begin = Instant::now();
-        let result = check();
-        let passed = result.is_ok();
-        let (verdict, seen) = match result {
-            Ok(seen) => (Verdict::Passed, seen),
-            Err(error) => (Verdict::Failed, Seen::note(error.to_string())),
+        let (made, verdict, seen) = match check() {
+            Ok((made, seen)) => (Ok(made), Verdict::Passed, seen),
+            Err(error) => {
+                let note = error.to_string();
+                (Err(error), Verdict::Failed, Seen::note(note))
+            }
         };
-        self.tell(&Finding {
+        self.send(&Finding {
             check: name.into(),
             verdict,
             figure: seen.figure,
             note: seen.note,
             seconds: begin.elapsed().as_secs_f64(),
         });
-        passed
+        made
     }
 
-    /// Tells that a check was not tried.
+    /// Sends that a check was not tried.
     pub(crate) fn skip(&mut self, name: impl Into<String>, why: impl Into<String>) {
-        self.tell(&Finding {
+        self.send(&Finding {
             check: name.into(),
             verdict: Verdict::Skipped,
             figure: None,
@@ -166,11 +179,11 @@ impl Findings {
         });
     }
 
-    fn tell(&mut self, finding: &Finding) {
+    fn send(&mut self, finding: &Finding) {
         match serde_json::to_string(finding) {
             Ok(json) => {
                 let line = format!("{MARK}{json}\n");
-                // A command that has gone hears nothing; its guard ends this process.
+                // A command that is gone reads nothing; its reaper ends this process.
                 let _ = self.0.write_all(line.as_bytes());
             }
             Err(error) => log::error!("a finding is lost: {error}"),
@@ -184,7 +197,8 @@ mod tests {
 
     #[test]
     fn numbers_show_three_digits() {
-        let shown = [0.0, 8.0, 1.234, 45.67, 456.7, 1e-7, 2.5e7].map(|x| Short(x).to_string());
+        let shown =
+            [0.0, 8.0, 1.234, 45.67, 456.7, 1e-7, 2.5e7].map(|x| ThreeDigits(x).to_string());
         assert_eq!(shown, ["0", "8", "1.23", "45.7", "457", "1.0e-7", "2.5e7"]);
     }
 

@@ -20,10 +20,9 @@ pub(crate) const COMMAND: &str = "qualify-stage";
 /// Where CANN writes its own logs.
 const CANN_LOGS: &str = "ASCEND_PROCESS_LOG_PATH";
 
-/// Which ranks there are, and where results go.
+/// The ranks of this command and the folder of its results.
 pub(crate) struct Job {
     pub(crate) out: PathBuf,
-    /// First rank and number of ranks of this process: all, or one of those of a rank table.
     pub(crate) scope: Scope,
     pub(crate) timeout: Duration,
 }
@@ -38,21 +37,21 @@ pub(crate) enum Scope {
 }
 
 /// How a stage ended.
-pub(crate) struct Outcome {
+pub(crate) struct StageResult {
     pub(crate) stage: &'static Stage,
     pub(crate) verdict: Verdict,
     /// Whether the user wants it.
     pub(crate) is_asked_for: bool,
-    /// What each rank found.
+    /// Findings of each rank.
     pub(crate) findings: Vec<(u32, Finding)>,
-    /// Why, where no finding says it.
+    /// Reasons that no finding says.
     pub(crate) notes: Vec<String>,
     pub(crate) seconds: f64,
 }
 
-impl Outcome {
-    pub(crate) fn skipped(stage: &'static Stage, why: String, is_asked_for: bool) -> Outcome {
-        Outcome {
+impl StageResult {
+    pub(crate) fn skipped(stage: &'static Stage, why: String, is_asked_for: bool) -> StageResult {
+        StageResult {
             stage,
             is_asked_for,
             verdict: Verdict::Skipped,
@@ -68,7 +67,7 @@ impl Job {
     ///
     /// # Errors
     /// If files cannot be written or processes not be started; never for what a stage finds.
-    pub(crate) fn run(&self, stage: &'static Stage) -> Result<Outcome> {
+    pub(crate) fn run(&self, stage: &'static Stage) -> Result<StageResult> {
         let begin = Instant::now();
         let meetings = self.out.join("meetings").join(stage.name);
         std::fs::create_dir_all(&meetings).map_err(|error| failed(meetings.display(), error))?;
@@ -83,14 +82,14 @@ impl Job {
             timeout: Some(self.timeout),
             ..Limits::default()
         };
-        let (here, size) = self.shape(stage);
-        let ranks = self.ranks(stage, &meetings, here, size)?;
+        let (range, size) = self.shape(stage);
+        let ranks = self.ranks(stage, &meetings, range, size)?;
         let end = job::run(ranks, size, &limits, &mut listener)?;
         listener
             .log
             .flush()
             .map_err(|error| failed(path.display(), error))?;
-        Ok(listener.outcome(stage, end, begin.elapsed()))
+        Ok(listener.result(stage, end, begin.elapsed()))
     }
 
     /// The ranks of a stage that run here, and how many there are.
@@ -106,7 +105,7 @@ impl Job {
         &self,
         stage: &Stage,
         meetings: &Path,
-        here: Range<u32>,
+        range: Range<u32>,
         size: u32,
     ) -> Result<Vec<Rank>> {
         let program = this_program()?;
@@ -134,7 +133,7 @@ impl Job {
                 command,
             })
         };
-        here.map(rank).collect()
+        range.map(rank).collect()
     }
 }
 
@@ -163,14 +162,14 @@ impl Observer for Listener {
 }
 
 impl Listener {
-    fn outcome(self, stage: &'static Stage, end: End, time: Duration) -> Outcome {
+    fn result(self, stage: &'static Stage, end: End, time: Duration) -> StageResult {
         let has = |verdict| self.findings.iter().any(|(_, f)| f.verdict == verdict);
         let verdict = match end {
             End::Success if has(Verdict::Failed) => Verdict::Failed,
             End::Success if has(Verdict::Passed) => Verdict::Passed,
             _ => Verdict::Failed,
         };
-        Outcome {
+        StageResult {
             stage,
             verdict,
             is_asked_for: true,

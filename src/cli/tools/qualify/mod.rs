@@ -1,7 +1,7 @@
 //! `adasum-run qualify`: what a person with an NPU runs first, in stages, and a folder to attach to a report.
 //!
 //! ```text
-//! stages --job--> processes, one a rank --findings (lines)--> outcomes --report--> report.txt, report.json
+//! stages --job--> processes, one a rank --findings (lines)--> results --report--> report.txt, report.json
 //! ```
 //!
 //! Every stage is processes of its own: what crashes or hangs in it ends with them, and stages that do not need it go on.
@@ -18,7 +18,7 @@ use std::time::Duration;
 
 use crate::cli::io::{failed, print, save};
 use crate::cli::tools::qualify::findings::Verdict;
-use crate::cli::tools::qualify::job::{Job, Outcome, Scope};
+use crate::cli::tools::qualify::job::{Job, Scope, StageResult};
 use crate::cli::tools::qualify::stage::{Ranks, STAGES, Stage};
 use crate::error::{Error, Result};
 use crate::topo::{Cluster, RankTable};
@@ -64,7 +64,7 @@ pub(crate) struct StageArgs {
 /// A process of a stage.
 ///
 /// # Errors
-/// What kept the stage from going on.
+/// The failure that ended the stage.
 pub(crate) fn stage(args: &StageArgs) -> Result<()> {
     stage::run(&args.request)
 }
@@ -83,28 +83,28 @@ pub(crate) fn run(args: &Args) -> Result<u8> {
         Scope::Table { rank, .. } => args.out.join(format!("rank-{rank}")),
     };
     let mut job = Job {
-        out: prepared(&out)?,
+        out: new_folder(&out)?,
         scope,
         timeout: Duration::from_secs(args.timeout),
     };
-    let mut outcomes: Vec<Outcome> = Vec::new();
+    let mut results: Vec<StageResult> = Vec::new();
     for stage in &STAGES {
-        let outcome = match hindrance(stage, args, &job, &outcomes) {
-            Some(why) => Outcome::skipped(stage, why, is_asked_for(stage.name, args)),
+        let result = match reason_to_skip(stage, args, &job, &results) {
+            Some(why) => StageResult::skipped(stage, why, is_asked_for(stage.name, args)),
             None => job.run(stage)?,
         };
-        say(&report::line(&outcome))?;
-        for fault in report::faults(&outcome) {
+        say(&report::line(&result))?;
+        for fault in report::faults(&result) {
             say(&format!("         {fault}"))?;
         }
-        if let (Scope::Devices(wanted), Some(found)) = (job.scope, devices(&outcome)) {
+        if let (Scope::Devices(wanted), Some(found)) = (job.scope, devices(&result)) {
             job.scope = Scope::Devices(wanted.min(found));
         }
-        outcomes.push(outcome);
-        // What is there of a report survives an interruption.
-        write(&job.out, &outcomes)?;
+        results.push(result);
+        // After each stage, so that an interruption leaves a report.
+        write(&job.out, &results)?;
     }
-    let (summary, passed) = report::summary(&outcomes);
+    let (summary, passed) = report::summary(&results);
     say(&format!(
         "{summary}; reports and logs: {}",
         job.out.display()
@@ -117,13 +117,18 @@ fn is_asked_for(stage: &str, args: &Args) -> bool {
 }
 
 /// Why a stage is not run, if it is not.
-fn hindrance(stage: &Stage, args: &Args, job: &Job, outcomes: &[Outcome]) -> Option<String> {
+fn reason_to_skip(
+    stage: &Stage,
+    args: &Args,
+    job: &Job,
+    results: &[StageResult],
+) -> Option<String> {
     if !stage.needs.is_empty() && !is_asked_for(stage.name, args) {
         return Some("not asked for".to_owned());
     }
     let passed = |name: &&&str| {
-        let mut outcomes = outcomes.iter();
-        outcomes.any(|outcome| outcome.stage.name == **name && outcome.verdict == Verdict::Passed)
+        let mut results = results.iter();
+        results.any(|result| result.stage.name == **name && result.verdict == Verdict::Passed)
     };
     let mut needs = stage.needs.iter().filter(|name| is_asked_for(name, args));
     if let Some(need) = needs.find(|name| !passed(name)) {
@@ -134,8 +139,8 @@ fn hindrance(stage: &Stage, args: &Args, job: &Job, outcomes: &[Outcome]) -> Opt
 }
 
 /// The number of devices, if this is the stage that counts them.
-fn devices(outcome: &Outcome) -> Option<u32> {
-    let mut findings = outcome.findings.iter();
+fn devices(result: &StageResult) -> Option<u32> {
+    let mut findings = result.findings.iter();
     let (_, finding) = findings.find(|(_, finding)| finding.check == stages::libraries::DEVICES)?;
     let figure = finding.figure.as_ref()?;
     (1..=MOST_DEVICES)
@@ -161,7 +166,7 @@ fn of_table(path: &Path) -> Result<Scope> {
 }
 
 /// The folder, new or empty, as an absolute path.
-fn prepared(out: &Path) -> Result<PathBuf> {
+fn new_folder(out: &Path) -> Result<PathBuf> {
     let failed = |error: std::io::Error| failed(out.display(), error);
     std::fs::create_dir_all(out).map_err(failed)?;
     if std::fs::read_dir(out).map_err(failed)?.next().is_some() {
@@ -173,10 +178,10 @@ fn prepared(out: &Path) -> Result<PathBuf> {
     out.canonicalize().map_err(failed)
 }
 
-fn write(out: &Path, outcomes: &[Outcome]) -> Result<()> {
-    let json = format!("{:#}\n", report::as_json(outcomes));
+fn write(out: &Path, results: &[StageResult]) -> Result<()> {
+    let json = format!("{:#}\n", report::as_json(results));
     for (name, content) in [
-        ("report.txt", report::as_text(outcomes)),
+        ("report.txt", report::as_text(results)),
         ("report.json", json),
     ] {
         save(&out.join(name), &content)?;

@@ -24,7 +24,7 @@ pub(crate) enum Ranks {
 /// Part of the qualification.
 pub(crate) struct Stage {
     pub(crate) name: &'static str,
-    /// What it shows, for the report.
+    /// A sentence for the report.
     pub(crate) about: &'static str,
     /// The stages without which it has no meaning.
     pub(crate) needs: &'static [&'static str],
@@ -32,7 +32,7 @@ pub(crate) struct Stage {
     run: fn(&StageRank, &mut Findings) -> Result<()>,
 }
 
-/// In the order in which they run.
+/// All stages, in the order in which they run.
 pub(crate) const STAGES: [Stage; 9] = [
     Stage {
         name: "libraries",
@@ -99,22 +99,22 @@ pub(crate) const STAGES: [Stage; 9] = [
     },
 ];
 
-/// What a process of a stage is told, as JSON on its command line.
+/// The task of a process of a stage, as JSON on its command line.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Request {
     pub(crate) stage: String,
     pub(crate) rank: u32,
     pub(crate) size: u32,
-    /// A folder for what ranks tell each other; empty at the start of the stage.
+    /// A folder in which ranks meet; empty at the start of the stage.
     pub(crate) meetings: PathBuf,
     /// Whether the world is that of the rank table in the environment.
     pub(crate) table: bool,
 }
 
-/// The process of a stage: finds and tells.
+/// The process of a stage: checks and reports.
 ///
 /// # Errors
-/// If the request is wrong, or what kept the stage from going on; that is told, too.
+/// If the request is wrong, or what kept the stage from going on; that is reported, too.
 pub(crate) fn run(request: &str) -> Result<()> {
     let request: Request = serde_json::from_str(request)
         .map_err(|error| Error::invalid(format!("the request: {error}")))?;

@@ -8,7 +8,7 @@ use crate::error::{Error, Result};
 use crate::reduce::World;
 use crate::topo::{Cluster, Meeting, Participant};
 
-/// Where a process of a stage stands among the others.
+/// This process among the ranks of a stage.
 pub(crate) struct StageRank {
     pub(crate) rank: u32,
     pub(crate) size: u32,
@@ -38,7 +38,7 @@ impl StageRank {
         }
     }
 
-    /// The communicator of all ranks: of the rank table if there is one, else by root info from rank 0, who tells it at
+    /// The communicator of all ranks: of the rank table if there is one, else by root info from rank 0, at
     /// the meeting of this name. A name is good for one meeting.
     pub(crate) fn communicator(&self, device: &Device, meeting: &str) -> Result<Comm> {
         let config = CommConfig::default();
@@ -53,7 +53,7 @@ impl StageRank {
         }
     }
 
-    /// The world of all ranks, `locals` a server: as [`StageRank::communicator`].
+    /// The world of all ranks, `locals` a server, made like [`StageRank::communicator`].
     pub(crate) fn world(&self, locals: u32, meeting: &str) -> Result<World> {
         match &self.cluster {
             Some(cluster) => World::from_cluster_with(cluster, locals),

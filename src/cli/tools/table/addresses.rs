@@ -41,7 +41,7 @@ pub(crate) fn from_file(file: &Path, devices: &[i32]) -> Result<Vec<String>> {
     devices.iter().map(find).collect()
 }
 
-/// What `hccn_tool` says: `ipaddr:192.168.1.8` in its first line.
+/// Asks `hccn_tool`, which answers `ipaddr:192.168.1.8` in its first line.
 fn ask(device: i32) -> std::result::Result<String, String> {
     let arguments = ["-i", &device.to_string(), "-ip", "-g"];
     let called = format!("hccn_tool {}", arguments.join(" "));

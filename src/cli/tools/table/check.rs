@@ -56,7 +56,7 @@ pub(crate) fn as_text(report: &Report) -> String {
     text
 }
 
-/// One sentence.
+/// The verdict as a sentence.
 pub(crate) fn verdict(report: &Report) -> String {
     match report.table() {
         Some(table) => format!(
@@ -72,7 +72,7 @@ pub(crate) fn verdict(report: &Report) -> String {
     }
 }
 
-/// The same for programs.
+/// The report as JSON.
 pub(crate) fn as_json(report: &Report) -> Value {
     json!({
         "right": report.table().is_some(),

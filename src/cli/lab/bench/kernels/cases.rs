@@ -21,7 +21,7 @@ const TENSORS: usize = 16;
 const RECORDS_OF_SEGMENT: usize = 64;
 const RECORDS_OF_TENSOR: usize = 2;
 
-/// Where operands come from. The number is how many bytes a launch goes through.
+/// Where operands come from, with the bytes that a launch goes through.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Source {
     /// Vectors that together have these bytes.
@@ -116,7 +116,7 @@ impl DeviceCopy {
     }
 }
 
-/// Makes operands on a device.
+/// Cases for one device: kernels and the memory for their operands.
 pub(crate) struct Cases {
     device: Device,
     stream: Stream,
@@ -184,7 +184,7 @@ impl Cases {
         Ok(case)
     }
 
-    /// In source over the first vector.
+    /// Works in place over the first vector.
     pub(crate) fn weighted_sum(
         &self,
         dtype: ElementType,
@@ -276,7 +276,7 @@ impl Cases {
         Ok(case)
     }
 
-    /// In source over the first vector.
+    /// Works in place over the first vector.
     pub(crate) fn subtract(&self, dtype: ElementType) -> Result<Case> {
         let size = size(dtype);
         let extent = self.source.extent(2 * size);
@@ -326,7 +326,7 @@ impl Cases {
         ))
     }
 
-    /// Elements are the records that go in.
+    /// A case whose elements are the records to fold.
     pub(crate) fn fold(&self, radix: usize) -> Result<Case> {
         let (records, segments) = self.records(radix, RECORDS_OF_SEGMENT)?;
         let units = as_usize(UNIT) * RECORDS_OF_SEGMENT;
@@ -351,7 +351,7 @@ impl Cases {
         Ok(case)
     }
 
-    /// Elements are tensors.
+    /// A case whose elements are tensors.
     pub(crate) fn coefficients(&self, radix: usize) -> Result<Case> {
         let (records, tensors) = self.records(radix, RECORDS_OF_TENSOR)?;
         let each = RECORDS_OF_TENSOR as u64;

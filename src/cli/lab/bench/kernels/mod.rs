@@ -23,7 +23,7 @@ pub(crate) struct Line {
     pub(crate) kernel: &'static str,
     pub(crate) dtype: &'static str,
     pub(crate) radix: usize,
-    /// Of an element of one vector; of a record for fold, of a tensor for coefficients.
+    /// Nanoseconds of an element of one vector; of a record for fold, of a tensor for coefficients.
     ns_per_element: f64,
     /// Rate of the bytes that the kernel must read and write, over that of a copy.
     pub(crate) copy_fraction: f64,
@@ -90,7 +90,7 @@ struct Bench<'a> {
 }
 
 impl Bench<'_> {
-    /// All but the Gram matrix of two fp32 vectors.
+    /// Times all kernels but the Gram matrix of two fp32 vectors.
     fn all(&mut self, cases: &Cases, dtypes: &[ElementType]) -> Result<()> {
         for &dtype in dtypes {
             self.reductions(cases, dtype)?;
@@ -103,7 +103,7 @@ impl Bench<'_> {
         Ok(())
     }
 
-    /// Kernels of the Gram matrix and of the weighted sum.
+    /// Times the kernels of the Gram matrix and of the weighted sum.
     fn reductions(&mut self, cases: &Cases, dtype: ElementType) -> Result<()> {
         for radix in RADICES {
             if (dtype, radix) != (ElementType::F32, 2) {
@@ -115,7 +115,7 @@ impl Bench<'_> {
         Ok(())
     }
 
-    /// Kernels that work element by element.
+    /// Times the kernels that work element by element.
     fn elements(
         &mut self,
         cases: &Cases,

@@ -7,19 +7,18 @@ use crate::ascend::{
     groups_run,
 };
 use crate::cli::lab::reference::{download, upload};
-use crate::cli::tools::qualify::findings::{Findings, Seen, require, wrong};
+use crate::cli::tools::qualify::findings::{Findings, Seen, require};
 use crate::cli::tools::qualify::stage_rank::StageRank;
 use crate::error::{Context, Result};
 
 const TYPE: DataType = DataType::F32;
-/// Elements that each rank gives: few, odd, and many.
+/// Elements of each rank: few, odd, and many.
 const COUNTS: [usize; 3] = [1, 4099, 1 << 20];
 const PATIENCE: Duration = Duration::from_secs(60);
 
 pub(crate) fn run(own: &StageRank, findings: &mut Findings) -> Result<()> {
     let device = own.device()?;
-    let mut made = None;
-    findings.check("the communicator of all ranks", || {
+    let comm = findings.attempt("the communicator of all ranks", || {
         let comm = own.communicator(&device, "world")?;
         let (rank, size) = (comm.rank(), comm.size());
         require((rank, size) == (own.rank, own.size), || {
@@ -28,10 +27,8 @@ pub(crate) fn run(own: &StageRank, findings: &mut Findings) -> Result<()> {
                 own.rank, own.size
             )
         })?;
-        made = Some(comm);
-        Ok(Seen::figure(f64::from(own.size), "ranks"))
-    });
-    let comm = made.ok_or_else(|| wrong("there is no communicator"))?;
+        Ok((comm, Seen::figure(f64::from(size), "ranks")))
+    })?;
     let stream = Stream::new(&device)?;
     Group::new(&comm, &device, &stream).operations("all ranks", findings)?;
     parts(&comm, &device, findings)?;
@@ -48,22 +45,17 @@ pub(crate) fn run(own: &StageRank, findings: &mut Findings) -> Result<()> {
     Ok(())
 }
 
-/// Even and odd ranks.
+/// Sub-communicators of even and of odd ranks.
 fn parts(comm: &Comm, device: &Device, findings: &mut Findings) -> Result<()> {
     let members: Vec<u32> = (0..comm.size())
         .filter(|rank| rank % 2 == comm.rank() % 2)
         .collect();
-    let mut made = None;
-    findings.check("sub-communicators of even and odd ranks", || {
+    let part = findings.attempt("sub-communicators of even and odd ranks", || {
         let id = 100 + u64::from(comm.rank() % 2);
         let part = comm.sub(&members, id, comm.rank() / 2, &small())?;
         let size = part.size();
-        made = Some(part);
-        Ok(Seen::figure(f64::from(size), "ranks"))
-    });
-    let Some(part) = made else {
-        return Err(wrong("there is no sub-communicator"));
-    };
+        Ok((part, Seen::figure(f64::from(size), "ranks")))
+    })?;
     let stream = Stream::new(device)?;
     Group::new(&part, device, &stream).operations("even and odd ranks", findings)?;
     stream.synchronize_timeout(PATIENCE)?;
@@ -80,7 +72,7 @@ fn together(comm: &Comm, device: &Device, findings: &mut Findings) -> Result<()>
         let count = COUNTS[2];
         let gathered = [0, 1].map(|_| groups[0].room(count, comm.size()));
         let gathered = gathered.into_iter().collect::<Result<Vec<Span>>>()?;
-        let own = groups[0].given(count)?;
+        let own = groups[0].input(count)?;
         for round in 0..4 {
             // In turn first, so that neither always waits for the other.
             for index in [round % 2, 1 - round % 2] {
@@ -104,7 +96,7 @@ fn small() -> CommConfig {
     }
 }
 
-/// Element `index` of what `rank` gives: sums of a hundred ranks are exact in fp32.
+/// Element `index` of the input of `rank`: sums of a hundred ranks are exact in fp32.
 fn element(rank: usize, index: usize) -> f64 {
     ((rank * 31 + index) % 1021) as f64
 }
@@ -150,15 +142,10 @@ impl<'a> Group<'a> {
             findings.skip(format!("{group} of {of}"), GROUPS_RUN);
         }
         for (name, operation) in operations {
-            let mut failure = None;
-            findings.check(format!("{name} of {of}"), || {
-                let result = self.timed(operation);
-                failure = result.as_ref().err().cloned();
-                result
+            let done = findings.attempt(format!("{name} of {of}"), || {
+                Ok(((), self.timed(operation)?))
             });
-            if let Some(error) = failure {
-                return Err(error).context(|| format!("after a failed {name}"));
-            }
+            done.context(|| format!("after a failed {name}"))?;
         }
         Ok(())
     }
@@ -176,8 +163,8 @@ impl<'a> Group<'a> {
             .and("with 4 MB of each rank, and the look at the result"))
     }
 
-    /// What this rank gives.
-    fn given(&self, count: usize) -> Result<Span> {
+    /// The elements that this rank contributes.
+    fn input(&self, count: usize) -> Result<Span> {
         let rank = self.comm.rank() as usize;
         let values: Vec<f64> = (0..count).map(|index| element(rank, index)).collect();
         upload(self.device, TYPE, &values)
@@ -205,7 +192,7 @@ impl<'a> Group<'a> {
 
     fn broadcast(&self, count: usize) -> Result<()> {
         let root = self.comm.size() - 1;
-        let span = self.given(count)?;
+        let span = self.input(count)?;
         self.comm.broadcast(&span, TYPE, root, self.stream)?;
         self.expect(&span, |at| element(root as usize, at))
     }
@@ -213,22 +200,22 @@ impl<'a> Group<'a> {
     fn all_gather(&self, count: usize) -> Result<()> {
         let all = self.room(count, self.comm.size())?;
         self.comm
-            .all_gather(&self.given(count)?, &all, TYPE, self.stream)?;
+            .all_gather(&self.input(count)?, &all, TYPE, self.stream)?;
         self.expect(&all, |at| element(at / count, at % count))
     }
 
     fn all_reduce(&self, count: usize) -> Result<()> {
-        let (given, sum) = (self.given(count)?, self.room(count, 1)?);
+        let (input, sum) = (self.input(count)?, self.room(count, 1)?);
         self.comm
-            .all_reduce(&given, &sum, TYPE, ReduceOp::Sum, self.stream)?;
+            .all_reduce(&input, &sum, TYPE, ReduceOp::Sum, self.stream)?;
         self.expect(&sum, |at| self.sum(at))
     }
 
     fn reduce_scatter(&self, count: usize) -> Result<()> {
-        let given = self.given(count * self.size)?;
+        let input = self.input(count * self.size)?;
         let part = self.room(count, 1)?;
         self.comm
-            .reduce_scatter(&given, &part, TYPE, ReduceOp::Sum, self.stream)?;
+            .reduce_scatter(&input, &part, TYPE, ReduceOp::Sum, self.stream)?;
         self.expect(&part, |at| self.sum(self.rank * count + at))
     }
 
@@ -238,7 +225,7 @@ impl<'a> Group<'a> {
 
     /// To the next rank and from the one before it; a send and its receive meet, so every other rank sends first.
     fn send_and_receive(&self, count: usize) -> Result<()> {
-        let (given, got) = (self.given(count)?, self.room(count, 1)?);
+        let (input, got) = (self.input(count)?, self.room(count, 1)?);
         // Pairs of neighbours, whose last is alone where the number is odd.
         let peer = self.rank ^ 1;
         if peer >= self.size {
@@ -247,11 +234,11 @@ impl<'a> Group<'a> {
         #[expect(clippy::cast_possible_truncation, reason = "ranks are u32")]
         let to = peer as u32;
         if self.rank < peer {
-            self.comm.send(&given, TYPE, to, self.stream)?;
+            self.comm.send(&input, TYPE, to, self.stream)?;
             self.comm.recv(&got, TYPE, to, self.stream)?;
         } else {
             self.comm.recv(&got, TYPE, to, self.stream)?;
-            self.comm.send(&given, TYPE, to, self.stream)?;
+            self.comm.send(&input, TYPE, to, self.stream)?;
         }
         self.expect(&got, |at| element(peer, at))
     }
@@ -288,12 +275,12 @@ impl<'a> Group<'a> {
             0 => 0,
             _ => count / (peer as usize).abs_diff(self.rank),
         };
-        let (given, got) = (self.given(count)?, self.room(count, self.comm.size())?);
+        let (input, got) = (self.input(count)?, self.room(count, self.comm.size())?);
         let mut transfers = Vec::new();
         for peer in self.peers() {
             let place = |start: usize| start..start + part(peer) * TYPE.size();
             let theirs = place(peer as usize * count * TYPE.size());
-            transfers.push(Transfer::send(peer, given.slice(place(0))?));
+            transfers.push(Transfer::send(peer, input.slice(place(0))?));
             transfers.push(Transfer::receive(peer, got.slice(theirs)?));
         }
         self.comm.all_to_all(&transfers, TYPE, self.stream)?;
@@ -314,12 +301,12 @@ impl<'a> Group<'a> {
         if peers.is_empty() {
             return Ok(());
         }
-        let given = self.given(count)?;
+        let input = self.input(count)?;
         let mut transfers = Vec::new();
         let mut all = Vec::new();
         for &peer in peers {
             let got = self.room(count, 1)?;
-            transfers.push(Transfer::send(peer, given.clone()));
+            transfers.push(Transfer::send(peer, input.clone()));
             transfers.push(Transfer::receive(peer, got.clone()));
             all.push((peer as usize, got));
         }

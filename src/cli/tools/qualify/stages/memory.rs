@@ -11,11 +11,11 @@ use crate::error::Result;
 const SIZES: [usize; 7] = [1, 31, 64, 1001, 4096, 65_540, (8 << 20) + 3];
 /// Untouched bytes before and behind what is copied.
 const MARGIN: usize = 512;
-/// What is copied again and again for the bandwidth.
+/// Bytes that are copied again and again for the bandwidth.
 const LARGE: usize = 64 << 20;
 const TIMES: u32 = 8;
 const PATIENCE: Duration = Duration::from_secs(60);
-/// In margins.
+/// Byte of the margins.
 const UNTOUCHED: u8 = 0xa5;
 
 pub(crate) fn run(own: &StageRank, findings: &mut Findings) -> Result<()> {
@@ -33,7 +33,7 @@ pub(crate) fn run(own: &StageRank, findings: &mut Findings) -> Result<()> {
             )))
         });
     };
-    // One way is known to be right by the other way, and by the margins that a third brings.
+    // Copies to the device and back check each other; the margins show bytes that went elsewhere.
     all("to the device and back", &|area, bytes| {
         area.span.write(bytes)
     });
@@ -75,7 +75,7 @@ pub(crate) fn run(own: &StageRank, findings: &mut Findings) -> Result<()> {
     Ok(())
 }
 
-/// Waits until the stream is empty, by asking: whether synchronisations wait is for a later stage.
+/// Waits until the stream is empty, by queries: a later stage checks synchronisations.
 fn done(stream: &Stream) -> Result<()> {
     let begin = Instant::now();
     while !stream.query()? {

@@ -38,15 +38,8 @@ pub(crate) fn run(own: &StageRank, findings: &mut Findings) -> Result<()> {
                 findings.skip(what, GROUPS_RUN);
                 continue;
             }
-            let mut failure = None;
-            findings.check(what, || {
-                let result = case.reduce(&world);
-                failure = result.as_ref().err().cloned();
-                result
-            });
-            if let Some(error) = failure {
-                return Err(error).context(|| "after a failed reduction");
-            }
+            let done = findings.attempt(what, || Ok(((), case.reduce(&world)?)));
+            done.context(|| "after a failed reduction")?;
         }
         world.finish(PATIENCE)?;
     }

@@ -10,9 +10,9 @@ use crate::cli::tools::qualify::stages::reductions::{Case, PATIENCE};
 use crate::error::{Error, ErrorKind, Result};
 use crate::reduce::{GradientReducer, Options, World};
 
-/// After so long without progress the ranks that wait give up.
+/// Time without progress after which the ranks that wait give up.
 const STALL: Duration = Duration::from_secs(4);
-/// How long the rank that keeps them waiting does so.
+/// How long the absent rank keeps the others waiting.
 const ABSENT: Duration = Duration::from_secs(10);
 /// How long a rank may take to notice.
 const NOTICE: Duration = Duration::from_secs(40);
@@ -24,33 +24,23 @@ pub(crate) fn run(own: &StageRank, findings: &mut Findings) -> Result<()> {
         true => "this rank keeps the others waiting",
         false => "the wait for another rank ends with an error",
     };
-    let mut left = None;
-    findings.check(what, || {
-        let (seen, stalled) = stall(&world, is_absent)?;
-        left = Some(stalled);
-        Ok(seen)
-    });
-    drop(left);
+    drop(findings.attempt(what, || stall(&world, is_absent)));
     findings.check("the failed world is left", || {
         let begin = Instant::now();
         world.abort();
         world.finish(PATIENCE)?;
         Ok(Seen::figure(begin.elapsed().as_secs_f64(), "s"))
     });
-    let mut joined = None;
-    findings.check("a new world", || {
-        joined = Some(own.world(1, "second")?);
-        Ok(Seen::default())
-    });
-    let world = joined.ok_or_else(|| wrong("there is no new world"))?;
+    let joined = || Ok((own.world(1, "second")?, Seen::default()));
+    let world = findings.attempt("a new world", joined)?;
     findings.check("reductions in it", || Case::plain().reduce(&world));
     world.finish(PATIENCE)
 }
 
-/// What the wait used, to be let go before the world is left.
+/// Memory and stream of the wait, dropped before the world is left.
 type Stalled = (Vec<Span>, Stream);
 
-fn stall(world: &World, is_absent: bool) -> Result<(Seen, Stalled)> {
+fn stall(world: &World, is_absent: bool) -> Result<(Stalled, Seen)> {
     let case = Case::plain();
     let options = Options {
         stall_timeout: STALL,
@@ -69,7 +59,7 @@ fn stall(world: &World, is_absent: bool) -> Result<(Seen, Stalled)> {
     if is_absent {
         std::thread::sleep(ABSENT);
         let seconds = begin.elapsed().as_secs_f64();
-        return Ok((Seen::figure(seconds, "s"), (spans, stream)));
+        return Ok(((spans, stream), Seen::figure(seconds, "s")));
     }
     let waited = reducer
         .reduce(&spans, &stream)
@@ -85,5 +75,5 @@ fn stall(world: &World, is_absent: bool) -> Result<(Seen, Stalled)> {
         )));
     }
     let seen = Seen::figure(seconds, "s").and(error.to_string());
-    Ok((seen, (spans, stream)))
+    Ok(((spans, stream), seen))
 }

@@ -22,7 +22,7 @@ const MOST: u32 = 1000;
 
 pub(crate) fn run(own: &StageRank, findings: &mut Findings) -> Result<()> {
     let device = own.device()?;
-    let long = Long::new(&device)?;
+    let long = LongWork::new(&device)?;
     findings.check("long work", || {
         let seconds = long.each.as_secs_f64() * f64::from(long.copies);
         Ok(Seen::figure(seconds, "s").and(format!("{} copies of 64 MB", long.copies)))
@@ -83,7 +83,7 @@ pub(crate) fn run(own: &StageRank, findings: &mut Findings) -> Result<()> {
 }
 
 /// Ends queued work from outside.
-fn abort(device: &Device, long: &Long, findings: &mut Findings) -> Result<()> {
+fn abort(device: &Device, long: &LongWork, findings: &mut Findings) -> Result<()> {
     const NAME: &str = "an abort ends queued work, and the stream goes on";
     const ASCEND_910A: u32 = 1001;
     if Chip::named(&device.soc_name()?)?.arch() == ASCEND_910A {
@@ -100,7 +100,7 @@ fn abort(device: &Device, long: &Long, findings: &mut Findings) -> Result<()> {
         require(stream.abort()?, || {
             "aclrtStreamAbort is absent or not supported".to_owned()
         })?;
-        // That the work was aborted may be told once.
+        // The first synchronisation may report the abort.
         let _ = stream.synchronize_timeout(PATIENCE);
         let seconds = begin.elapsed().as_secs_f64();
         let dropped = pair.require_copied().is_err();
@@ -116,15 +116,15 @@ fn abort(device: &Device, long: &Long, findings: &mut Findings) -> Result<()> {
 }
 
 /// Work that takes about [`LONG`].
-struct Long {
+struct LongWork {
     from: Span,
     to: Span,
     each: Duration,
     copies: u32,
 }
 
-impl Long {
-    fn new(device: &Device) -> Result<Long> {
+impl LongWork {
+    fn new(device: &Device) -> Result<LongWork> {
         const SAMPLE: u32 = 4;
         let from = Buffer::from_slice(device, &vec![1_u8; LARGE])?.span();
         let to = Buffer::from_slice(device, &vec![2_u8; LARGE])?.span();
@@ -145,7 +145,7 @@ impl Long {
             reason = "between 1 and MOST"
         )]
         let copies = copies.ceil().clamp(1.0, f64::from(MOST)) as u32;
-        Ok(Long {
+        Ok(LongWork {
             from,
             to,
             each,

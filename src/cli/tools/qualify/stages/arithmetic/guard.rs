@@ -13,7 +13,7 @@ const TYPE: DataType = DataType::F32;
 pub(crate) fn run(setup: &Setup, findings: &mut Findings) {
     findings.check("guard lets complete work pass", || {
         let guarded = Guarded::new(setup, false)?;
-        guarded.told?;
+        guarded.synchronised?;
         require(guarded.first.is_finite(), || {
             "it spoilt a result".to_owned()
         })?;
@@ -33,17 +33,17 @@ pub(crate) fn run(setup: &Setup, findings: &mut Findings) {
         if setup.kernels.chip().arch() == 1001 {
             return Ok(Seen::note("Ascend 910A cannot fail a stream"));
         }
-        match guarded.told {
+        match guarded.synchronised {
             Ok(()) => Err(wrong("the synchronisation of its stream tells no failure")),
             Err(error) => Ok(Seen::note(error.to_string())),
         }
     });
 }
 
-/// What a guard left behind.
+/// The state after a guard.
 struct Guarded {
-    /// What the synchronisation of its stream said.
-    told: Result<()>,
+    /// Result of the synchronisation of its stream.
+    synchronised: Result<()>,
     /// The first element of a result.
     first: f64,
     culprit: Option<Culprit>,
@@ -73,7 +73,7 @@ impl Guarded {
         };
         setup.kernels.guard(&stream, &guard)?;
         Ok(Guarded {
-            told: stream.synchronize_timeout(PATIENCE),
+            synchronised: stream.synchronize_timeout(PATIENCE),
             first: download(TYPE, &place)?[0],
             culprit: reason.read()?,
         })

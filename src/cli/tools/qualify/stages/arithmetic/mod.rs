@@ -20,7 +20,7 @@ use crate::kernel::Kernels;
 const RADICES: [usize; 3] = [2, 4, 8];
 /// Bytes of all vectors of a launch that is timed, and how often it is.
 const TIMED: usize = 256 << 20;
-/// Where a processor of the host plays the device.
+/// Bytes on the mock, where the CPU plays the device.
 const TIMED_BY_HOST: usize = 8 << 20;
 const REPETITIONS: u32 = 5;
 
@@ -54,18 +54,15 @@ pub(crate) fn run(own: &StageRank, findings: &mut Findings) -> Result<()> {
     Ok(())
 }
 
-/// The way of `radix` vectors to their AdaSum.
+/// The kernels that turn `radix` vectors into their AdaSum.
 fn reduce(setup: &Setup, dtype: DataType, radix: usize, findings: &mut Findings) {
     let of = |kernel: &str| format!("{kernel} {} of {radix}", name(dtype));
-    let mut made = None;
-    let named = of("gram and fold");
-    let is_right = findings.check(named, || {
+    let problem = findings.attempt(of("gram and fold"), || {
         let problem = Problem::new(setup, dtype, radix)?;
         let error = problem.products(setup)?;
-        made = Some(problem);
-        problem::within(error, problem::FP32)
+        Ok((problem, problem::within(error, problem::FP32)?))
     });
-    let Some(problem) = made.filter(|_| is_right) else {
+    let Ok(problem) = problem else {
         for kernel in ["coefficients", "weighted_sum"] {
             findings.skip(of(kernel), "what it takes is wrong");
         }
@@ -85,7 +82,7 @@ fn reduce(setup: &Setup, dtype: DataType, radix: usize, findings: &mut Findings)
 /// Every kernel's share of the rate of a copy.
 fn speed(setup: &Setup, findings: &mut Findings) {
     let chip = setup.kernels.chip();
-    let types: Vec<ElementType> = [ElementType::F32, ElementType::F16, ElementType::Bf16]
+    let types: Vec<ElementType> = ElementType::ALL
         .into_iter()
         .filter(|&dtype| chip.computes_with(dtype.into()))
         .collect();

@@ -34,13 +34,13 @@ fn same(values: &[f64], expected: &[f64], what: impl Fn(usize) -> String) -> Res
 /// Tensors become one buffer.
 pub(crate) fn pack(setup: &Setup, from: DataType, to: DataType, findings: &mut Findings) {
     findings.check(format!("pack {} to {}", name(from), name(to)), || {
-        let both = Both::new(setup, from, (from, to))?;
-        setup.kernels.pack(&setup.stream, &both.launch())?;
+        let case = Moved::new(setup, from, (from, to))?;
+        setup.kernels.pack(&setup.stream, &case.launch())?;
         setup.stream.synchronize_timeout(PATIENCE)?;
-        let packed = download(to, &both.fused)?;
-        both.check(
+        let packed = download(to, &case.fused)?;
+        case.check(
             to,
-            |index| Ok(part(&packed, &both.segments[index]).to_vec()),
+            |index| Ok(part(&packed, &case.segments[index]).to_vec()),
         )
     });
 }
@@ -48,33 +48,33 @@ pub(crate) fn pack(setup: &Setup, from: DataType, to: DataType, findings: &mut F
 /// One buffer becomes tensors.
 pub(crate) fn unpack(setup: &Setup, from: DataType, to: DataType, findings: &mut Findings) {
     findings.check(format!("unpack {} to {}", name(from), name(to)), || {
-        let both = Both::new(setup, from, (to, from))?;
-        setup.kernels.unpack(&setup.stream, &both.launch())?;
+        let case = Moved::new(setup, from, (to, from))?;
+        setup.kernels.unpack(&setup.stream, &case.launch())?;
         setup.stream.synchronize_timeout(PATIENCE)?;
-        both.check(to, |index| download(to, &both.tensors[index]))
+        case.check(to, |index| download(to, &case.tensors[index]))
     });
 }
 
-/// The same values in tensors and in one buffer; a kernel brings them from one to the other, changed.
-struct Both {
+/// The same values in tensors and in a fused buffer; a kernel moves them from one to the other.
+struct Moved {
     values: Vec<f64>,
     segments: Vec<Segment>,
     table: Span,
     tensors: Vec<Span>,
     list: Tensors,
     fused: Span,
-    /// Of the tensors and of the buffer.
+    /// Types of the tensors and of the buffer.
     types: (DataType, DataType),
 }
 
-impl Both {
-    fn new(setup: &Setup, from: DataType, types: (DataType, DataType)) -> Result<Both> {
+impl Moved {
+    fn new(setup: &Setup, from: DataType, types: (DataType, DataType)) -> Result<Moved> {
         let device = &setup.device;
         let segments = segments(setup);
         let values = vector(from, 1, extent(&segments));
         let tensor = |segment| upload(device, types.0, part(&values, segment));
         let tensors = segments.iter().map(tensor).collect::<Result<Vec<Span>>>()?;
-        Ok(Both {
+        Ok(Moved {
             table: table(setup, &segments)?,
             list: Tensors::new(device, &tensors)?,
             fused: upload(device, types.1, &values)?,

@@ -15,7 +15,7 @@ use crate::kernel::{Coefficients, Fold, Gram, Queue, Vectors, WeightedSum};
 
 /// Elements of the tensors: about the grains of instructions, of copies and of units.
 const COUNTS: [u64; 7] = [1, 3, 65, 511, 4096, 9001, 40_003];
-/// What sums in fp32 may be off, relative to the norms of what is summed.
+/// Largest error of sums in fp32, relative to the norms of the vectors.
 pub(crate) const FP32: f64 = 2e-6;
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -112,7 +112,7 @@ impl Problem {
         })
     }
 
-    /// What a result of the type may be off.
+    /// Largest relative error of a result of the type.
     pub(crate) fn tolerance(&self) -> f64 {
         FP32 + roundoff(self.dtype)
     }
@@ -241,7 +241,7 @@ impl Problem {
         setup.kernels.weighted_sum(queue, &launch)
     }
 
-    /// Makes the weights look as if they had never come.
+    /// Overwrites the weights with the mark of data that never came.
     pub(crate) fn lose_weights(&self, setup: &Setup) -> Result<()> {
         setup.stream.fill(&self.coefficients, MISSING_BYTE)
     }
