@@ -6,7 +6,8 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::error::{Error, ErrorKind, Result};
+use crate::cli::io;
+use crate::error::{Error, Result};
 
 /// The directories of all ranks that are started here.
 pub(crate) struct Logs {
@@ -45,9 +46,7 @@ impl Logs {
         first: bool,
     ) -> Result<PathBuf> {
         let folder = self.folder.join(format!("device_{rank}"));
-        let failed = |path: &Path, error: std::io::Error| {
-            Error::new(ErrorKind::Io, format!("{}: {error}", path.display()))
-        };
+        let failed = |path: &Path, error: std::io::Error| io::failed(path.display(), error);
         fs::create_dir_all(&folder).map_err(|error| failed(&folder, error))?;
         for copy in copies {
             let name = copy

@@ -1,4 +1,4 @@
-//! What is known of a rank that runs, and what the user is told when its job ends badly.
+//! The state of a rank that was started, and the sentences about a job that ends badly.
 
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, ExitStatus};

@@ -5,7 +5,8 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::error::{Error, ErrorKind, Result};
+use crate::cli::io::failed;
+use crate::error::{Error, Result};
 
 /// A measurement, of a peer or of ours.
 #[derive(Debug, Deserialize)]
@@ -42,12 +43,8 @@ impl Peers {
     /// # Errors
     /// If the file cannot be read or has no measurement.
     pub(crate) fn read(path: &Path) -> Result<Peers> {
-        let text = std::fs::read_to_string(path).map_err(|error| {
-            Error::new(
-                ErrorKind::Io,
-                format!("--compare {}: {error}", path.display()),
-            )
-        })?;
+        let text = std::fs::read_to_string(path)
+            .map_err(|error| failed(format!("--compare {}", path.display()), error))?;
         let lines = text.lines();
         let all: Vec<Measured> = lines
             .filter_map(|line| serde_json::from_str(line).ok())

@@ -88,7 +88,7 @@ bytes) by one thread, taken in turn. Vectors come from memory, or stay in cache 
 /// Runs the benchmark that `args` describe.
 ///
 /// # Errors
-/// If the ranks cannot be started or an argument is wrong. A rank that fails is told on the way and is in the `End`.
+/// If the ranks cannot be started or an argument is wrong. A rank that fails is reported at once and is in the `End`.
 pub(crate) fn run(args: &Args) -> Result<End> {
     let peers = args.compare.as_deref().map(Peers::read).transpose()?;
     let request = request(args)?;

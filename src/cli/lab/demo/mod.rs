@@ -48,7 +48,7 @@ pub(crate) struct Args {
 /// Runs the demo.
 ///
 /// # Errors
-/// If the ranks cannot be started or a file cannot be written. A rank that fails is told on the way and is in the `End`.
+/// If the ranks cannot be started or a file cannot be written. A rank that fails is reported at once and is in the `End`.
 pub(crate) fn run(args: &Args) -> Result<End> {
     let table = RankTable::read(cache::unpack(&[(TABLE_NAME, TABLE)])?.join(TABLE_NAME))?;
     let backend = backend();
@@ -117,14 +117,14 @@ fn conclude(
         let message = "the ranks ended without reporting a result";
         return Err(Error::new(ErrorKind::InvalidState, message));
     }
-    let outcome = Results {
+    let results = Results {
         ranks: table.size(),
         servers: table.servers().len(),
         backend,
         trainings,
     };
     if let Some(folder) = report {
-        outcome.write(folder)?;
+        results.write(folder)?;
         if !args.json {
             io::notice(&format!(
                 "report: {}",
@@ -133,8 +133,8 @@ fn conclude(
         }
     }
     io::print(&match args.json {
-        true => outcome.json()?,
-        false => format!("\n{}\n", outcome.table()),
+        true => results.json()?,
+        false => format!("\n{}\n", results.table()),
     })
 }
 

@@ -169,7 +169,7 @@ mod tests {
         }
     }
 
-    fn outcome(trainings: &[Training]) -> Results<'_> {
+    fn results(trainings: &[Training]) -> Results<'_> {
         Results {
             ranks: 16,
             servers: 2,
@@ -182,7 +182,7 @@ mod tests {
     fn the_line_has_exactly_the_promised_members() {
         let one = [training(Reduction::Mean, &[2.5, 0.1])];
         assert_eq!(
-            outcome(&one).json().unwrap().trim_end(),
+            results(&one).json().unwrap().trim_end(),
             r#"{"ranks":16,"servers":2,"reduction":"mean","loss":[2.5,0.1],"accuracy":0.5}"#
         );
         let two = [
@@ -190,7 +190,7 @@ mod tests {
             training(Reduction::Mean, &[3.0]),
         ];
         assert_eq!(
-            outcome(&two).json().unwrap().trim_end(),
+            results(&two).json().unwrap().trim_end(),
             r#"{"ranks":16,"servers":2,"reduction":"adasum","loss":[2.5],"accuracy":0.5,"mean":{"loss":[3.0],"accuracy":0.5}}"#
         );
     }

@@ -5,4 +5,4 @@
 pub mod gradients;
 pub mod images;
 pub mod network;
-pub mod random;
+mod random;

@@ -1,12 +1,12 @@
 //! A small generator of pseudo-random numbers, the same on every machine.
 
 /// SplitMix64 (Steele, Lea, Flood 2014).
-pub struct Random {
+pub(crate) struct Random {
     state: u64,
 }
 
 impl Random {
-    pub fn new(seed: u64) -> Self {
+    pub(crate) fn new(seed: u64) -> Self {
         Random { state: seed }
     }
 
@@ -19,13 +19,13 @@ impl Random {
     }
 
     /// A number in -1..1.
-    pub fn signed_unit(&mut self) -> f32 {
+    pub(crate) fn signed_unit(&mut self) -> f32 {
         // 24 bits fit an f32 exactly.
         (self.next() >> 40) as f32 / (1 << 23) as f32 - 1.0
     }
 
     /// Puts `items` in a random order.
-    pub fn shuffle<T>(&mut self, items: &mut [T]) {
+    pub(crate) fn shuffle<T>(&mut self, items: &mut [T]) {
         for last in (1..items.len()).rev() {
             // The bias of the remainder is far below anything a demo could show.
             let other = self.next() % (last as u64 + 1);

@@ -84,7 +84,7 @@ fn done(stream: &Stream) -> Result<()> {
         })?;
         std::thread::sleep(Duration::from_micros(50));
     }
-    // What failed is told by a call that waits.
+    // A call that waits reports what failed.
     stream.synchronize_timeout(PATIENCE)
 }
 
