@@ -3,7 +3,7 @@
 use std::ffi::{CStr, c_char, c_void};
 use std::time::Duration;
 
-use super::status::{Fault, adasum_status};
+use super::status::{CallError, adasum_status};
 use crate::ascend::{Device, Span};
 use crate::plan::{DType, TensorSpec};
 use crate::reduce::MeanTensor;
@@ -39,15 +39,15 @@ pub const ADASUM_BF16: i32 = 27;
 ///
 /// # Safety
 /// `pointer` is NULL or points to a live `T` that nobody changes meanwhile.
-pub(super) unsafe fn required<'a, T>(pointer: *const T, name: &str) -> Result<&'a T, Fault> {
+pub(super) unsafe fn required<'a, T>(pointer: *const T, name: &str) -> Result<&'a T, CallError> {
     // SAFETY: as promised by the caller.
-    unsafe { pointer.as_ref() }.ok_or_else(|| Fault::null(name))
+    unsafe { pointer.as_ref() }.ok_or_else(|| CallError::null(name))
 }
 
 /// An error if `pointer` is NULL; outputs are checked so before any work is done.
-pub(super) fn not_null<T>(pointer: *mut T, name: &str) -> Result<*mut T, Fault> {
+pub(super) fn not_null<T>(pointer: *mut T, name: &str) -> Result<*mut T, CallError> {
     if pointer.is_null() {
-        return Err(Fault::null(name));
+        return Err(CallError::null(name));
     }
     if !pointer.is_aligned() {
         return Err(invalid(format!(
@@ -66,12 +66,12 @@ pub(super) unsafe fn slice<'a, T>(
     pointer: *const T,
     count: usize,
     name: &str,
-) -> Result<&'a [T], Fault> {
+) -> Result<&'a [T], CallError> {
     if count == 0 {
         return Ok(&[]);
     }
     if pointer.is_null() {
-        return Err(Fault::null(name));
+        return Err(CallError::null(name));
     }
     if !pointer.is_aligned() {
         return Err(invalid(format!(
@@ -96,7 +96,7 @@ pub(super) unsafe fn slice_mut<'a, T>(
     pointer: *mut T,
     count: usize,
     name: &str,
-) -> Result<&'a mut [T], Fault> {
+) -> Result<&'a mut [T], CallError> {
     // SAFETY: as promised by the caller.
     let checked = unsafe { slice(pointer.cast_const(), count, name) }?;
     if checked.is_empty() {
@@ -110,9 +110,9 @@ pub(super) unsafe fn slice_mut<'a, T>(
 ///
 /// # Safety
 /// `pointer` is NULL or points to a string with a zero at its end that nobody changes meanwhile.
-pub(super) unsafe fn text<'a>(pointer: *const c_char, name: &str) -> Result<&'a str, Fault> {
+pub(super) unsafe fn text<'a>(pointer: *const c_char, name: &str) -> Result<&'a str, CallError> {
     if pointer.is_null() {
-        return Err(Fault::null(name));
+        return Err(CallError::null(name));
     }
     // SAFETY: not null, so a C string as promised by the caller.
     let text = unsafe { CStr::from_ptr(pointer) };
@@ -121,7 +121,7 @@ pub(super) unsafe fn text<'a>(pointer: *const c_char, name: &str) -> Result<&'a 
 }
 
 /// A limit of time, at least a millisecond.
-pub(super) fn timeout(milliseconds: u64, name: &str) -> Result<Duration, Fault> {
+pub(super) fn timeout(milliseconds: u64, name: &str) -> Result<Duration, CallError> {
     if milliseconds == 0 {
         return Err(invalid(format!(
             "{name} is 0: every wait needs a limit above"
@@ -131,7 +131,7 @@ pub(super) fn timeout(milliseconds: u64, name: &str) -> Result<Duration, Fault> 
 }
 
 /// 0 or 1.
-pub(super) fn flag(value: i32, name: &str) -> Result<bool, Fault> {
+pub(super) fn flag(value: i32, name: &str) -> Result<bool, CallError> {
     match value {
         0 => Ok(false),
         1 => Ok(true),
@@ -144,7 +144,7 @@ pub(super) fn choice<T: Clone>(
     value: i32,
     name: &str,
     known: &[(&str, i32, T)],
-) -> Result<T, Fault> {
+) -> Result<T, CallError> {
     match known.iter().find(|(_, code, _)| *code == value) {
         Some((_, _, meant)) => Ok(meant.clone()),
         None => {
@@ -160,17 +160,17 @@ pub(super) fn choice<T: Clone>(
     }
 }
 
-pub(super) fn invalid(message: String) -> Fault {
-    Fault::new(adasum_status::ADASUM_INVALID_ARGUMENT, message)
+pub(super) fn invalid(message: String) -> CallError {
+    CallError::new(adasum_status::ADASUM_INVALID_ARGUMENT, message)
 }
 
 /// Tensors as C describes them, each with its flags.
 #[derive(Debug)]
-pub(super) struct Tensors(Vec<(TensorSpec, u32)>);
+pub(super) struct TensorList(Vec<(TensorSpec, u32)>);
 
-impl Tensors {
+impl TensorList {
     /// For reducers that have no flags.
-    pub(super) fn specs(self) -> Result<Vec<TensorSpec>, Fault> {
+    pub(super) fn specs(self) -> Result<Vec<TensorSpec>, CallError> {
         let specs = self
             .0
             .into_iter()
@@ -200,7 +200,7 @@ impl Tensors {
     }
 }
 
-fn wrong_flags(index: usize, spec: &TensorSpec, flags: u32, rule: &str) -> Fault {
+fn wrong_flags(index: usize, spec: &TensorSpec, flags: u32, rule: &str) -> CallError {
     invalid(format!(
         "tensors[{index}].flags ({}) is {flags:#x}, {rule}",
         spec.name
@@ -214,7 +214,7 @@ fn wrong_flags(index: usize, spec: &TensorSpec, flags: u32, rule: &str) -> Fault
 pub(super) unsafe fn tensors(
     pointer: *const adasum_tensor,
     count: usize,
-) -> Result<Tensors, Fault> {
+) -> Result<TensorList, CallError> {
     // SAFETY: as promised by the caller.
     let list = unsafe { slice(pointer, count, "tensors") }?;
     let mut tensors = Vec::with_capacity(list.len());
@@ -233,11 +233,11 @@ pub(super) unsafe fn tensors(
         }
         tensors.push((spec, tensor.flags));
     }
-    Ok(Tensors(tensors))
+    Ok(TensorList(tensors))
 }
 
 /// An element type.
-pub(super) fn dtype(code: i32, name: &str) -> Result<DType, Fault> {
+pub(super) fn dtype(code: i32, name: &str) -> Result<DType, CallError> {
     let known = [
         ("ADASUM_F32", ADASUM_F32, DType::F32),
         ("ADASUM_F16", ADASUM_F16, DType::F16),
@@ -255,7 +255,7 @@ pub(super) unsafe fn spans<'a>(
     specs: impl ExactSizeIterator<Item = &'a TensorSpec>,
     addresses: &[*mut c_void],
     name: &str,
-) -> Result<Vec<Span>, Fault> {
+) -> Result<Vec<Span>, CallError> {
     if addresses.len() != specs.len() {
         return Err(invalid(format!(
             "count: {} {name} were given for {} tensors",
@@ -268,7 +268,7 @@ pub(super) unsafe fn spans<'a>(
         let bytes = spec.count.saturating_mul(spec.dtype.size());
         // SAFETY: as promised by the caller.
         spans.push(unsafe {
-            flat(
+            span(
                 device,
                 address,
                 bytes,
@@ -283,21 +283,25 @@ pub(super) unsafe fn spans<'a>(
 ///
 /// # Safety
 /// `address` is device memory of that size until the queued work is done.
-pub(super) unsafe fn flat(
+pub(super) unsafe fn span(
     device: &Device,
     address: *mut c_void,
     bytes: u64,
     name: &str,
-) -> Result<Span, Fault> {
-    let length = flat_length(address, bytes, name)?;
+) -> Result<Span, CallError> {
+    let length = span_length(address, bytes, name)?;
     // SAFETY: as promised by the caller.
     Ok(unsafe { Span::borrow(device, address, length) })
 }
 
 /// Checks what can be checked of an address in device memory.
-pub(super) fn flat_length(address: *mut c_void, bytes: u64, name: &str) -> Result<usize, Fault> {
+pub(super) fn span_length(
+    address: *mut c_void,
+    bytes: u64,
+    name: &str,
+) -> Result<usize, CallError> {
     if address.is_null() && bytes > 0 {
-        return Err(Fault::null(name));
+        return Err(CallError::null(name));
     }
     let length = usize::try_from(bytes).ok();
     let length = length.filter(|&bytes| address.addr().checked_add(bytes).is_some());

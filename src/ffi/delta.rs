@@ -3,12 +3,13 @@
 use std::ffi::c_void;
 
 use super::arguments::{adasum_tensor, tensors};
-use super::guard::guard;
+use super::catch::catch;
 use super::options::adasum_options;
-use super::reducer::{Creation, Inner, Kind, adasum_reducer};
+use super::reducer::{AnyReducer, adasum_reducer, create};
 use super::status::adasum_status;
 use super::world::adasum_world;
-use crate::reduce::DeltaWeightReducer;
+use crate::plan::TensorSpec;
+use crate::reduce::{DeltaWeightReducer, World};
 
 /// Plans the reduction of what an optimizer does to the weights `tensors`; their gradients have the same sizes and types. A
 /// step is adasum_reducer_delta_begin, the caller's optimizer, adasum_reducer_delta_end. The option delta_form says
@@ -29,25 +30,18 @@ pub unsafe extern "C" fn adasum_reducer_create_delta(
     options: *const adasum_options,
     out: *mut *mut adasum_reducer,
 ) -> adasum_status {
-    guard("adasum_reducer_create_delta", || {
+    catch("adasum_reducer_create_delta", || {
         // SAFETY: as promised by the caller.
-        let settings = &unsafe { adasum_options::get(options) };
+        let settings = unsafe { adasum_options::get(options) };
         // SAFETY: as promised by the caller.
         let specs = unsafe { self::tensors(tensors, count) }?.specs()?;
-        let creation = Creation {
-            world,
-            settings,
-            specs,
-            out,
+        let make = |world: &World, specs: &[TensorSpec]| {
+            let options = settings.options(world)?;
+            let reducer = DeltaWeightReducer::new(world, specs, settings.delta_form, &options)?;
+            Ok(AnyReducer::Delta(reducer))
         };
         // SAFETY: as promised by the caller.
-        unsafe {
-            creation.run(|world, specs| {
-                let options = settings.options(world)?;
-                let reducer = DeltaWeightReducer::new(world, specs, settings.delta_form, &options)?;
-                Ok(Kind::Delta(reducer))
-            })
-        }
+        unsafe { create(world, &settings, specs, out, make) }
     })
 }
 
@@ -70,7 +64,7 @@ pub unsafe extern "C" fn adasum_reducer_delta_begin(
     count: usize,
     stream: *mut c_void,
 ) -> adasum_status {
-    guard("adasum_reducer_delta_begin", || {
+    catch("adasum_reducer_delta_begin", || {
         // SAFETY: as promised by the caller.
         let mut inner = unsafe { adasum_reducer::enter(reducer) }?;
         // SAFETY: as promised by the caller.
@@ -81,13 +75,9 @@ pub unsafe extern "C" fn adasum_reducer_delta_begin(
             // SAFETY: as promised by the caller.
             unsafe { inner.tensors(inout_gradients, count, "inout_gradients") }?
         };
-        let Inner { kind, streams, .. } = &mut *inner;
         // SAFETY: as promised by the caller.
-        let stream = unsafe { streams.get(stream) }?;
-        match kind {
-            Kind::Delta(reducer) => Ok(reducer.begin(&gradients, &weights, stream)?),
-            other => Err(other.wrong()),
-        }
+        let (reducer, stream) = unsafe { inner.on(stream) }?;
+        Ok(reducer.delta()?.begin(&gradients, &weights, stream)?)
     })
 }
 
@@ -107,18 +97,14 @@ pub unsafe extern "C" fn adasum_reducer_delta_end(
     count: usize,
     stream: *mut c_void,
 ) -> adasum_status {
-    guard("adasum_reducer_delta_end", || {
+    catch("adasum_reducer_delta_end", || {
         // SAFETY: as promised by the caller.
         let mut inner = unsafe { adasum_reducer::enter(reducer) }?;
         // SAFETY: as promised by the caller.
         let weights = unsafe { inner.tensors(inout_weights, count, "inout_weights") }?;
-        let Inner { kind, streams, .. } = &mut *inner;
         // SAFETY: as promised by the caller.
-        let stream = unsafe { streams.get(stream) }?;
-        match kind {
-            Kind::Delta(reducer) => Ok(reducer.end(&weights, stream)?),
-            other => Err(other.wrong()),
-        }
+        let (reducer, stream) = unsafe { inner.on(stream) }?;
+        Ok(reducer.delta()?.end(&weights, stream)?)
     })
 }
 
@@ -130,13 +116,10 @@ pub unsafe extern "C" fn adasum_reducer_delta_end(
 /// `reducer` is NULL or live.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn adasum_reducer_delta_reset(reducer: *mut adasum_reducer) -> adasum_status {
-    guard("adasum_reducer_delta_reset", || {
+    catch("adasum_reducer_delta_reset", || {
         // SAFETY: as promised by the caller.
         let mut inner = unsafe { adasum_reducer::enter(reducer) }?;
-        match &mut inner.kind {
-            Kind::Delta(reducer) => reducer.reset(),
-            other => return Err(other.wrong()),
-        }
+        inner.reducer.delta()?.reset();
         Ok(())
     })
 }

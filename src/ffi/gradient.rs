@@ -1,16 +1,17 @@
-//! The gradient reducer: whole lists, subsets, flat buffers, and what can be asked about a reduction.
+//! The gradient reducer: all tensors, some of them, or one buffer, and the results that a rank owns.
 
-use std::ffi::{c_char, c_void};
+use std::ffi::c_void;
 
 use super::arguments::{
-    adasum_tensor, flag, flat, invalid, not_null, slice, slice_mut, spans, tensors, timeout,
+    adasum_tensor, invalid, not_null, slice, slice_mut, span, tensors, timeout,
 };
-use super::guard::guard;
+use super::catch::catch;
 use super::options::adasum_options;
-use super::reducer::{Creation, Entered, Inner, Kind, adasum_reducer};
-use super::status::{Fault, adasum_status};
+use super::reducer::{AnyReducer, Inner, adasum_reducer, create};
+use super::status::{CallError, adasum_status};
 use super::world::adasum_world;
-use crate::reduce::{GradientReducer, TensorStatistics};
+use crate::plan::TensorSpec;
+use crate::reduce::{GradientReducer, World};
 
 /// Plans the reduction of the gradients of `count` tensors, allocates its buffers and warms up every link.
 ///
@@ -30,26 +31,17 @@ pub unsafe extern "C" fn adasum_reducer_create(
     options: *const adasum_options,
     out: *mut *mut adasum_reducer,
 ) -> adasum_status {
-    guard("adasum_reducer_create", || {
+    catch("adasum_reducer_create", || {
         // SAFETY: as promised by the caller.
-        let settings = &unsafe { adasum_options::get(options) };
+        let settings = unsafe { adasum_options::get(options) };
         // SAFETY: as promised by the caller.
         let specs = unsafe { self::tensors(tensors, count) }?.specs()?;
-        let creation = Creation {
-            world,
-            settings,
-            specs,
-            out,
+        let make = |world: &World, specs: &[TensorSpec]| {
+            let reducer = GradientReducer::new(world, specs, &settings.options(world)?)?;
+            Ok(AnyReducer::Gradient(reducer))
         };
         // SAFETY: as promised by the caller.
-        unsafe {
-            creation.run(|world, specs| {
-                let options = settings.options(world)?;
-                Ok(Kind::Gradient(GradientReducer::new(
-                    world, specs, &options,
-                )?))
-            })
-        }
+        unsafe { create(world, &settings, specs, out, make) }
     })
 }
 
@@ -74,17 +66,16 @@ pub unsafe extern "C" fn adasum_reducer_reduce(
     count: usize,
     stream: *mut c_void,
 ) -> adasum_status {
-    guard("adasum_reducer_reduce", || {
+    catch("adasum_reducer_reduce", || {
         // SAFETY: as promised by the caller.
         let mut inner = unsafe { adasum_reducer::enter(reducer) }?;
         // SAFETY: as promised by the caller.
         let gradients = unsafe { inner.tensors(inout_gradients, count, "inout_gradients") }?;
-        let Inner { kind, streams, .. } = &mut *inner;
         // SAFETY: as promised by the caller.
-        let stream = unsafe { streams.get(stream) }?;
-        match kind {
-            Kind::Gradient(reducer) => reducer.reduce(&gradients, stream)?,
-            Kind::Mean(reducer) => reducer.reduce(&gradients, stream)?,
+        let (reducer, stream) = unsafe { inner.on(stream) }?;
+        match reducer {
+            AnyReducer::Gradient(reducer) => reducer.reduce(&gradients, stream)?,
+            AnyReducer::Mean(reducer) => reducer.reduce(&gradients, stream)?,
             other => return Err(other.wrong()),
         }
         Ok(())
@@ -103,18 +94,14 @@ pub unsafe extern "C" fn adasum_reducer_reduce_flat(
     bytes: u64,
     stream: *mut c_void,
 ) -> adasum_status {
-    guard("adasum_reducer_reduce_flat", || {
+    catch("adasum_reducer_reduce_flat", || {
         // SAFETY: as promised by the caller.
         let mut inner = unsafe { adasum_reducer::enter(reducer) }?;
-        let Inner { kind, streams, .. } = &mut *inner;
         // SAFETY: as promised by the caller.
-        let buffer = unsafe { flat(&streams.device, inout_buffer, bytes, "inout_buffer") }?;
+        let buffer = unsafe { span(&inner.streams.device, inout_buffer, bytes, "inout_buffer") }?;
         // SAFETY: as promised by the caller.
-        let stream = unsafe { streams.get(stream) }?;
-        match kind {
-            Kind::Gradient(reducer) => Ok(reducer.reduce_flat(&buffer, stream)?),
-            other => Err(other.wrong()),
-        }
+        let (reducer, stream) = unsafe { inner.on(stream) }?;
+        Ok(reducer.gradient()?.reduce_flat(&buffer, stream)?)
     })
 }
 
@@ -135,44 +122,18 @@ pub unsafe extern "C" fn adasum_reducer_reduce_some(
     count: usize,
     stream: *mut c_void,
 ) -> adasum_status {
-    guard("adasum_reducer_reduce_some", || {
+    catch("adasum_reducer_reduce_some", || {
         // SAFETY: as promised by the caller.
         let mut inner = unsafe { adasum_reducer::enter(reducer) }?;
-        let Inner {
-            kind,
-            streams,
-            specs,
-            ..
-        } = &mut *inner;
         // SAFETY: as promised by the caller.
         let tensors = unsafe { slice(tensors, count, "tensors") }?;
         // SAFETY: as promised by the caller.
-        let addresses = unsafe { slice(inout_gradients, count, "inout_gradients") }?;
-        let some = tensors.iter().map(|&tensor| {
-            let missing = || {
-                invalid(format!(
-                    "tensors: {tensor} is no index of {} tensors",
-                    specs.len()
-                ))
-            };
-            specs.get(tensor).ok_or_else(missing)
-        });
-        let some = some.collect::<Result<Vec<_>, _>>()?;
+        let gradients = unsafe { inner.subset(tensors, inout_gradients, "inout_gradients") }?;
         // SAFETY: as promised by the caller.
-        let gradients = unsafe {
-            spans(
-                &streams.device,
-                some.into_iter(),
-                addresses,
-                "inout_gradients",
-            )
-        }?;
-        // SAFETY: as promised by the caller.
-        let stream = unsafe { streams.get(stream) }?;
-        match kind {
-            Kind::Gradient(reducer) => Ok(reducer.reduce_some(tensors, &gradients, stream)?),
-            other => Err(other.wrong()),
-        }
+        let (reducer, stream) = unsafe { inner.on(stream) }?;
+        Ok(reducer
+            .gradient()?
+            .reduce_some(tensors, &gradients, stream)?)
     })
 }
 
@@ -190,20 +151,18 @@ pub unsafe extern "C" fn adasum_reducer_reduce_some_flat(
     bytes: u64,
     stream: *mut c_void,
 ) -> adasum_status {
-    guard("adasum_reducer_reduce_some_flat", || {
+    catch("adasum_reducer_reduce_some_flat", || {
         // SAFETY: as promised by the caller.
         let mut inner = unsafe { adasum_reducer::enter(reducer) }?;
-        let Inner { kind, streams, .. } = &mut *inner;
         // SAFETY: as promised by the caller.
         let tensors = unsafe { slice(tensors, count, "tensors") }?;
         // SAFETY: as promised by the caller.
-        let buffer = unsafe { flat(&streams.device, inout_buffer, bytes, "inout_buffer") }?;
+        let buffer = unsafe { span(&inner.streams.device, inout_buffer, bytes, "inout_buffer") }?;
         // SAFETY: as promised by the caller.
-        let stream = unsafe { streams.get(stream) }?;
-        match kind {
-            Kind::Gradient(reducer) => Ok(reducer.reduce_some_flat(tensors, &buffer, stream)?),
-            other => Err(other.wrong()),
-        }
+        let (reducer, stream) = unsafe { inner.on(stream) }?;
+        Ok(reducer
+            .gradient()?
+            .reduce_some_flat(tensors, &buffer, stream)?)
     })
 }
 
@@ -221,12 +180,12 @@ pub unsafe extern "C" fn adasum_reducer_prepare_some(
     tensors: *const usize,
     count: usize,
 ) -> adasum_status {
-    guard("adasum_reducer_prepare_some", || {
+    catch("adasum_reducer_prepare_some", || {
         // SAFETY: as promised by the caller.
         let mut inner = unsafe { adasum_reducer::enter(reducer) }?;
         // SAFETY: as promised by the caller.
         let tensors = unsafe { slice(tensors, count, "tensors") }?;
-        Ok(gradient(&mut inner)?.prepare_some(tensors)?)
+        Ok(inner.reducer.gradient()?.prepare_some(tensors)?)
     })
 }
 
@@ -247,7 +206,7 @@ pub unsafe extern "C" fn adasum_reducer_overflow(
     timeout_ms: u64,
     out_overflowed: *mut i32,
 ) -> adasum_status {
-    guard("adasum_reducer_overflow", || {
+    catch("adasum_reducer_overflow", || {
         // SAFETY: as promised by the caller.
         let mut inner = unsafe { adasum_reducer::enter(reducer) }?;
         // SAFETY: as promised by the caller.
@@ -258,7 +217,7 @@ pub unsafe extern "C" fn adasum_reducer_overflow(
         let limit = timeout(timeout_ms, "timeout_ms")?;
         let out = not_null(out_overflowed, "out_overflowed")?;
         let Some(vote) = vote else {
-            return Err(Fault::new(
+            return Err(CallError::new(
                 adasum_status::ADASUM_INVALID_STATE,
                 "the reducer was not created with overflow = vote",
             ));
@@ -280,11 +239,11 @@ pub unsafe extern "C" fn adasum_reducer_owned_count(
     reducer: *mut adasum_reducer,
     out: *mut usize,
 ) -> adasum_status {
-    guard("adasum_reducer_owned_count", || {
+    catch("adasum_reducer_owned_count", || {
         // SAFETY: as promised by the caller.
         let mut inner = unsafe { adasum_reducer::enter(reducer) }?;
         let out = not_null(out, "out")?;
-        let count = gradient(&mut inner)?.owned().len();
+        let count = inner.reducer.gradient()?.owned().len();
         // SAFETY: not null, and the caller lets us write there.
         unsafe { out.write(count) };
         Ok(())
@@ -305,10 +264,10 @@ pub unsafe extern "C" fn adasum_reducer_owned(
     out_lengths: *mut u64,
     count: usize,
 ) -> adasum_status {
-    guard("adasum_reducer_owned", || {
+    catch("adasum_reducer_owned", || {
         // SAFETY: as promised by the caller.
         let mut inner = unsafe { adasum_reducer::enter(reducer) }?;
-        let owned = gradient(&mut inner)?.owned();
+        let owned = inner.reducer.gradient()?.owned();
         if count != owned.len() {
             return Err(invalid(format!(
                 "count is {count}, this rank owns {} parts",
@@ -342,178 +301,13 @@ pub unsafe extern "C" fn adasum_reducer_collect(
     count: usize,
     stream: *mut c_void,
 ) -> adasum_status {
-    guard("adasum_reducer_collect", || {
+    catch("adasum_reducer_collect", || {
         // SAFETY: as promised by the caller.
         let mut inner = unsafe { adasum_reducer::enter(reducer) }?;
         // SAFETY: as promised by the caller.
         let tensors = unsafe { inner.tensors(inout_tensors, count, "inout_tensors") }?;
-        let Inner { kind, streams, .. } = &mut *inner;
         // SAFETY: as promised by the caller.
-        let stream = unsafe { streams.get(stream) }?;
-        match kind {
-            Kind::Gradient(reducer) => Ok(reducer.collect(&tensors, stream)?),
-            other => Err(other.wrong()),
-        }
+        let (reducer, stream) = unsafe { inner.on(stream) }?;
+        Ok(reducer.gradient()?.collect(&tensors, stream)?)
     })
-}
-
-/// Numbers that adasum_reducer_statistics gives for each tensor.
-pub const ADASUM_STATISTICS: usize = 5;
-/// Position of |result|.
-pub const ADASUM_STATISTIC_NORM: usize = 0;
-/// Position of the mean cosine of all pairs of servers' vectors; NaN if there is no pair.
-pub const ADASUM_STATISTIC_COSINE: usize = 1;
-/// Position of |result| / |mean of the servers' vectors|.
-pub const ADASUM_STATISTIC_GAIN: usize = 2;
-/// Position of kappa, how much cancelled: at least 1.
-pub const ADASUM_STATISTIC_KAPPA: usize = 3;
-/// Position of 1 for a tensor that was non-finite on any rank (the other numbers are NaN then), else 0.
-pub const ADASUM_STATISTIC_NONFINITE: usize = 4;
-
-/// Whether the next reductions keep a copy of their gradients, 1 or 0 (at first), so that adasum_reducer_statistics has
-/// cosine and gain also of reductions of several rounds. Gradient reducers.
-///
-/// Local, but all ranks choose the same. A reduction that is observed takes one more copy; device memory for that, as much
-/// as the tensors have, is allocated by the first and freed when this is turned off.
-///
-/// # Safety
-/// `reducer` is NULL or live.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn adasum_reducer_observe(
-    reducer: *mut adasum_reducer,
-    on: i32,
-) -> adasum_status {
-    guard("adasum_reducer_observe", || {
-        // SAFETY: as promised by the caller.
-        let mut inner = unsafe { adasum_reducer::enter(reducer) }?;
-        let on = flag(on, "on")?;
-        gradient(&mut inner)?.observe(on);
-        Ok(())
-    })
-}
-
-/// Figures of the last reduction, the same on all ranks: ADASUM_STATISTICS numbers for each tensor, in the order of creation,
-/// and in `out_norms`, which may be NULL, the norm of each server's vector, servers within tensors. `figures` and
-/// `norms` are the lengths of the arrays: tensors times ADASUM_STATISTICS, and tensors times servers. Gradient reducers.
-///
-/// With several rounds (more servers than the radix) cosine and gain are NaN, unless adasum_reducer_observe was on.
-///
-/// Collective: all ranks call it, after the same reductions. Waits for them; allocates, so it is not for every step.
-/// Errors: ADASUM_UNSUPPORTED where nothing was combined by AdaSum.
-///
-/// # Safety
-/// `reducer` is NULL or live; `out_figures` points to `figures` numbers and `out_norms`, if not NULL, to `norms` numbers that
-/// may be written to.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn adasum_reducer_statistics(
-    reducer: *mut adasum_reducer,
-    out_figures: *mut f64,
-    figures: usize,
-    out_norms: *mut f64,
-    norms: usize,
-) -> adasum_status {
-    guard("adasum_reducer_statistics", || {
-        // SAFETY: as promised by the caller.
-        let mut inner = unsafe { adasum_reducer::enter(reducer) }?;
-        let tensors = inner.specs.len();
-        let servers = inner.world().servers() as usize;
-        let reducer = gradient(&mut inner)?;
-        let norms = if out_norms.is_null() { 0 } else { norms };
-        let wanted = tensors * servers;
-        if figures != tensors * ADASUM_STATISTICS || (!out_norms.is_null() && norms != wanted) {
-            return Err(invalid(format!(
-                "figures is {figures} and norms is {norms}, {tensors} tensors and {servers} servers have {} and {wanted}",
-                tensors * ADASUM_STATISTICS
-            )));
-        }
-        // SAFETY: as promised by the caller.
-        let figures = unsafe { slice_mut(out_figures, figures, "out_figures") }?;
-        // SAFETY: as promised by the caller.
-        let norms = unsafe { slice_mut(out_norms, norms, "out_norms") }?;
-        let statistics = reducer.statistics()?;
-        for (place, tensor) in figures.chunks_exact_mut(ADASUM_STATISTICS).zip(&statistics) {
-            place.copy_from_slice(&numbers(tensor));
-        }
-        let of_servers = statistics.iter().flat_map(|tensor| &tensor.norms);
-        for (place, norm) in norms.iter_mut().zip(of_servers) {
-            *place = *norm;
-        }
-        Ok(())
-    })
-}
-
-fn numbers(tensor: &TensorStatistics) -> [f64; ADASUM_STATISTICS] {
-    let mut numbers = [0.0; ADASUM_STATISTICS];
-    numbers[ADASUM_STATISTIC_NORM] = tensor.norm;
-    numbers[ADASUM_STATISTIC_COSINE] = tensor.cosine;
-    numbers[ADASUM_STATISTIC_GAIN] = tensor.gain;
-    numbers[ADASUM_STATISTIC_KAPPA] = tensor.kappa;
-    numbers[ADASUM_STATISTIC_NONFINITE] = f64::from(u8::from(tensor.nonfinite));
-    numbers
-}
-
-/// What this rank does in a reduction, as text for people: one line a step, in the order in which they are issued. Puts as
-/// much of it as fits and a zero into the `capacity` bytes from `out_text` on, which may be (NULL, 0), and the length of
-/// all of it, without the zero, into `out_length`. Gradient reducers. Local.
-///
-/// # Safety
-/// `reducer` is NULL or live; `out_text` points to `capacity` bytes that may be written to; `out_length` may be written to.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn adasum_reducer_plan(
-    reducer: *mut adasum_reducer,
-    out_text: *mut c_char,
-    capacity: usize,
-    out_length: *mut usize,
-) -> adasum_status {
-    guard("adasum_reducer_plan", || {
-        // SAFETY: as promised by the caller.
-        let mut inner = unsafe { adasum_reducer::enter(reducer) }?;
-        // SAFETY: as promised by the caller.
-        let place = unsafe { slice_mut(out_text.cast::<u8>(), capacity, "out_text") }?;
-        let out_length = not_null(out_length, "out_length")?;
-        let text = gradient(&mut inner)?.plan_text();
-        put_text(&text, place);
-        // SAFETY: not null, and the caller lets us write there.
-        unsafe { out_length.write(text.len()) };
-        Ok(())
-    })
-}
-
-/// As much of `text` as fits, cut between characters, and a zero.
-fn put_text(text: &str, place: &mut [u8]) {
-    let Some(most) = place.len().checked_sub(1) else {
-        return;
-    };
-    let mut fits = most.min(text.len());
-    while !text.is_char_boundary(fits) {
-        fits -= 1;
-    }
-    place[..fits].copy_from_slice(&text.as_bytes()[..fits]);
-    place[fits] = 0;
-}
-
-fn gradient<'a>(inner: &'a mut Entered<'_>) -> Result<&'a mut GradientReducer, Fault> {
-    match &mut inner.kind {
-        Kind::Gradient(reducer) => Ok(reducer),
-        other => Err(other.wrong()),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn text_is_cut_between_characters_and_ends_with_a_zero() {
-        let put = |capacity: usize| {
-            let mut place = vec![7; capacity];
-            put_text("a\u{e9}b", &mut place);
-            place
-        };
-        assert!(put(0).is_empty());
-        assert_eq!(put(1), [0]);
-        assert_eq!(put(3), [b'a', 0, 7]);
-        assert_eq!(put(4), [b'a', 0xc3, 0xa9, 0]);
-        assert_eq!(put(6), [b'a', 0xc3, 0xa9, b'b', 0, 7]);
-    }
 }

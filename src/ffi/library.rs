@@ -4,7 +4,7 @@ use std::ffi::{CStr, CString, c_char};
 use std::sync::OnceLock;
 
 use super::arguments::not_null;
-use super::guard::guard;
+use super::catch::catch;
 use super::status::adasum_status;
 use crate::ascend;
 
@@ -38,7 +38,7 @@ pub extern "C" fn adasum_version() -> *const c_char {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn adasum_backend(out_name: *mut *const c_char) -> adasum_status {
     static NAME: OnceLock<CString> = OnceLock::new();
-    guard("adasum_backend", || {
+    catch("adasum_backend", || {
         let out_name = not_null(out_name, "out_name")?;
         let backend = ascend::backend()?;
         let name = NAME.get_or_init(|| CString::new(backend.name).unwrap_or_default());

@@ -4,8 +4,8 @@ use std::ffi::{CString, c_char, c_void};
 use std::sync::{OnceLock, PoisonError, RwLock};
 
 use super::arguments::invalid;
-use super::guard::guard;
-use super::status::{Fault, adasum_status};
+use super::catch::catch;
+use super::status::{CallError, adasum_status};
 
 /// Takes a log record: level (1 error, 2 warning, 3 info, 4 debug, 5 trace), text without line break, and what was given
 /// with the callback. May be called from any thread, several at once; must not call this library, throw, or jump out.
@@ -61,7 +61,7 @@ pub unsafe extern "C" fn adasum_set_log_callback(
     level: i32,
 ) -> adasum_status {
     static INSTALLED: OnceLock<bool> = OnceLock::new();
-    guard("adasum_set_log_callback", || {
+    catch("adasum_set_log_callback", || {
         let filter = match level {
             1 => log::LevelFilter::Error,
             2 => log::LevelFilter::Warn,
@@ -71,7 +71,7 @@ pub unsafe extern "C" fn adasum_set_log_callback(
             other => return Err(invalid(format!("level is {other}, must be 1 to 5"))),
         };
         if !INSTALLED.get_or_init(|| log::set_logger(&Forward).is_ok()) {
-            return Err(Fault::new(
+            return Err(CallError::new(
                 adasum_status::ADASUM_INVALID_STATE,
                 "this process has another logger already",
             ));

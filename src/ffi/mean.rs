@@ -3,14 +3,15 @@
 use std::ffi::{c_char, c_void};
 
 use super::arguments::{
-    adasum_tensor, choice, dtype, flag, flat, invalid, not_null, tensors, text,
+    adasum_tensor, choice, dtype, flag, invalid, not_null, span, tensors, text,
 };
-use super::guard::guard;
+use super::catch::catch;
 use super::options::adasum_options;
-use super::reducer::{Creation, Inner, Kind, adasum_reducer};
-use super::status::{Fault, adasum_status};
+use super::reducer::{AnyReducer, Inner, adasum_reducer, create};
+use super::status::{CallError, adasum_status};
 use super::world::adasum_world;
-use crate::reduce::{IndexType, MeanReducer, Rows, SparseReducer, SparseSpec};
+use crate::plan::TensorSpec;
+use crate::reduce::{IndexType, MeanReducer, Rows, SparseReducer, SparseSpec, World};
 
 /// Plans the mean (with reduction = sum: the sum) of the gradients of `count` tensors over the ranks of the option group:
 /// MindSpore's DistributedGradReducer. fp32 between ranks, multiplied by 1 / degree, rounded once. Tensors with
@@ -31,25 +32,18 @@ pub unsafe extern "C" fn adasum_reducer_create_mean(
     options: *const adasum_options,
     out: *mut *mut adasum_reducer,
 ) -> adasum_status {
-    guard("adasum_reducer_create_mean", || {
+    catch("adasum_reducer_create_mean", || {
         // SAFETY: as promised by the caller.
-        let settings = &unsafe { adasum_options::get(options) };
+        let settings = unsafe { adasum_options::get(options) };
         // SAFETY: as promised by the caller.
         let tensors = unsafe { self::tensors(tensors, count) }?;
         let (list, specs) = tensors.for_mean();
-        let creation = Creation {
-            world,
-            settings,
-            specs,
-            out,
+        let make = |world: &World, _: &[TensorSpec]| {
+            let reducer = MeanReducer::new(world, &list, &settings.mean_options())?;
+            Ok(AnyReducer::Mean(reducer))
         };
         // SAFETY: as promised by the caller.
-        unsafe {
-            creation.run(|world, _| {
-                let reducer = MeanReducer::new(world, &list, &settings.mean_options())?;
-                Ok(Kind::Mean(reducer))
-            })
-        }
+        unsafe { create(world, &settings, specs, out, make) }
     })
 }
 
@@ -79,9 +73,9 @@ pub unsafe extern "C" fn adasum_reducer_create_sparse(
     options: *const adasum_options,
     out: *mut *mut adasum_reducer,
 ) -> adasum_status {
-    guard("adasum_reducer_create_sparse", || {
+    catch("adasum_reducer_create_sparse", || {
         // SAFETY: as promised by the caller.
-        let settings = &unsafe { adasum_options::get(options) };
+        let settings = unsafe { adasum_options::get(options) };
         // SAFETY: as promised by the caller.
         let name = unsafe { text(name, "name") }?;
         let known = [
@@ -98,26 +92,13 @@ pub unsafe extern "C" fn adasum_reducer_create_sparse(
                 false => Rows::UpTo(rows),
             },
         };
-        let creation = Creation {
-            world,
-            settings,
-            specs: Vec::new(),
-            out,
+        let make = |world: &World, _: &[TensorSpec]| {
+            let reducer = SparseReducer::new(world, &spec, &settings.mean_options())?;
+            Ok(AnyReducer::Sparse(reducer, spec))
         };
         // SAFETY: as promised by the caller.
-        unsafe {
-            creation.run(|world, _| {
-                let reducer = SparseReducer::new(world, &spec, &settings.mean_options())?;
-                Ok(Kind::Sparse(SparseKind { reducer, spec }))
-            })
-        }
+        unsafe { create(world, &settings, Vec::new(), out, make) }
     })
-}
-
-/// A sparse reducer, and what it takes.
-pub(super) struct SparseKind {
-    pub(super) reducer: SparseReducer,
-    pub(super) spec: SparseSpec,
 }
 
 /// Gathers the rows of all ranks of the group, in the order of the ranks: `rows` numbers from `indices` on, and as many rows
@@ -145,12 +126,14 @@ pub unsafe extern "C" fn adasum_reducer_gather(
     out_indices: *mut *mut c_void,
     out_values: *mut *mut c_void,
 ) -> adasum_status {
-    guard("adasum_reducer_gather", || {
+    catch("adasum_reducer_gather", || {
         // SAFETY: as promised by the caller.
         let mut inner = unsafe { adasum_reducer::enter(reducer) }?;
-        let Inner { kind, streams, .. } = &mut *inner;
-        let Kind::Sparse(SparseKind { reducer, spec }) = kind else {
-            return Err(kind.wrong());
+        let Inner {
+            reducer, streams, ..
+        } = &mut *inner;
+        let AnyReducer::Sparse(reducer, spec) = reducer else {
+            return Err(reducer.wrong());
         };
         let bytes = |row: u64| {
             let too_many = || invalid(format!("rows: {rows} are more than memory can hold"));
@@ -163,9 +146,9 @@ pub unsafe extern "C" fn adasum_reducer_gather(
         let row = spec.width.saturating_mul(spec.dtype.size());
         let device = &streams.device;
         // SAFETY: as promised by the caller.
-        let indices = unsafe { flat(device, indices, bytes(number)?, "indices") }?;
+        let indices = unsafe { span(device, indices, bytes(number)?, "indices") }?;
         // SAFETY: as promised by the caller.
-        let values = unsafe { flat(device, values, bytes(row)?, "values") }?;
+        let values = unsafe { span(device, values, bytes(row)?, "values") }?;
         for (name, span, size) in [
             ("indices", &indices, number),
             ("values", &values, spec.dtype.size()),
@@ -183,7 +166,7 @@ pub unsafe extern "C" fn adasum_reducer_gather(
         let out_indices = not_null(out_indices, "out_indices")?;
         let out_values = not_null(out_values, "out_values")?;
         let gathered = reducer.reduce(&indices, &values, stream)?;
-        let address = |address: u64| -> Result<*mut c_void, Fault> {
+        let address = |address: u64| -> Result<*mut c_void, CallError> {
             let address = usize::try_from(address)
                 .map_err(|_| invalid("an address of more than 64 bits".to_owned()))?;
             Ok(std::ptr::without_provenance_mut(address))

@@ -1,20 +1,21 @@
 //! The C interface, `include/adasum.h`.
 //!
-//! Opaque handles, scalars and one frozen struct cross it. Every export runs in one guard: nulls and lengths are checked,
-//! a panic becomes a status, the sentence of a failure is kept for its thread. This module translates; it must not
-//! know how anything is reduced.
+//! Opaque handles, scalars and one frozen struct cross it. Every export runs in `catch`: a panic becomes a status, and the sentence of a
+//! failure is kept for its thread. Nulls and lengths are checked. This module translates; it must not know how anything is
+//! reduced.
 //!
 //! What a C reader needs is in the comments of the exports, because they become the header.
 
 mod arguments;
+mod catch;
 mod delta;
 mod gradient;
-mod guard;
 mod library;
 mod log;
 mod mean;
 mod options;
 mod reducer;
+mod statistics;
 mod status;
 mod streams;
 #[cfg(test)]
@@ -32,5 +33,6 @@ pub use log::*;
 pub use mean::*;
 pub use options::*;
 pub use reducer::*;
+pub use statistics::*;
 pub use status::*;
 pub use world::*;

@@ -5,9 +5,9 @@ use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::arguments::{not_null, required, text};
-use super::guard::{destroy, guard};
-use super::status::{Fault, adasum_status};
-use crate::plan::mindspore::Level;
+use super::catch::{catch, destroy};
+use super::status::{CallError, adasum_status};
+use crate::plan::mindspore::BoostLevel;
 use crate::reduce::Settings;
 
 /// Choices of worlds and reducers; made by adasum_options_create with the defaults. They must be the same on all ranks,
@@ -40,7 +40,7 @@ impl adasum_options {
 /// `out` points to a pointer that may be written to.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn adasum_options_create(out: *mut *mut adasum_options) -> adasum_status {
-    guard("adasum_options_create", || {
+    catch("adasum_options_create", || {
         let out = not_null(out, "out")?;
         let options = Box::new(adasum_options(Mutex::new(Settings::default())));
         // SAFETY: not null, and the caller lets us write there.
@@ -127,7 +127,7 @@ pub unsafe extern "C" fn adasum_options_load_boost(
         let path = unsafe { text(path, "path") }?;
         // SAFETY: as promised by the caller.
         let level = unsafe { text(level, "level") }?;
-        Ok(settings.load_boost(Path::new(path), Level::named(level))?)
+        Ok(settings.load_boost(Path::new(path), BoostLevel::named(level))?)
     };
     // SAFETY: as promised by the caller.
     unsafe { set("adasum_options_load_boost", options, change) }
@@ -140,9 +140,9 @@ pub unsafe extern "C" fn adasum_options_load_boost(
 unsafe fn set(
     function: &'static str,
     options: *mut adasum_options,
-    change: impl FnOnce(&mut Settings) -> Result<(), Fault>,
+    change: impl FnOnce(&mut Settings) -> Result<(), CallError>,
 ) -> adasum_status {
-    guard(function, || {
+    catch(function, || {
         // SAFETY: as promised by the caller.
         let options = unsafe { required(options, "options") }?;
         change(&mut options.lock())

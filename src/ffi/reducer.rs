@@ -5,15 +5,15 @@ use std::ops::{Deref, DerefMut};
 use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
 
 use super::arguments::{invalid, not_null, required, slice, slice_mut, spans, timeout};
-use super::guard::{destroy, guard};
-use super::mean::SparseKind;
-use super::status::{Fault, adasum_status};
+use super::catch::{catch, destroy};
+use super::status::{CallError, adasum_status};
 use super::streams::Streams;
 use super::world::adasum_world;
-use crate::ascend::Span;
+use crate::ascend::{Span, Stream};
 use crate::plan::TensorSpec;
 use crate::reduce::{
-    DeltaWeightReducer, GradientReducer, MeanReducer, Overflow, OverflowVote, Settings, World,
+    DeltaWeightReducer, GradientReducer, MeanReducer, Overflow, OverflowVote, Settings,
+    SparseReducer, SparseSpec, World,
 };
 
 /// Reduces what it was created for: the gradients of a fixed list of tensors (adasum_reducer_create), the change of weights
@@ -26,8 +26,9 @@ pub struct adasum_reducer {
     world: World,
 }
 
+/// What a handle holds.
 pub(super) struct Inner {
-    pub(super) kind: Kind,
+    pub(super) reducer: AnyReducer,
     pub(super) streams: Streams,
     pub(super) specs: Vec<TensorSpec>,
     pub(super) vote: Option<OverflowVote>,
@@ -45,34 +46,86 @@ impl Inner {
         addresses: *const *mut c_void,
         count: usize,
         name: &str,
-    ) -> Result<Vec<Span>, Fault> {
+    ) -> Result<Vec<Span>, CallError> {
         // SAFETY: as promised by the caller.
         let addresses = unsafe { slice(addresses, count, name) }?;
         // SAFETY: as promised by the caller.
         unsafe { spans(&self.streams.device, self.specs.iter(), addresses, name) }
     }
+
+    /// The tensors with the indices `tensors`, at as many addresses that messages call `name`.
+    ///
+    /// # Safety
+    /// As for [`Inner::tensors`].
+    pub(super) unsafe fn subset(
+        &self,
+        tensors: &[usize],
+        addresses: *const *mut c_void,
+        name: &str,
+    ) -> Result<Vec<Span>, CallError> {
+        // SAFETY: as promised by the caller.
+        let addresses = unsafe { slice(addresses, tensors.len(), name) }?;
+        let count = self.specs.len();
+        let spec = |&tensor: &usize| {
+            let missing = || invalid(format!("tensors: {tensor} is no index of {count} tensors"));
+            self.specs.get(tensor).ok_or_else(missing)
+        };
+        let specs: Vec<_> = tensors.iter().map(spec).collect::<Result<_, _>>()?;
+        // SAFETY: as promised by the caller.
+        unsafe { spans(&self.streams.device, specs.into_iter(), addresses, name) }
+    }
+
+    /// The reducer, and the caller's stream to enqueue its work on.
+    ///
+    /// # Safety
+    /// As for [`Streams::get`].
+    pub(super) unsafe fn on(
+        &mut self,
+        stream: *mut c_void,
+    ) -> Result<(&mut AnyReducer, &Stream), CallError> {
+        // SAFETY: as promised by the caller.
+        let stream = unsafe { self.streams.get(stream) }?;
+        Ok((&mut self.reducer, stream))
+    }
 }
 
-/// What a reducer was created for.
-pub(super) enum Kind {
+/// A reducer of any kind.
+pub(super) enum AnyReducer {
     Gradient(GradientReducer),
     Delta(DeltaWeightReducer),
     Mean(MeanReducer),
-    Sparse(SparseKind),
+    /// With what its calls are checked against.
+    Sparse(SparseReducer, SparseSpec),
 }
 
-impl Kind {
+impl AnyReducer {
+    /// The gradient reducer, for calls that only those have.
+    pub(super) fn gradient(&mut self) -> Result<&mut GradientReducer, CallError> {
+        match self {
+            AnyReducer::Gradient(reducer) => Ok(reducer),
+            other => Err(other.wrong()),
+        }
+    }
+
+    /// The delta-weight reducer, for calls that only those have.
+    pub(super) fn delta(&mut self) -> Result<&mut DeltaWeightReducer, CallError> {
+        match self {
+            AnyReducer::Delta(reducer) => Ok(reducer),
+            other => Err(other.wrong()),
+        }
+    }
+
     /// The error for a call that this kind does not have.
-    pub(super) fn wrong(&self) -> Fault {
-        let made = match self {
-            Kind::Gradient(_) => "adasum_reducer_create",
-            Kind::Delta(_) => "adasum_reducer_create_delta",
-            Kind::Mean(_) => "adasum_reducer_create_mean",
-            Kind::Sparse(_) => "adasum_reducer_create_sparse",
+    pub(super) fn wrong(&self) -> CallError {
+        let creator = match self {
+            AnyReducer::Gradient(_) => "adasum_reducer_create",
+            AnyReducer::Delta(_) => "adasum_reducer_create_delta",
+            AnyReducer::Mean(_) => "adasum_reducer_create_mean",
+            AnyReducer::Sparse(..) => "adasum_reducer_create_sparse",
         };
-        Fault::new(
+        CallError::new(
             adasum_status::ADASUM_INVALID_STATE,
-            format!("a reducer of {made} has no such call"),
+            format!("a reducer of {creator} has no such call"),
         )
     }
 }
@@ -116,17 +169,17 @@ impl adasum_reducer {
     ///
     /// # Safety
     /// `reducer` is NULL or live.
-    pub(super) unsafe fn enter<'a>(reducer: *mut adasum_reducer) -> Result<Entered<'a>, Fault> {
+    pub(super) unsafe fn enter<'a>(reducer: *mut adasum_reducer) -> Result<Entered<'a>, CallError> {
         // SAFETY: as promised by the caller.
         let reducer = unsafe { required(reducer, "reducer") }?;
         let world = &reducer.world;
         match reducer.inner.try_lock() {
             Ok(inner) => Ok(Entered { inner, world }),
-            Err(TryLockError::WouldBlock) => Err(Fault::new(
+            Err(TryLockError::WouldBlock) => Err(CallError::new(
                 adasum_status::ADASUM_INVALID_STATE,
                 "another thread is using this reducer",
             )),
-            Err(TryLockError::Poisoned(_)) => Err(Fault::new(
+            Err(TryLockError::Poisoned(_)) => Err(CallError::new(
                 adasum_status::ADASUM_POISONED,
                 "an internal error in an earlier call made this reducer unusable",
             )),
@@ -134,48 +187,40 @@ impl adasum_reducer {
     }
 }
 
-/// What a reducer is created from, in `make`, which is given the world.
-pub(super) struct Creation<'a> {
-    pub(super) world: *const adasum_world,
-    pub(super) settings: &'a Settings,
-    pub(super) specs: Vec<TensorSpec>,
-    pub(super) out: *mut *mut adasum_reducer,
-}
-
-impl Creation<'_> {
-    /// Creates the reducer and gives it away.
-    ///
-    /// # Safety
-    /// `world` is NULL or live; `out` is NULL or may be written to.
-    pub(super) unsafe fn run(
-        self,
-        make: impl FnOnce(&World, &[TensorSpec]) -> Result<Kind, Fault>,
-    ) -> Result<(), Fault> {
-        // SAFETY: as promised by the caller.
-        let handle = unsafe { required(self.world, "world") }?;
-        let out = not_null(self.out, "out")?;
-        let world = handle.get()?;
-        let share = handle.share();
-        let kind = make(&world, &self.specs)?;
-        let votes = matches!(kind, Kind::Gradient(_) | Kind::Delta(_))
-            && self.settings.overflow == Overflow::Vote;
-        let vote = votes
-            .then(|| OverflowVote::new(&world, &self.specs, self.settings.options.create_timeout));
-        let inner = Inner {
-            kind,
-            streams: Streams::new(world.device()),
-            specs: self.specs,
-            vote: vote.transpose()?,
-            _share: share,
-        };
-        let reducer = Box::new(adasum_reducer {
-            inner: Mutex::new(inner),
-            world,
-        });
-        // SAFETY: not null, and the caller lets us write there.
-        unsafe { out.write(Box::into_raw(reducer)) };
-        Ok(())
-    }
+/// Creates a reducer of `specs` with `make`, which is given the world, and gives its handle away.
+///
+/// # Safety
+/// `world` is NULL or live; `out` is NULL or may be written to.
+pub(super) unsafe fn create(
+    world: *const adasum_world,
+    settings: &Settings,
+    specs: Vec<TensorSpec>,
+    out: *mut *mut adasum_reducer,
+    make: impl FnOnce(&World, &[TensorSpec]) -> Result<AnyReducer, CallError>,
+) -> Result<(), CallError> {
+    // SAFETY: as promised by the caller.
+    let handle = unsafe { required(world, "world") }?;
+    let out = not_null(out, "out")?;
+    let world = handle.get()?;
+    let share = handle.share();
+    let reducer = make(&world, &specs)?;
+    let votes = matches!(reducer, AnyReducer::Gradient(_) | AnyReducer::Delta(_))
+        && settings.overflow == Overflow::Vote;
+    let vote = votes.then(|| OverflowVote::new(&world, &specs, settings.options.create_timeout));
+    let inner = Inner {
+        reducer,
+        streams: Streams::new(world.device()),
+        specs,
+        vote: vote.transpose()?,
+        _share: share,
+    };
+    let reducer = Box::new(adasum_reducer {
+        inner: Mutex::new(inner),
+        world,
+    });
+    // SAFETY: not null, and the caller lets us write there.
+    unsafe { out.write(Box::into_raw(reducer)) };
+    Ok(())
 }
 
 /// Waits until what `stream` holds is done, at most `timeout_ms`, and looks at the world's own streams as well: the call to
@@ -192,19 +237,18 @@ pub unsafe extern "C" fn adasum_reducer_synchronize(
     stream: *mut c_void,
     timeout_ms: u64,
 ) -> adasum_status {
-    guard("adasum_reducer_synchronize", || {
+    catch("adasum_reducer_synchronize", || {
         // SAFETY: as promised by the caller.
         let mut inner = unsafe { adasum_reducer::enter(reducer) }?;
         let world = inner.world;
-        let Inner { kind, streams, .. } = &mut *inner;
         // SAFETY: as promised by the caller.
-        let stream = unsafe { streams.get(stream) }?;
+        let (reducer, stream) = unsafe { inner.on(stream) }?;
         let limit = timeout(timeout_ms, "timeout_ms")?;
-        match kind {
-            Kind::Gradient(reducer) => reducer.synchronize(stream, limit)?,
-            Kind::Delta(reducer) => reducer.synchronize(stream, limit)?,
-            Kind::Mean(reducer) => reducer.synchronize(stream, limit)?,
-            Kind::Sparse(_) => world.synchronize(stream, limit)?,
+        match reducer {
+            AnyReducer::Gradient(reducer) => reducer.synchronize(stream, limit)?,
+            AnyReducer::Delta(reducer) => reducer.synchronize(stream, limit)?,
+            AnyReducer::Mean(reducer) => reducer.synchronize(stream, limit)?,
+            AnyReducer::Sparse(..) => world.synchronize(stream, limit)?,
         }
         Ok(())
     })
@@ -220,7 +264,7 @@ pub unsafe extern "C" fn adasum_reducer_forget_stream(
     reducer: *mut adasum_reducer,
     stream: *mut c_void,
 ) -> adasum_status {
-    guard("adasum_reducer_forget_stream", || {
+    catch("adasum_reducer_forget_stream", || {
         // SAFETY: as promised by the caller.
         let mut inner = unsafe { adasum_reducer::enter(reducer) }?;
         let stream = not_null(stream, "stream")?;
@@ -243,7 +287,7 @@ pub unsafe extern "C" fn adasum_reducer_nonfinite(
     out_flags: *mut u8,
     count: usize,
 ) -> adasum_status {
-    guard("adasum_reducer_nonfinite", || {
+    catch("adasum_reducer_nonfinite", || {
         // SAFETY: as promised by the caller.
         let inner = unsafe { adasum_reducer::enter(reducer) }?;
         if count != inner.specs.len() {
@@ -254,10 +298,10 @@ pub unsafe extern "C" fn adasum_reducer_nonfinite(
         }
         // SAFETY: as promised by the caller.
         let out = unsafe { slice_mut(out_flags, count, "out_flags") }?;
-        let flags = match &inner.kind {
-            Kind::Gradient(reducer) => reducer.nonfinite()?,
-            Kind::Delta(reducer) => reducer.nonfinite()?,
-            Kind::Mean(reducer) => reducer.nonfinite()?,
+        let flags = match &inner.reducer {
+            AnyReducer::Gradient(reducer) => reducer.nonfinite()?,
+            AnyReducer::Delta(reducer) => reducer.nonfinite()?,
+            AnyReducer::Mean(reducer) => reducer.nonfinite()?,
             other => return Err(other.wrong()),
         };
         for (place, flag) in out.iter_mut().zip(flags) {
@@ -275,7 +319,7 @@ pub unsafe extern "C" fn adasum_reducer_nonfinite(
 /// `reducer` is NULL or live.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn adasum_reducer_abort(reducer: *const adasum_reducer) -> adasum_status {
-    guard("adasum_reducer_abort", || {
+    catch("adasum_reducer_abort", || {
         // SAFETY: as promised by the caller.
         unsafe { required(reducer, "reducer") }?.world.abort();
         Ok(())
@@ -291,7 +335,7 @@ pub unsafe extern "C" fn adasum_reducer_abort(reducer: *const adasum_reducer) ->
 pub unsafe extern "C" fn adasum_reducer_destroy(reducer: *mut adasum_reducer) {
     destroy("adasum_reducer_destroy", || {
         if !reducer.is_null() {
-            // SAFETY: made by `Creation::run` and given back once, as promised.
+            // SAFETY: made by `create` and given back once, as promised.
             drop(unsafe { Box::from_raw(reducer) });
         }
     });

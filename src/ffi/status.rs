@@ -58,22 +58,22 @@ impl From<ErrorKind> for adasum_status {
 
 /// Why an export fails: a status and a sentence, and the vendor's code if there is one.
 #[derive(Debug)]
-pub(super) struct Fault {
+pub(super) struct CallError {
     pub(super) status: adasum_status,
     pub(super) message: String,
     pub(super) vendor_code: i32,
 }
 
-impl Fault {
+impl CallError {
     pub(super) fn null(argument: &str) -> Self {
-        Fault::new(
+        CallError::new(
             adasum_status::ADASUM_NULL_ARGUMENT,
             format!("{argument} is NULL"),
         )
     }
 
     pub(super) fn new(status: adasum_status, message: impl Into<String>) -> Self {
-        Fault {
+        CallError {
             status,
             message: message.into(),
             vendor_code: 0,
@@ -81,9 +81,9 @@ impl Fault {
     }
 }
 
-impl From<Error> for Fault {
+impl From<Error> for CallError {
     fn from(error: Error) -> Self {
-        Fault {
+        CallError {
             status: error.kind().into(),
             message: error.to_string(),
             vendor_code: error.vendor_code().map_or(0, |vendor| vendor.code),
@@ -102,7 +102,7 @@ thread_local! {
 }
 
 /// Keeps `fault`, which `function` reports, for the calling thread.
-pub(super) fn remember(function: &str, fault: &Fault) {
+pub(super) fn remember(function: &str, fault: &CallError) {
     // A sentence may quote bytes from outside; C strings end at a zero.
     let text = format!("{function}: {}", fault.message).replace('\0', "\\0");
     let last = Last {

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::ffi::c_void;
 
 use super::arguments::not_null;
-use super::status::Fault;
+use super::status::CallError;
 use crate::ascend::{Device, Stream};
 
 /// The caller's streams by address: they keep what queued work uses until it is known to be done.
@@ -30,7 +30,7 @@ impl Streams {
     ///
     /// # Safety
     /// `stream` is NULL or a live stream of the device, until it is forgotten or the reducer is destroyed.
-    pub(super) unsafe fn get(&mut self, stream: *mut c_void) -> Result<&Stream, Fault> {
+    pub(super) unsafe fn get(&mut self, stream: *mut c_void) -> Result<&Stream, CallError> {
         let stream = not_null(stream, "stream")?;
         let device = &self.device;
         let known = self.known.entry(stream.addr());

@@ -3,7 +3,7 @@
 use std::ffi::{CStr, CString, c_void};
 use std::ptr::{null, null_mut};
 
-use super::arguments::{flat_length, slice, slice_mut, tensors, text};
+use super::arguments::{slice, slice_mut, span_length, tensors, text};
 use super::*;
 
 fn last() -> String {
@@ -177,9 +177,9 @@ fn tensors_are_described_by_name_type_and_flags() {
 #[test]
 fn device_memory_ends_within_the_address_space() {
     let at = |address: usize| std::ptr::without_provenance_mut::<c_void>(address);
-    assert_eq!(flat_length(at(64), 8, "x").unwrap(), 8);
-    assert_eq!(flat_length(null_mut(), 0, "x").unwrap(), 0);
-    assert!(flat_length(null_mut(), 8, "x").is_err());
-    assert!(flat_length(at(usize::MAX - 6), 8, "x").is_err());
-    assert!(flat_length(at(64), u64::MAX, "x").is_err());
+    assert_eq!(span_length(at(64), 8, "x").unwrap(), 8);
+    assert_eq!(span_length(null_mut(), 0, "x").unwrap(), 0);
+    assert!(span_length(null_mut(), 8, "x").is_err());
+    assert!(span_length(at(usize::MAX - 6), 8, "x").is_err());
+    assert!(span_length(at(64), u64::MAX, "x").is_err());
 }

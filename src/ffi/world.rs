@@ -4,9 +4,9 @@ use std::ffi::{c_char, c_void};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::arguments::{invalid, not_null, required, slice, slice_mut, text, timeout};
-use super::guard::{destroy, guard};
+use super::catch::{catch, destroy};
 use super::options::adasum_options;
-use super::status::{Fault, adasum_status};
+use super::status::{CallError, adasum_status};
 use super::streams::Streams;
 use crate::ascend::{Comm, Device, ROOT_INFO_BYTES, RootInfo};
 use crate::reduce::World;
@@ -25,7 +25,7 @@ pub struct adasum_world {
 
 impl adasum_world {
     /// A share of the world, unless it was finished.
-    pub(super) fn get(&self) -> Result<World, Fault> {
+    pub(super) fn get(&self) -> Result<World, CallError> {
         self.lock().clone().ok_or_else(finished)
     }
 
@@ -45,8 +45,8 @@ impl adasum_world {
     }
 }
 
-fn finished() -> Fault {
-    Fault::new(
+fn finished() -> CallError {
+    CallError::new(
         adasum_status::ADASUM_INVALID_STATE,
         "the world was finished",
     )
@@ -71,7 +71,7 @@ pub unsafe extern "C" fn adasum_world_from_rank_table(
     options: *const adasum_options,
     out: *mut *mut adasum_world,
 ) -> adasum_status {
-    guard("adasum_world_from_rank_table", || {
+    catch("adasum_world_from_rank_table", || {
         // SAFETY: as promised by the caller.
         let path = unsafe { text(path, "path") }?;
         // SAFETY: as promised by the caller.
@@ -109,7 +109,7 @@ pub unsafe extern "C" fn adasum_world_from_environment(
     options: *const adasum_options,
     out: *mut *mut adasum_world,
 ) -> adasum_status {
-    guard("adasum_world_from_environment", || {
+    catch("adasum_world_from_environment", || {
         // SAFETY: as promised by the caller.
         let settings = unsafe { adasum_options::get(options) };
         let out = not_null(out, "out")?;
@@ -132,7 +132,7 @@ pub unsafe extern "C" fn adasum_root_info_create(
     out_bytes: *mut u8,
     len: usize,
 ) -> adasum_status {
-    guard("adasum_root_info_create", || {
+    catch("adasum_root_info_create", || {
         check_root_info(len)?;
         // SAFETY: as promised by the caller.
         let bytes = unsafe { slice_mut(out_bytes, len, "out_bytes") }?;
@@ -160,7 +160,7 @@ pub unsafe extern "C" fn adasum_world_from_root_info(
     options: *const adasum_options,
     out: *mut *mut adasum_world,
 ) -> adasum_status {
-    guard("adasum_world_from_root_info", || {
+    catch("adasum_world_from_root_info", || {
         check_root_info(len)?;
         // SAFETY: as promised by the caller.
         let bytes = unsafe { slice(root_info, len, "root_info") }?;
@@ -200,7 +200,7 @@ pub unsafe extern "C" fn adasum_world_from_comm(
     options: *const adasum_options,
     out: *mut *mut adasum_world,
 ) -> adasum_status {
-    guard("adasum_world_from_comm", || {
+    catch("adasum_world_from_comm", || {
         let comm = not_null(comm, "comm")?;
         // SAFETY: as promised by the caller.
         let settings = unsafe { adasum_options::get(options) };
@@ -215,7 +215,7 @@ pub unsafe extern "C" fn adasum_world_from_comm(
     })
 }
 
-fn check_root_info(len: usize) -> Result<(), Fault> {
+fn check_root_info(len: usize) -> Result<(), CallError> {
     if len == ADASUM_ROOT_INFO_BYTES {
         return Ok(());
     }
@@ -316,7 +316,7 @@ unsafe fn ask<T>(
     out: *mut T,
     question: impl FnOnce(&World) -> T,
 ) -> adasum_status {
-    guard(function, || {
+    catch(function, || {
         // SAFETY: as promised by the caller.
         let world = unsafe { required(world, "world") }?;
         let out = not_null(out, "out")?;
@@ -339,7 +339,7 @@ pub unsafe extern "C" fn adasum_world_barrier(
     world: *const adasum_world,
     stream: *mut c_void,
 ) -> adasum_status {
-    guard("adasum_world_barrier", || {
+    catch("adasum_world_barrier", || {
         // SAFETY: as promised by the caller.
         let handle = unsafe { required(world, "world") }?;
         let world = handle.get()?;
@@ -360,7 +360,7 @@ pub unsafe extern "C" fn adasum_world_forget_stream(
     world: *const adasum_world,
     stream: *mut c_void,
 ) -> adasum_status {
-    guard("adasum_world_forget_stream", || {
+    catch("adasum_world_forget_stream", || {
         // SAFETY: as promised by the caller.
         let handle = unsafe { required(world, "world") }?;
         let stream = not_null(stream, "stream")?;
@@ -382,7 +382,7 @@ pub unsafe extern "C" fn adasum_world_forget_stream(
 /// `world` is NULL or live.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn adasum_world_abort(world: *const adasum_world) -> adasum_status {
-    guard("adasum_world_abort", || {
+    catch("adasum_world_abort", || {
         // SAFETY: as promised by the caller.
         let world = unsafe { required(world, "world") }?.get()?;
         world.abort();
@@ -401,7 +401,7 @@ pub unsafe extern "C" fn adasum_world_abort(world: *const adasum_world) -> adasu
 /// `world` is NULL or live.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn adasum_world_stop_on_failure(world: *const adasum_world) -> adasum_status {
-    guard("adasum_world_stop_on_failure", || {
+    catch("adasum_world_stop_on_failure", || {
         // SAFETY: as promised by the caller.
         let world = unsafe { required(world, "world") }?.get()?;
         Ok(world.stop_on_failure()?)
@@ -441,14 +441,14 @@ pub unsafe extern "C" fn adasum_world_finish(
     world: *mut adasum_world,
     timeout_ms: u64,
 ) -> adasum_status {
-    guard("adasum_world_finish", || {
+    catch("adasum_world_finish", || {
         // SAFETY: as promised by the caller.
         let handle = unsafe { required(world, "world") }?;
         let limit = timeout(timeout_ms, "timeout_ms")?;
         let mut place = handle.lock();
         let reducers = Arc::strong_count(&handle.reducers) - 1;
         if reducers > 0 {
-            return Err(Fault::new(
+            return Err(CallError::new(
                 adasum_status::ADASUM_INVALID_STATE,
                 format!("{reducers} reducers still use the world: destroy them first"),
             ));

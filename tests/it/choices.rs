@@ -4,7 +4,7 @@
 use crate::families::{FAMILIES, TYPES, Tensor, against_oracle, radix, tensors};
 use crate::support::in_world;
 use adasum::ErrorKind;
-use adasum::plan::mindspore::{Context, ParallelMode};
+use adasum::plan::mindspore::{ParallelContext, ParallelMode};
 use adasum::reduce::{
     DType, Form, GradientReducer, Options, Placement, ScalarExchange, TensorSpec, Wire,
 };
@@ -165,7 +165,7 @@ fn what_ranks_disagree_on_is_named() {
 /// MindSpore's surroundings, the paper's result.
 #[test]
 fn the_profile_mindspore() {
-    let context = |device_num| Context {
+    let context = |device_num| ParallelContext {
         mode: ParallelMode::DataParallel,
         enable_parallel_optimizer: false,
         pipeline_stages: 1,

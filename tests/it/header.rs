@@ -51,6 +51,7 @@ fn generated() -> String {
         "world",
         "reducer",
         "gradient",
+        "statistics",
         "delta",
         "mean",
     ] {

@@ -1,10 +1,8 @@
-//! Names of groups and tags of messages as MindSpore forms them, for logs and plan output.
+//! Names of groups and tags of messages as MindSpore forms them, for `adasum-run plan`.
 //!
 //! HCCL communicators of this crate have names of their own.
 
 use sha1::Digest;
-
-use super::DEVICES_PER_SERVER;
 
 /// Which hash makes a tag: up to version 2.4 SHA-1, later SHA-256. Versions that differ do not meet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -33,38 +31,10 @@ pub fn tag(step: u32, rank: u32, index: u32, hash: TagHash) -> u32 {
     }
 }
 
-/// The ranks that sum scalars with `rank` in a step (from 0): 2^(step + 1) adjacent servers' ranks with its index.
-pub fn group_ranks(rank: u32, step: u32) -> Vec<u32> {
-    let servers = 2_u32 << step;
-    let first = rank / DEVICES_PER_SERVER / servers * servers;
-    (first..first + servers)
-        .map(|server| server * DEVICES_PER_SERVER + rank % DEVICES_PER_SERVER)
-        .collect()
-}
-
-/// Name of that group in the wrap cells, like `0-8-16-24`.
+/// The wrap cells' name for the group of `ranks` that sums scalars, like `0-8-16-24`.
 pub fn group_name(ranks: &[u32]) -> String {
     let ranks: Vec<String> = ranks.iter().map(u32::to_string).collect();
     ranks.join("-")
-}
-
-/// Its name in the boost mode: the step and the sum of the ranks.
-pub fn boost_group_name(step: u32, ranks: &[u32]) -> String {
-    let sum: u64 = ranks.iter().map(|&rank| u64::from(rank)).sum();
-    format!("adasum_{step}_{sum}")
-}
-
-/// Name of the group of a rank's server that reduces gradients.
-pub fn server_group_name(rank: u32) -> String {
-    format!("allreduce_{}", rank / DEVICES_PER_SERVER)
-}
-
-/// Name of the boost mode's second group of the same ranks, by its first rank.
-pub fn broadcast_group_name(rank: u32) -> String {
-    format!(
-        "broadcast_group_{}",
-        rank / DEVICES_PER_SERVER * DEVICES_PER_SERVER
-    )
 }
 
 #[cfg(test)]
@@ -84,16 +54,5 @@ mod tests {
             assert_eq!(tag(step, rank, index, TagHash::Sha1), sha1);
             assert_eq!(tag(step, rank, index, TagHash::Sha256), sha256);
         }
-    }
-
-    #[test]
-    fn groups_double_with_the_step() {
-        assert_eq!(group_ranks(0, 0), [0, 8]);
-        assert_eq!(group_ranks(19, 0), [19, 27]);
-        assert_eq!(group_ranks(19, 1), [3, 11, 19, 27]);
-        assert_eq!(group_name(&group_ranks(24, 1)), "0-8-16-24");
-        assert_eq!(boost_group_name(1, &group_ranks(24, 1)), "adasum_1_48");
-        assert_eq!(server_group_name(19), "allreduce_2");
-        assert_eq!(broadcast_group_name(19), "broadcast_group_16");
     }
 }

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use crate::error::{Context as _, Error, ErrorKind, Result};
-use crate::plan::mindspore::{Boost, BoostConfig, Context, Level};
+use crate::plan::mindspore::{Boost, BoostConfig, BoostLevel, ParallelContext};
 use crate::reduce::options::fusion::Fusion;
 use crate::reduce::options::{DeltaForm, MeanOptions, Options, Reduction};
 
@@ -35,7 +35,7 @@ pub struct Settings {
     /// Options that go together; applied over `options`.
     pub profile: Profile,
     /// What MindSpore's checks are to see; `None` for what follows from the world.
-    pub context: Option<Context>,
+    pub context: Option<ParallelContext>,
     /// A boost configuration that was read.
     pub boost: Option<Boost>,
     /// Ranks a server, in worlds that leave it open; `None` for what the rank table or the ranks' hosts say.
@@ -69,7 +69,7 @@ impl Settings {
     ///
     /// # Errors
     /// If the file cannot be read, and as [`BoostConfig::resolve`].
-    pub fn load_boost(&mut self, path: &Path, level: Level) -> Result<()> {
+    pub fn load_boost(&mut self, path: &Path, level: BoostLevel) -> Result<()> {
         let text = std::fs::read_to_string(path)
             .map_err(|error| Error::new(ErrorKind::Io, format!("{}: {error}", path.display())))?;
         let boost = BoostConfig::parse(&text)

@@ -9,7 +9,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use crate::error::{Context as _, Error, Result};
-use crate::plan::mindspore::{Context, Level, ParallelMode};
+use crate::plan::mindspore::{BoostLevel, ParallelContext, ParallelMode};
 use crate::plan::{Form, MAX_RADIX, Machine, Placement};
 use crate::reduce::options::fusion::Fusion;
 use crate::reduce::options::settings::{Overflow, Profile, Settings};
@@ -173,7 +173,7 @@ impl Settings {
         }
         if let Some(path) = lookup(BOOST_FILE) {
             settings
-                .load_boost(&PathBuf::from(path), Level::O2)
+                .load_boost(&PathBuf::from(path), BoostLevel::O2)
                 .context(|| BOOST_FILE)?;
         }
         *self = settings;
@@ -233,14 +233,14 @@ fn list<T: FromStr>(value: &str) -> Option<Vec<T>> {
         .collect()
 }
 
-fn context(value: &str) -> Option<Context> {
+fn context(value: &str) -> Option<ParallelContext> {
     let parts: Vec<&str> = value.split(',').map(str::trim).collect();
     let [mode, optimizer, stages, devices] = parts[..] else {
         return None;
     };
     let mut enable_parallel_optimizer = false;
     switch(optimizer, &mut enable_parallel_optimizer)?;
-    Some(Context {
+    Some(ParallelContext {
         mode: ParallelMode::named(mode)?,
         enable_parallel_optimizer,
         pipeline_stages: within(stages, 1, u32::MAX)?,
@@ -285,7 +285,7 @@ mod tests {
         ("degree", "-1", |s| s.degree == Some(-1)),
         ("fusion", "3, 7", |s| s.fusion == Fusion::Split(vec![3, 7])),
         ("group", "0,4", |s| s.group == Some(vec![0, 4])),
-        ("mindspore_context", "semi_auto_parallel,1,2,16", |s| s.context == Some(Context {
+        ("mindspore_context", "semi_auto_parallel,1,2,16", |s| s.context == Some(ParallelContext {
             mode: ParallelMode::SemiAutoParallel, enable_parallel_optimizer: true, pipeline_stages: 2, device_num: 16,
         })),
     ];

@@ -2,7 +2,7 @@
 
 use crate::error::{Error, Result};
 use crate::plan::mindspore::{
-    Context, DEVICES_PER_SERVER, Exception, ParallelMode, boost_servers, servers, wrap_cell_servers,
+    DEVICES_PER_SERVER, ParallelContext, ParallelMode, check_boost, wrap_cell_servers,
 };
 use crate::plan::{Form, Placement};
 use crate::reduce::options::Options;
@@ -18,10 +18,8 @@ impl Options {
     /// # Errors
     /// The four errors of the wrap cells, word for word and in their order; and if `world` is not the stage that
     /// `context` describes.
-    pub fn mindspore(world: &World, context: &Context) -> Result<Self> {
-        wrap_cell_servers(context, |warning| log::warn!("{warning}"))
-            .map_err(Exception::into_error)?;
-        let expected = servers(context);
+    pub fn mindspore(world: &World, context: &ParallelContext) -> Result<Self> {
+        let expected = wrap_cell_servers(context, |warning| log::warn!("{warning}"))?;
         if (world.servers(), world.locals()) != (expected, DEVICES_PER_SERVER) {
             return Err(Error::invalid(format!(
                 "profile mindspore: the context has {expected} servers of {DEVICES_PER_SERVER} devices, the world {} of {}",
@@ -46,7 +44,7 @@ impl Settings {
     /// What the profile, and boost where a configuration was read, find wrong with the world.
     pub fn options(&self, world: &World) -> Result<Options> {
         if let Some(boost) = self.boost.as_ref().filter(|boost| boost.adasum) {
-            boost_servers(boost, &self.context(world, ParallelMode::DataParallel))?;
+            check_boost(boost, &self.context(world, ParallelMode::DataParallel))?;
         }
         let mut options = self.options.clone();
         if self.profile == Profile::MindSpore {
@@ -60,8 +58,8 @@ impl Settings {
         Ok(options)
     }
 
-    fn context(&self, world: &World, mode: ParallelMode) -> Context {
-        self.context.unwrap_or(Context {
+    fn context(&self, world: &World, mode: ParallelMode) -> ParallelContext {
+        self.context.unwrap_or(ParallelContext {
             mode,
             enable_parallel_optimizer: false,
             pipeline_stages: 1,

@@ -1,40 +1,41 @@
-//! The one boundary around the body of every export.
+//! The boundary around the body of every export: no panic leaves the library.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use super::status::{Fault, adasum_status, remember};
+use super::status::{CallError, adasum_status, remember};
 
 /// Runs `body` for the export `function`; what it returns or panics with becomes a status and this thread's last error.
 ///
 /// A panic leaves no handle half changed that could be used afterwards: a lock that it held is poisoned, and the next
 /// call on that handle says so.
-pub(super) fn guard(
+pub(super) fn catch(
     function: &'static str,
-    body: impl FnOnce() -> Result<(), Fault>,
+    body: impl FnOnce() -> Result<(), CallError>,
 ) -> adasum_status {
-    let fault = match catch_unwind(AssertUnwindSafe(body)) {
+    let error = match catch_unwind(AssertUnwindSafe(body)) {
         Ok(Ok(())) => return adasum_status::ADASUM_OK,
-        Ok(Err(fault)) => fault,
+        Ok(Err(error)) => error,
         Err(payload) => {
-            let fault = Fault::new(adasum_status::ADASUM_PANIC, reason(payload.as_ref()));
+            let error = CallError::new(adasum_status::ADASUM_PANIC, reason(payload.as_ref()));
             // What is thrown away may panic in turn.
             let _ = catch_unwind(AssertUnwindSafe(|| drop(payload)));
-            fault
+            error
         }
     };
-    remember(function, &fault);
-    fault.status
+    remember(function, &error);
+    error.status
 }
 
-/// As [`guard`] for what cannot fail: a panic is kept as the thread's last error.
+/// As [`catch`] for what cannot fail: a panic is kept as the thread's last error.
 pub(super) fn destroy(function: &'static str, body: impl FnOnce()) {
-    let _ = guard(function, || {
+    let _ = catch(function, || {
         body();
         Ok(())
     });
 }
 
+/// The sentence for what a panic carried.
 fn reason(payload: &(dyn Any + Send)) -> String {
     let text = payload
         .downcast_ref::<&str>()
@@ -55,7 +56,7 @@ mod tests {
 
     #[test]
     fn a_panic_becomes_a_status_and_a_sentence() {
-        let status = guard("adasum_test", || panic!("the floor is {}", "lava"));
+        let status = catch("adasum_test", || panic!("the floor is {}", "lava"));
         assert_eq!(status, adasum_status::ADASUM_PANIC);
         // SAFETY: the library returns a C string that lives until the next call of this thread.
         let text = unsafe { CStr::from_ptr(adasum_last_error()) };
