@@ -1,9 +1,18 @@
-//! Memory that a launch reaches through a table of addresses.
+//! Tables in device memory, and the memory that a launch reaches through a table of addresses.
 
 use crate::ascend::{Argument, Buffer, Device, Span};
 use crate::error::Result;
 
-/// A table of addresses in device memory, and what is kept alive by it.
+/// `words` in device memory.
+pub(super) fn table(device: &Device, words: &[u64]) -> Result<Span> {
+    let bytes = size_of_val(words);
+    // There is no memory of no bytes.
+    let table = Buffer::new(device, bytes.max(64))?.span().slice(0..bytes)?;
+    table.write(words)?;
+    Ok(table)
+}
+
+/// A table of addresses in device memory, and the memory that it keeps alive.
 #[derive(Clone)]
 pub(super) struct Addresses {
     table: Span,
@@ -14,11 +23,7 @@ impl Addresses {
     /// The addresses of `spans`.
     pub(super) fn new(device: &Device, spans: &[Span]) -> Result<Self> {
         let addresses: Vec<u64> = spans.iter().map(Span::address).collect();
-        let bytes = size_of_val(&addresses[..]);
-        // There is no memory of no bytes.
-        let table = Buffer::new(device, bytes.max(64))?.span().slice(0..bytes)?;
-        table.write(&addresses)?;
-        Ok(Self::in_table(table, spans))
+        Ok(Self::in_table(table(device, &addresses)?, spans))
     }
 
     /// `table` is filled later, on the stream of the launches.
@@ -29,12 +34,12 @@ impl Addresses {
         }
     }
 
-    /// How many addresses there are.
+    /// The number of addresses.
     pub(super) fn len(&self) -> usize {
         self.table.len() / size_of::<u64>()
     }
 
-    /// What lies behind them, as far as that is known.
+    /// The memory at the addresses, as far as it is known.
     pub(super) fn spans(&self) -> &[Span] {
         &self.spans
     }

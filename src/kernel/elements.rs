@@ -1,7 +1,8 @@
 //! Launches of the kernels that work element by element: packing, subtraction, the check for non-finite numbers.
 
 use super::addresses::Addresses;
-use super::{Kernels, Queue, SEGMENT, layout, need};
+use super::segments::SegmentTable;
+use super::{Kernels, Queue, check_room, layout};
 use crate::ascend::{Argument, DataType, Device, Function, Span};
 use crate::error::{Error, Result};
 
@@ -24,12 +25,12 @@ impl Tensors {
         Tensors(Addresses::in_table(table, &[]))
     }
 
-    /// How many there are.
+    /// The number of tensors.
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Whether there are none.
+    /// Whether there is no tensor.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -41,8 +42,8 @@ impl Tensors {
 
 /// Arguments of [`Kernels::pack`] and [`Kernels::unpack`].
 ///
-/// Segments in device memory are not checked: they must lie within the fused buffer and their tensors. Addresses
-/// need no alignment beyond that of an element, except on a chip that [copies whole blocks](super::Chip::copies_whole_blocks).
+/// Addresses need only the alignment of an element, except on a chip that [copies whole
+/// blocks](super::Chip::copies_whole_blocks).
 #[derive(Clone, Copy)]
 pub struct Move<'a> {
     /// Each starts at the first element of its segment.
@@ -55,12 +56,8 @@ pub struct Move<'a> {
     pub fused_type: DataType,
     /// What every element is multiplied by, in fp32, before it is rounded. With 1 and equal types no bit changes.
     pub factor: f32,
-    /// [`layout::Segment`]s of the fused buffer.
-    pub segments: &'a Span,
-    /// Number of segments.
-    pub segment_count: u64,
-    /// Number of units of all segments.
-    pub unit_count: u64,
+    /// Segments of the fused buffer.
+    pub segments: &'a SegmentTable,
 }
 
 /// Arguments of [`Kernels::subtract`].
@@ -79,23 +76,17 @@ pub struct Subtract<'a> {
 }
 
 /// Arguments of [`Kernels::finite_check`].
-///
-/// Segments in device memory are not checked: they must lie within the vector and name tensors that have a flag.
 #[derive(Clone, Copy)]
 pub struct FiniteCheck<'a> {
     /// The vector that segments are part of.
     pub vector: &'a Span,
     /// Its elements: F32, F16 or Bf16.
     pub dtype: DataType,
-    /// [`layout::Segment`]s of the vector.
-    pub segments: &'a Span,
+    /// Segments of the vector.
+    pub segments: &'a SegmentTable,
     /// [`layout::FLAG_WORDS`] fp32 words for each tensor, zeros before the first check: become 1 where a NaN or an
     /// infinity is.
     pub flags: &'a Span,
-    /// Number of segments.
-    pub segment_count: u64,
-    /// Number of units of all segments.
-    pub unit_count: u64,
 }
 
 impl Kernels {
@@ -120,32 +111,26 @@ impl Kernels {
         [from, to]: [DataType; 2],
     ) -> Result<()> {
         let (from, to) = (self.dtype(from, name)?, self.dtype(to, name)?);
-        self.check_places(name, "tensor", launch.tensors.0.spans())?;
-        self.check_places(name, "fused buffer", std::slice::from_ref(launch.fused))?;
-        need(
-            name,
-            "segments",
-            launch.segments,
-            launch.segment_count,
-            SEGMENT,
-        )?;
-        if launch.unit_count > 0 && launch.tensors.is_empty() {
+        self.check_starts(name, "tensor", launch.tensors.0.spans())?;
+        self.check_starts(name, "fused buffer", std::slice::from_ref(launch.fused))?;
+        launch.segments.check(name)?;
+        if launch.segments.units > 0 && launch.tensors.is_empty() {
             return Err(Error::invalid(format!("{name}: segments of no tensors")));
         }
         self.launch(
             queue,
             function,
-            launch.unit_count,
+            launch.segments.units,
             [
                 launch.tensors.argument(),
-                Argument::Span(launch.segments),
+                Argument::Span(&launch.segments.table),
                 Argument::Span(launch.fused),
                 Argument::Value(u64::from(launch.factor.to_bits())),
                 Argument::Value(from),
                 Argument::Value(to),
                 Argument::Value(launch.tensors.len() as u64),
-                Argument::Value(launch.segment_count),
-                Argument::Value(launch.unit_count),
+                Argument::Value(launch.segments.count),
+                Argument::Value(launch.segments.units),
             ],
         )
     }
@@ -154,8 +139,8 @@ impl Kernels {
     pub fn subtract<'a>(&self, queue: impl Into<Queue<'a>>, launch: &Subtract<'_>) -> Result<()> {
         let dtype = self.dtype(launch.dtype, "subtract")?;
         for (name, span) in [("a", launch.a), ("b", launch.b), ("out", launch.out)] {
-            self.check_places("subtract", name, std::slice::from_ref(span))?;
-            need("subtract", name, span, launch.count, launch.dtype.size())?;
+            self.check_starts("subtract", name, std::slice::from_ref(span))?;
+            check_room("subtract", name, span, launch.count, launch.dtype.size())?;
         }
         self.launch(
             queue.into(),
@@ -178,29 +163,23 @@ impl Kernels {
         launch: &FiniteCheck<'_>,
     ) -> Result<()> {
         let dtype = self.dtype(launch.dtype, "finite_check")?;
-        self.check_places(
+        self.check_starts(
             "finite_check",
             "vector",
             std::slice::from_ref(launch.vector),
         )?;
-        need(
-            "finite_check",
-            "segments",
-            launch.segments,
-            launch.segment_count,
-            SEGMENT,
-        )?;
+        launch.segments.check("finite_check")?;
         self.launch(
             queue.into(),
             &self.finite_check,
-            launch.unit_count,
+            launch.segments.units,
             [
                 Argument::Span(launch.vector),
-                Argument::Span(launch.segments),
+                Argument::Span(&launch.segments.table),
                 Argument::Span(launch.flags),
                 Argument::Value(dtype),
-                Argument::Value(launch.segment_count),
-                Argument::Value(launch.unit_count),
+                Argument::Value(launch.segments.count),
+                Argument::Value(launch.segments.units),
             ],
         )
     }

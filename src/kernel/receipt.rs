@@ -10,8 +10,9 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use crate::ascend::{Argument, Buffer, DataType, Device, Span, Stream};
 use crate::error::{Error, ErrorKind, Result};
 
+use super::Kernels;
 use super::elements::Tensors;
-use super::layout::{MISSED_SIGNATURE, REASON_OTHERS, REASON_OWN};
+use super::layout::{GUARD_GOES_ON, MISSED_SIGNATURE, REASON_OTHERS, REASON_OWN};
 
 /// Bytes of the number in device memory: a line that no other write touches.
 const LINE: usize = 64;
@@ -199,6 +200,67 @@ impl Reason {
             () if is(REASON_OTHERS) => Some(Culprit::Others),
             () => None,
         })
+    }
+}
+
+impl Kernels {
+    /// Enqueues a check that all blocks of the launches since the last guard have signed the receipt.
+    ///
+    /// If they have, it begins again. If not, the element at each of the places becomes NaN, so that what
+    /// failed work left is not taken for a result, and the stream fails: its next synchronisation says so. Arch 1001 cannot
+    /// fail; there the NaNs (the whole 32 bytes at each place) are all there is to see.
+    ///
+    /// Call it for a stream that waits for those launches, before it goes on. The first guard that finds work
+    /// missing writes why to the reason. On a stream that carries those launches itself ([`Then::GoOn`]) it does
+    /// not fail the stream: what failed there is told by the stream, of several failures the last one only.
+    ///
+    /// # Errors
+    /// If 4096 blocks or more were launched, or the call fails.
+    pub fn guard(&self, stream: &Stream, launch: &Guard<'_>) -> Result<()> {
+        let Guard {
+            receipt,
+            places,
+            reason,
+            ..
+        } = launch;
+        let due = u64::from(receipt.take()?.to_bits());
+        let due = match launch.then {
+            Then::Fail => due,
+            Then::GoOn => {
+                reason.expect_quiet();
+                due | GUARD_GOES_ON
+            }
+        };
+        let arguments = [
+            Argument::Span(receipt.line()),
+            Argument::Value(due),
+            places.argument(),
+            Argument::Value(places.len() as u64),
+            Argument::Value(launch.dtype.size() as u64),
+            Argument::Span(reason.line()),
+        ];
+        stream.launch(&self.guard, 1, &arguments)
+    }
+
+    /// Enqueues that the element at each of `places` becomes NaN (on arch 1001 the 32 bytes that begin there).
+    ///
+    /// # Errors
+    /// If the call fails.
+    pub fn spoil(&self, stream: &Stream, places: &Tensors, dtype: DataType) -> Result<()> {
+        if places.is_empty() {
+            return Ok(());
+        }
+        // A guard that finds its receipt wrong, has nothing new to tell, and goes on.
+        let line = self.unsigned.line();
+        let arguments = [
+            Argument::Span(line),
+            Argument::Value(GUARD_GOES_ON),
+            places.argument(),
+            Argument::Value(places.len() as u64),
+            Argument::Value(dtype.size() as u64),
+            Argument::Span(line),
+        ];
+        stream.launch(&self.guard, 1, &arguments)
     }
 }
 

@@ -76,8 +76,8 @@ mod tests {
     use super::runnable;
     use crate::ascend::{Buffer, DataType, Device, Span, Stream};
     use crate::cache;
-    use crate::kernel::layout::{COEFFICIENT_WORDS, Segment, UNIT, record_words};
-    use crate::kernel::{Coefficients, Fold, Gram, Kernels, Vectors, WeightedSum};
+    use crate::kernel::layout::{COEFFICIENT_WORDS, record_words};
+    use crate::kernel::{Coefficients, Fold, Gram, Kernels, SegmentTable, Vectors, WeightedSum};
 
     const LEN: usize = 9001;
 
@@ -95,13 +95,8 @@ mod tests {
             })
             .collect();
         let vectors = Vectors::new(device, &vectors).unwrap();
-        let segment = Segment {
-            len: LEN as u64,
-            ..Segment::default()
-        };
-        let segments = Buffer::from_slice(device, &segment.words()).unwrap().span();
+        let segments = SegmentTable::one(device, LEN as u64).unwrap();
         let record = 4 * record_words(radix);
-        let unit_count = (LEN as u64).div_ceil(UNIT);
         let partials = zeroed(LEN.div_ceil(4096) * record);
         let records = zeroed(record);
         let coefficients = zeroed(4 * COEFFICIENT_WORDS);
@@ -111,15 +106,12 @@ mod tests {
             dtype,
             segments: &segments,
             partials: &partials,
-            segment_count: 1,
-            unit_count,
         };
         let fold = Fold {
             partials: &partials,
             segments: &segments,
             records: &records,
             radix,
-            segment_count: 1,
         };
         let solve = Coefficients {
             records: &records,
@@ -135,8 +127,6 @@ mod tests {
             segments: &segments,
             coefficients: &coefficients,
             out: &out,
-            segment_count: 1,
-            unit_count,
         };
         kernels.gram(&stream, &gram).unwrap();
         kernels.fold(&stream, &fold).unwrap();

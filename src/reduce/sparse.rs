@@ -6,11 +6,11 @@ use std::time::Duration;
 use crate::ascend::{Buffer, DataType, Span, Stream, Transfer};
 use crate::error::{Context, Error, Result};
 use crate::kernel::layout::Segment;
-use crate::kernel::{Move, Tensors, Vectors, WeightedSum};
+use crate::kernel::{Move, SegmentTable, Tensors, Vectors, WeightedSum};
 use crate::plan::{DType, TensorSpec, fingerprint};
 use crate::reduce::engine::bucket::data_type;
 use crate::reduce::engine::device_memory::TableAllocator;
-use crate::reduce::engine::device_tables::{SegmentTable, uniform_weights};
+use crate::reduce::engine::device_tables::uniform_weights;
 use crate::reduce::mean::{factor, group_world};
 use crate::reduce::options::MeanOptions;
 use crate::reduce::world::World;
@@ -154,7 +154,7 @@ impl SparseReducer {
             indices: room(spec.index.data_type().size() as u64)?,
             vectors: Vectors::new(device, std::slice::from_ref(&values))?,
             weight: weight.transpose()?,
-            all: SegmentTable::one(&tables, elements)?,
+            all: SegmentTable::one(device, elements)?,
             counts,
             watched: world.watched(&format!("rows of \"{}\"", spec.name), values.len() as u64)?,
             spec: spec.clone(),
@@ -279,7 +279,6 @@ impl SparseReducer {
             (values, &self.values, self.spec.row_bytes(), dtype),
         ];
         let device = self.world.device();
-        let tables = TableAllocator::new(device);
         let mut work = Vec::new();
         for (own, all, row, element) in moves {
             let words = row / element.size() as u64;
@@ -291,15 +290,14 @@ impl SparseReducer {
             work.push(RowCopy {
                 transfers: transfers(own, all, row, every, rank)?,
                 tensor: Tensors::new(device, std::slice::from_ref(own))?,
-                segments: tables.upload(&segment.words())?,
-                units: segment.units(),
+                segments: SegmentTable::new(device, &[segment])?,
                 all: all.clone(),
                 element,
             });
         }
         let elements = total * self.spec.width;
         if total > 0 {
-            self.all = SegmentTable::one(&tables, elements)?;
+            self.all = SegmentTable::one(device, elements)?;
         }
         self.world
             .enqueue_watched(&self.watched, self.timeout, stream, |stream| {
@@ -324,11 +322,9 @@ impl SparseReducer {
             &WeightedSum {
                 vectors: &self.vectors,
                 dtype: data_type(self.spec.dtype),
-                segments: &all.table,
+                segments: all,
                 coefficients: weight,
                 out: &self.values,
-                segment_count: all.count,
-                unit_count: all.units,
             },
         )
     }
@@ -365,8 +361,7 @@ impl SparseReducer {
 struct RowCopy {
     transfers: Vec<Transfer<Span>>,
     tensor: Tensors,
-    segments: Span,
-    units: u64,
+    segments: SegmentTable,
     all: Span,
     element: DataType,
 }
@@ -383,8 +378,6 @@ impl RowCopy {
                 fused_type: self.element,
                 factor: 1.0,
                 segments: &self.segments,
-                segment_count: 1,
-                unit_count: self.units,
             },
         )
     }

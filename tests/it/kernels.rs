@@ -11,11 +11,11 @@ pub(crate) mod strict;
 
 use adasum::ErrorKind;
 use adasum::ascend::{DataType, Span};
-use adasum::kernel::Gram;
 use adasum::kernel::layout::{
     COEFFICIENT_FLAGS, COEFFICIENT_POST, COEFFICIENT_RESULT_NORM, COEFFICIENT_SCALE,
     COEFFICIENT_WEIGHT, COEFFICIENT_WORDS, UNIT, ZERO_EXPONENT, record_exponents,
 };
+use adasum::kernel::{Gram, SegmentTable};
 
 use crate::support::noise;
 use machine::{Machine, UNTOUCHED, WORDS, extent, floats, packed};
@@ -434,13 +434,16 @@ fn wrong_launches_are_refused_by_name() {
     let machine = Machine::new();
     let span = machine.untouched(4096);
     let [one, two] = [1, 2].map(|radix| machine.vectors(&vec![span.clone(); radix]));
+    let segments = |units| SegmentTable {
+        table: span.clone(),
+        count: 1,
+        units,
+    };
     let gram = Gram {
         vectors: &two,
         dtype: DataType::F32,
-        segments: &span,
+        segments: &segments(1),
         partials: &span,
-        segment_count: 1,
-        unit_count: 1,
     };
     let refused = |launch: Gram<'_>, kind: ErrorKind, word: &str| {
         let error = machine.kernels.gram(&machine.stream, &launch).unwrap_err();
@@ -458,7 +461,7 @@ fn wrong_launches_are_refused_by_name() {
     };
     refused(double, ErrorKind::Unsupported, "F64");
     let large = Gram {
-        unit_count: 1 << 40,
+        segments: &segments(1 << 40),
         ..gram
     };
     refused(large, ErrorKind::InvalidArgument, "partials");

@@ -11,7 +11,7 @@ use crate::plan::{self, DType, Exchange, Form, Layout, Plan, Planner, Range, Ste
 use crate::reduce::engine::bucket::{Bucket, Entry, bytes, data_type, owned};
 use crate::reduce::engine::build_scalars::ScalarsBuilder;
 use crate::reduce::engine::device_memory::TableAllocator;
-use crate::reduce::engine::device_tables::{SegmentTable, index, uniform_weights};
+use crate::reduce::engine::device_tables::{index, segments_in_buffer, uniform_weights};
 use crate::reduce::engine::memory::{Base, Place, WORD};
 use crate::reduce::engine::stage::{
     CheckTask, CombineTask, CopyTask, ExchangeTask, GramTask, Merge, Places, Stage, Sum, Task,
@@ -167,7 +167,7 @@ impl<'a> StageBuilder<'a> {
 
     /// The look for what is not finite in a part of the buffer.
     fn check(&mut self, part: Range) -> Result<Task> {
-        let segments = SegmentTable::new(self.tables, self.layout, part)?;
+        let segments = self.tables.segments(&self.layout.segments(part))?;
         if segments.count == 0 {
             return Ok(Task::Nothing);
         }
@@ -200,7 +200,9 @@ impl<'a> StageBuilder<'a> {
                 Entry::Tensor(index, skipped * size)
             })
             .collect();
-        let segments = SegmentTable::in_buffer(self.tables, self.layout, part)?;
+        let segments = self
+            .tables
+            .segments(&segments_in_buffer(self.layout, part))?;
         Ok(CopyTask {
             tensors: self.enter(entries),
             tensor_type: data_type(self.dtype),
@@ -292,7 +294,7 @@ impl<'a> StageBuilder<'a> {
         let combine = CombineTask {
             solve: None,
             merge: None,
-            segments: Arc::new(SegmentTable::new(self.tables, self.layout, combine.slice)?),
+            segments: Arc::new(self.tables.segments(&self.layout.segments(combine.slice))?),
             sums: self.constant_sums(combine, weights)?,
             places: self.places(combine.slice)?,
         };
@@ -380,7 +382,7 @@ impl<'a> StageBuilder<'a> {
             // Nothing to merge, or no tensor has an element.
             return Ok([const { Task::Nothing }; 5]);
         }
-        let segments = Arc::new(SegmentTable::new(self.tables, self.layout, combine.slice)?);
+        let segments = Arc::new(self.tables.segments(&self.layout.segments(combine.slice))?);
         let operands = self.operands(combine)?;
         let radix = operands.len();
         let vectors = self.enter(operands.into_iter().map(Entry::Place));

@@ -5,7 +5,8 @@ use std::ops::Add;
 
 use crate::ascend::{Buffer, Device, Pod, Span};
 use crate::error::Result;
-use crate::kernel::Receipt;
+use crate::kernel::{Receipt, SegmentTable};
+use crate::plan::Segment;
 
 /// Device memory of a [`GradientReducer`](crate::reduce::GradientReducer) in bytes: all that it takes from its creation on.
 /// Plans of subsets of its tensors have tables of their own, and share its buffers, which grow if a subset has a larger bucket.
@@ -108,6 +109,12 @@ impl<'a> TableAllocator<'a> {
         let span = buffer.span().slice(0..bytes)?;
         span.write(values)?;
         Ok(span)
+    }
+
+    /// A table of segments.
+    pub(in crate::reduce) fn segments(&self, segments: &[Segment]) -> Result<SegmentTable> {
+        let words: Vec<u64> = segments.iter().flat_map(Segment::words).collect();
+        Ok(SegmentTable::in_span(self.upload(&words)?, segments))
     }
 
     /// A receipt for the kernels of a bucket.

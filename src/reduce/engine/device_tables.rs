@@ -6,65 +6,14 @@ use crate::kernel::layout::{COEFFICIENT_SCALE, COEFFICIENT_WEIGHT, COEFFICIENT_W
 use crate::plan::{Layout, Range, Segment};
 use crate::reduce::engine::device_memory::TableAllocator;
 
-/// The segments of one slice, on the device.
-pub(in crate::reduce) struct SegmentTable {
-    pub(in crate::reduce) table: Span,
-    pub(in crate::reduce) count: u64,
-    pub(in crate::reduce) units: u64,
-}
-
-impl SegmentTable {
-    /// The segments of a slice, counted from its start.
-    pub(in crate::reduce) fn new(
-        tables: &TableAllocator<'_>,
-        layout: &Layout,
-        slice: Range,
-    ) -> Result<Self> {
-        SegmentTable::counted_from(tables, layout, slice, slice.start())
-    }
-
-    /// The segments of a slice, counted from the start of the buffer.
-    pub(super) fn in_buffer(
-        tables: &TableAllocator<'_>,
-        layout: &Layout,
-        slice: Range,
-    ) -> Result<Self> {
-        SegmentTable::counted_from(tables, layout, slice, 0)
-    }
-
-    fn counted_from(
-        tables: &TableAllocator<'_>,
-        layout: &Layout,
-        slice: Range,
-        origin: u64,
-    ) -> Result<Self> {
-        let segments = layout.segments(slice);
-        let words: Vec<u64> = segments
-            .iter()
-            .flat_map(|segment| {
-                let offset = slice.start() + segment.offset - origin;
-                Segment { offset, ..*segment }.words()
-            })
-            .collect();
-        Ok(SegmentTable {
-            table: tables.upload(&words)?,
-            count: segments.len() as u64,
-            units: segments.iter().map(Segment::units).sum(),
-        })
-    }
-
-    /// The first `elements` elements of a buffer as tensor 0.
-    pub(in crate::reduce) fn one(tables: &TableAllocator<'_>, elements: u64) -> Result<Self> {
-        let segment = Segment {
-            len: elements,
-            ..Segment::default()
-        };
-        Ok(SegmentTable {
-            table: tables.upload(&segment.words())?,
-            count: 1,
-            units: segment.units(),
-        })
-    }
+/// The segments of a slice, counted from the start of the buffer.
+pub(super) fn segments_in_buffer(layout: &Layout, slice: Range) -> Vec<Segment> {
+    let segments = layout.segments(slice).into_iter();
+    let entry = |segment: Segment| Segment {
+        offset: slice.start() + segment.offset,
+        ..segment
+    };
+    segments.map(entry).collect()
 }
 
 /// The same weights for each of `tensors` tensors, in the form that `coefficients` writes.

@@ -8,12 +8,12 @@ use crate::ascend::{Comm, DataType, Span, Stream, Transfer};
 use crate::error::Result;
 use crate::kernel::layout::{COEFFICIENT_WORDS, MISSING_BYTE, Reference};
 use crate::kernel::{
-    Coefficients, FiniteCheck, Fold, Gram, Kernels, Move, Queue, Reason, Receipt, Rule, Tensors,
-    WeightedSum,
+    Coefficients, FiniteCheck, Fold, Gram, Kernels, Move, Queue, Reason, Receipt, Rule,
+    SegmentTable, Tensors, WeightedSum,
 };
 use crate::plan::{Form, Group};
 use crate::reduce::engine::address_table::AddressTable;
-use crate::reduce::engine::device_tables::{FoldList, SegmentTable};
+use crate::reduce::engine::device_tables::FoldList;
 use crate::reduce::engine::memory::{Memory, Place, WORD};
 use crate::reduce::world::streams::{CallStreams, StreamRole};
 use crate::reduce::world::watch::{Watch, WatchedStep};
@@ -348,9 +348,7 @@ impl CopyTask {
             fused: &context.memory.fused,
             fused_type: context.dtype,
             factor: self.factor,
-            segments: &self.segments.table,
-            segment_count: self.segments.count,
-            unit_count: self.segments.units,
+            segments: &self.segments,
         }
     }
 }
@@ -372,20 +370,17 @@ impl GramTask {
             &Gram {
                 vectors: &vectors,
                 dtype: context.dtype,
-                segments: &self.segments.table,
+                segments: &self.segments,
                 partials: &self.partials,
-                segment_count: self.segments.count,
-                unit_count: self.segments.units,
             },
         )?;
         context.kernels.fold(
             queue,
             &Fold {
                 partials: &self.partials,
-                segments: &self.segments.table,
+                segments: &self.segments,
                 records: &self.records,
                 radix: vectors.radix(),
-                segment_count: self.segments.count,
             },
         )
     }
@@ -398,10 +393,8 @@ impl CheckTask {
             &FiniteCheck {
                 vector: &self.place.span(context.memory)?,
                 dtype: context.dtype,
-                segments: &self.segments.table,
+                segments: &self.segments,
                 flags: &self.flags,
-                segment_count: self.segments.count,
-                unit_count: self.segments.units,
             },
         )
     }
@@ -466,11 +459,9 @@ impl CombineTask {
                 &WeightedSum {
                     vectors: &context.addresses.vectors(&sum.vectors, &context.behind())?,
                     dtype: context.dtype,
-                    segments: &self.segments.table,
+                    segments: &self.segments,
                     coefficients: &sum.weights,
                     out: &sum.out.span(context.memory)?,
-                    segment_count: self.segments.count,
-                    unit_count: self.segments.units,
                 },
             )?;
         }

@@ -2,12 +2,11 @@
 
 use crate::ascend::{Buffer, DataType, Device, Span, Stream};
 use crate::error::{Error, Result};
-use crate::kernel::{Kernels, Move, Subtract};
+use crate::kernel::{Kernels, Move, SegmentTable, Subtract};
 use crate::plan::{DType, Layout, TensorSpec};
 use crate::reduce::engine::address_table::AddressTable;
 use crate::reduce::engine::bucket::data_type;
 use crate::reduce::engine::device_memory::TableAllocator;
-use crate::reduce::engine::device_tables::SegmentTable;
 
 /// The element type of copies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -74,7 +73,7 @@ impl TensorCopies {
                 copy_type: data_type(layout.dtype()),
                 copies,
                 elements: layout.elements(),
-                segments: SegmentTable::new(&tables, &layout, layout.whole())?,
+                segments: SegmentTable::new(device, &layout.segments(layout.whole()))?,
                 filled: members
                     .iter()
                     .copied()
@@ -185,9 +184,7 @@ impl CopiesOfType {
             fused: &self.copies,
             fused_type: self.copy_type,
             factor,
-            segments: &self.segments.table,
-            segment_count: self.segments.count,
-            unit_count: self.segments.units,
+            segments: &self.segments,
         })
     }
 }

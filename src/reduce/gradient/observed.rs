@@ -188,20 +188,17 @@ impl GradientReducer {
                 &Gram {
                     vectors: &vectors,
                     dtype: part.copy_type,
-                    segments: &part.segments.table,
+                    segments: &part.segments,
                     partials: &partials,
-                    segment_count: part.segments.count,
-                    unit_count: part.segments.units,
                 },
             )?;
             kernels.fold(
                 stream,
                 &Fold {
                     partials: &partials,
-                    segments: &part.segments.table,
+                    segments: &part.segments,
                     records: &records,
                     radix: TWICE,
-                    segment_count: part.segments.count,
                 },
             )
         })?;
@@ -246,11 +243,9 @@ impl Scaling {
                 &WeightedSum {
                     vectors: copies,
                     dtype: DataType::F32,
-                    segments: &part.segments.table,
+                    segments: &part.segments,
                     coefficients: weights,
                     out: &part.copies,
-                    segment_count: part.segments.count,
-                    unit_count: part.segments.units,
                 },
             )?;
         }

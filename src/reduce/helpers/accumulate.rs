@@ -106,11 +106,9 @@ impl GradientAccumulator {
                 &WeightedSum {
                     vectors,
                     dtype: part.copy_type,
-                    segments: &part.segments.table,
+                    segments: &part.segments,
                     coefficients: ones,
                     out: &part.copies,
-                    segment_count: part.segments.count,
-                    unit_count: part.segments.units,
                 },
             )?;
         }

@@ -8,11 +8,10 @@ use crate::error::{Context, Error, Result};
 use crate::kernel::layout::{
     COEFFICIENT_FLAGS, COEFFICIENT_RESULT_NORM, COEFFICIENT_WORDS, record_words,
 };
-use crate::kernel::{Coefficients, Fold, Gram, Rule, Vectors, WeightedSum};
+use crate::kernel::{Coefficients, Fold, Gram, Rule, SegmentTable, Vectors, WeightedSum};
 use crate::plan::TensorSpec;
 use crate::reduce::engine::arguments::check_tensors;
 use crate::reduce::engine::device_memory::TableAllocator;
-use crate::reduce::engine::device_tables::SegmentTable;
 use crate::reduce::engine::tensor_copies::{Store, TensorCopies};
 use crate::reduce::gradient::scattered::OwnedPart;
 use crate::reduce::world::World;
@@ -167,7 +166,7 @@ impl NormClip {
                 vectors: Vectors::new(device, &[part.copies.clone(), part.copies.clone()])?,
                 partials: tables.zeroed(record_bytes(part.segments.units))?,
                 records: own.slice(first..first + bytes)?,
-                whole: SegmentTable::one(&tables, part.elements)?,
+                whole: SegmentTable::one(device, part.elements)?,
             });
             first += bytes;
         }
@@ -279,20 +278,17 @@ impl NormClip {
                 &Gram {
                     vectors: &part.vectors,
                     dtype: copies.copy_type,
-                    segments: &copies.segments.table,
+                    segments: &copies.segments,
                     partials: &part.partials,
-                    segment_count: copies.segments.count,
-                    unit_count: copies.segments.units,
                 },
             )?;
             kernels.fold(
                 stream,
                 &Fold {
                     partials: &part.partials,
-                    segments: &copies.segments.table,
+                    segments: &copies.segments,
                     records: &part.records,
                     radix: TWICE,
-                    segment_count: copies.segments.count,
                 },
             )?;
         }
@@ -326,11 +322,9 @@ impl NormClip {
                 &WeightedSum {
                     vectors: &part.vectors,
                     dtype: copies.copy_type,
-                    segments: &part.whole.table,
+                    segments: &part.whole,
                     coefficients: &self.coefficients,
                     out: &copies.copies,
-                    segment_count: part.whole.count,
-                    unit_count: part.whole.units,
                 },
             )?;
         }

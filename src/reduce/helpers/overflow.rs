@@ -4,12 +4,10 @@ use std::time::Duration;
 
 use crate::ascend::{Buffer, Span, Stream};
 use crate::error::{Context, Result};
-use crate::kernel::FiniteCheck;
+use crate::kernel::{FiniteCheck, SegmentTable};
 use crate::plan::TensorSpec;
 use crate::reduce::engine::arguments::check_tensors;
 use crate::reduce::engine::bucket::data_type;
-use crate::reduce::engine::device_memory::TableAllocator;
-use crate::reduce::engine::device_tables::SegmentTable;
 use crate::reduce::world::World;
 
 /// Bytes of the fp32 word that ranks vote with.
@@ -37,10 +35,9 @@ impl OverflowVote {
     /// If device memory is short or a rank does not come within `timeout`.
     pub fn new(world: &World, tensors: &[TensorSpec], timeout: Duration) -> Result<Self> {
         let device = world.device();
-        let tables = TableAllocator::new(device);
         let segments = tensors
             .iter()
-            .map(|tensor| SegmentTable::one(&tables, tensor.count));
+            .map(|tensor| SegmentTable::one(device, tensor.count));
         let vote = OverflowVote {
             world: world.clone(),
             specs: tensors.to_vec(),
@@ -74,10 +71,8 @@ impl OverflowVote {
                         &FiniteCheck {
                             vector,
                             dtype: data_type(spec.dtype),
-                            segments: &segments.table,
+                            segments,
                             flags: &self.decision,
-                            segment_count: segments.count,
-                            unit_count: segments.units,
                         },
                     )?;
                 }

@@ -64,8 +64,6 @@ impl Fusion {
             fused_type: self.types[1],
             factor,
             segments: &table,
-            segment_count: self.segments.len() as u64,
-            unit_count: self.segments.iter().map(Segment::units).sum(),
         };
         let spans = self.tensors.iter().filter(|span| !span.is_empty());
         let job = Job {
@@ -258,8 +256,6 @@ fn check(sizes: &[usize], dtype: DataType, blocks: u32, bad: f32, whole_blocks: 
         dtype,
         segments: &machine.segments(&segments),
         flags: &flags,
-        segment_count: segments.len() as u64,
-        unit_count: segments.iter().map(Segment::units).sum(),
     };
     let job = Job {
         work: segments.iter().map(|segment| segment.len).sum(),

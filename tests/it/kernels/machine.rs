@@ -5,7 +5,7 @@ use std::ops::Range;
 use adasum::Result;
 use adasum::ascend::{Buffer, DataType, Device, Pod, Span, Stream};
 use adasum::kernel::layout::{COEFFICIENT_WORDS, Segment, record_words};
-use adasum::kernel::{Coefficients, Fold, Gram, Kernels, Rule, Vectors, WeightedSum};
+use adasum::kernel::{Coefficients, Fold, Gram, Kernels, Rule, SegmentTable, Vectors, WeightedSum};
 
 use super::strict;
 use crate::support::mock_environment;
@@ -202,13 +202,8 @@ impl Machine {
             .collect()
     }
 
-    pub(super) fn segments(&self, segments: &[Segment]) -> Span {
-        self.upload(
-            &segments
-                .iter()
-                .flat_map(Segment::words)
-                .collect::<Vec<u64>>(),
-        )
+    pub(super) fn segments(&self, entries: &[Segment]) -> SegmentTable {
+        SegmentTable::new(self.stream.device(), entries).unwrap()
     }
 
     pub(super) fn vectors(&self, spans: &[Span]) -> Vectors {
@@ -227,25 +222,21 @@ impl Machine {
         vectors: &[Span],
         segments: &[Segment],
     ) -> (Span, Span) {
-        let units: u64 = segments.iter().map(Segment::units).sum();
         let words = record_words(vectors.len());
-        let partials = self.untouched(units as usize * words);
-        let records = self.untouched(segments.len() * words);
         let table = self.segments(segments);
+        let partials = self.untouched(table.units as usize * words);
+        let records = self.untouched(segments.len() * words);
         let gram = Gram {
             vectors: &self.vectors(vectors),
             dtype,
             segments: &table,
             partials: &partials,
-            segment_count: segments.len() as u64,
-            unit_count: units,
         };
         let fold = Fold {
             partials: &partials,
             segments: &table,
             records: &records,
             radix: vectors.len(),
-            segment_count: segments.len() as u64,
         };
         let work = products(segments, vectors.len() * (vectors.len() + 1) / 2);
         let job = Job {
@@ -338,8 +329,6 @@ impl Machine {
             segments: &self.segments(segments),
             coefficients,
             out,
-            segment_count: segments.len() as u64,
-            unit_count: segments.iter().map(Segment::units).sum(),
         };
         let job = Job {
             work: products(segments, vectors.len()),

@@ -6,7 +6,7 @@ use adasum::kernel::layout::{
 };
 use adasum::kernel::{
     Coefficients, Culprit, FiniteCheck, Fold, Gram, Guard, Kernels, Move, Queue, Reason, Receipt,
-    Subtract, Tensors, Then, WeightedSum,
+    SegmentTable, Subtract, Tensors, Then, WeightedSum,
 };
 
 use super::machine::{Machine, WORDS, aligned, extent};
@@ -18,7 +18,7 @@ const COUNTS: [usize; 4] = [9000, 3, 70_000, 1];
 /// All that kernels take of two vectors, in device memory.
 struct Work {
     segments: Vec<Segment>,
-    table: Span,
+    table: SegmentTable,
     vectors: [Span; 2],
     partials: Span,
     records: Span,
@@ -33,12 +33,11 @@ impl Work {
     fn new(machine: &Machine) -> Self {
         let segments = aligned(&COUNTS, TYPE);
         let len = extent(&segments).next_multiple_of(16);
-        let units: u64 = segments.iter().map(Segment::units).sum();
+        let table = machine.segments(&segments);
         let tensors = segments.len();
         Work {
-            table: machine.segments(&segments),
             vectors: [1, 2].map(|seed| machine.upload(&random(len, 3000 + seed, 1.0))),
-            partials: machine.untouched(units as usize * WORDS),
+            partials: machine.untouched(table.units as usize * WORDS),
             records: machine.untouched(tensors * WORDS),
             refs: machine.upload(
                 &(0..tensors as u64)
@@ -50,11 +49,8 @@ impl Work {
             flags: machine.upload(&vec![0.0_f32; tensors * 8]),
             out: machine.untouched(len),
             segments,
+            table,
         }
-    }
-
-    fn units(&self) -> u64 {
-        self.segments.iter().map(Segment::units).sum()
     }
 
     fn gram(&self, machine: &Machine, kernels: &Kernels, queue: Queue<'_>) {
@@ -64,8 +60,6 @@ impl Work {
             dtype: TYPE,
             segments: &self.table,
             partials: &self.partials,
-            segment_count: self.segments.len() as u64,
-            unit_count: self.units(),
         };
         kernels.gram(queue, &gram).unwrap();
     }
@@ -76,7 +70,6 @@ impl Work {
             segments: &self.table,
             records: &self.records,
             radix: 2,
-            segment_count: self.segments.len() as u64,
         };
         kernels.fold(queue, &fold).unwrap();
     }
@@ -101,8 +94,6 @@ impl Work {
             segments: &self.table,
             coefficients: &self.coefficients,
             out: &self.out,
-            segment_count: self.segments.len() as u64,
-            unit_count: self.units(),
         };
         kernels.weighted_sum(queue, &sum).unwrap();
     }
@@ -121,8 +112,6 @@ impl Work {
             fused_type: TYPE,
             factor: 0.5,
             segments: &self.table,
-            segment_count: self.segments.len() as u64,
-            unit_count: self.units(),
         };
         kernels.pack(queue, &moved).unwrap();
         self.gram(machine, kernels, queue);
@@ -143,8 +132,6 @@ impl Work {
             dtype: TYPE,
             segments: &self.table,
             flags: &self.flags,
-            segment_count: self.segments.len() as u64,
-            unit_count: self.units(),
         };
         kernels.finite_check(queue, &check).unwrap();
     }

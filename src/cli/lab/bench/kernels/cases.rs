@@ -8,7 +8,8 @@ use crate::cli::lab::element_type::ElementType;
 use crate::error::Result;
 use crate::kernel::layout::{self, COEFFICIENT_WORDS, Segment, UNIT, record_words};
 use crate::kernel::{
-    Coefficients, FiniteCheck, Fold, Gram, Kernels, Move, Subtract, Tensors, Vectors, WeightedSum,
+    Coefficients, FiniteCheck, Fold, Gram, Kernels, Move, SegmentTable, Subtract, Tensors, Vectors,
+    WeightedSum,
 };
 
 /// How long a launch may take.
@@ -124,13 +125,6 @@ pub(crate) struct Cases {
     source: Source,
 }
 
-/// A segment table on the device.
-struct Table {
-    span: Span,
-    segments: u64,
-    units: u64,
-}
-
 impl Cases {
     /// For kernels on `blocks` cores, `None` for all.
     pub(crate) fn new(device: &Device, source: Source, blocks: Option<u32>) -> Result<Self> {
@@ -168,10 +162,8 @@ impl Cases {
             let gram = Gram {
                 vectors: &vectors,
                 dtype: dtype.into(),
-                segments: &table.span,
+                segments: &table,
                 partials: &partials,
-                segment_count: table.segments,
-                unit_count: table.units,
             };
             kernels.gram(stream, &gram)
         };
@@ -202,11 +194,9 @@ impl Cases {
             let sum = WeightedSum {
                 vectors: &vectors,
                 dtype: dtype.into(),
-                segments: &table.span,
+                segments: &table,
                 coefficients: &coefficients,
                 out: &out,
-                segment_count: table.segments,
-                unit_count: table.units,
             };
             kernels.weighted_sum(stream, &sum)
         };
@@ -265,9 +255,7 @@ impl Cases {
                 fused: &fused,
                 fused_type: fused_type.into(),
                 factor: 1.0,
-                segments: &table.span,
-                segment_count: table.segments,
-                unit_count: table.units,
+                segments: &table,
             };
             call(kernels, stream, &launch)
         };
@@ -309,10 +297,8 @@ impl Cases {
             let launch = FiniteCheck {
                 vector: &vector,
                 dtype: dtype.into(),
-                segments: &table.span,
+                segments: &table,
                 flags: &flags,
-                segment_count: table.segments,
-                unit_count: table.units,
             };
             kernels.finite_check(stream, &launch)
         };
@@ -336,10 +322,9 @@ impl Cases {
         let launch = move |kernels: &Kernels, stream: &Stream| {
             let launch = Fold {
                 partials: &partials,
-                segments: &table.span,
+                segments: &table,
                 records: &out,
                 radix,
-                segment_count: table.segments,
             };
             kernels.fold(stream, &launch)
         };
@@ -405,8 +390,8 @@ impl Cases {
     }
 
     /// One segment for each of `counts`, again for each round.
-    fn table(&self, counts: &[usize], rounds: usize) -> Result<Table> {
-        let mut words = Vec::new();
+    fn table(&self, counts: &[usize], rounds: usize) -> Result<SegmentTable> {
+        let mut entries = Vec::new();
         let mut units = 0;
         for _ in 0..rounds {
             let mut offset = 0;
@@ -419,14 +404,10 @@ impl Cases {
                 };
                 offset += segment.len;
                 units += segment.units();
-                words.extend(segment.words());
+                entries.push(segment);
             }
         }
-        Ok(Table {
-            span: self.upload(&words)?,
-            segments: (counts.len() * rounds) as u64,
-            units,
-        })
+        SegmentTable::new(&self.device, &entries)
     }
 
     fn upload<T: crate::ascend::Pod>(&self, values: &[T]) -> Result<Span> {

@@ -3,13 +3,11 @@
 use crate::ascend::{Buffer, DataType, Span};
 use crate::cli::lab::reference::{download, name, rounded, upload, vector};
 use crate::cli::tools::qualify::findings::{Findings, Seen, require};
-use crate::cli::tools::qualify::stages::arithmetic::problem::{
-    PATIENCE, extent, part, segments, table, units,
-};
+use crate::cli::tools::qualify::stages::arithmetic::problem::{PATIENCE, extent, part, segments};
 use crate::cli::tools::qualify::stages::arithmetic::setup::Setup;
 use crate::error::Result;
 use crate::kernel::layout::{FLAG_WORDS, Segment};
-use crate::kernel::{FiniteCheck, Move, Subtract, Tensors};
+use crate::kernel::{FiniteCheck, Move, SegmentTable, Subtract, Tensors};
 
 /// Every element is multiplied by it, in fp32.
 const FACTOR: f32 = 0.3;
@@ -59,7 +57,7 @@ pub(crate) fn unpack(setup: &Setup, from: DataType, to: DataType, findings: &mut
 struct Moved {
     values: Vec<f64>,
     segments: Vec<Segment>,
-    table: Span,
+    table: SegmentTable,
     tensors: Vec<Span>,
     list: Tensors,
     fused: Span,
@@ -75,7 +73,7 @@ impl Moved {
         let tensor = |segment| upload(device, types.0, part(&values, segment));
         let tensors = segments.iter().map(tensor).collect::<Result<Vec<Span>>>()?;
         Ok(Moved {
-            table: table(setup, &segments)?,
+            table: SegmentTable::new(device, &segments)?,
             list: Tensors::new(device, &tensors)?,
             fused: upload(device, types.1, &values)?,
             values,
@@ -93,8 +91,6 @@ impl Moved {
             fused_type: self.types.1,
             factor: FACTOR,
             segments: &self.table,
-            segment_count: self.segments.len() as u64,
-            unit_count: units(&self.segments),
         }
     }
 
@@ -159,10 +155,8 @@ pub(crate) fn finite(setup: &Setup, dtype: DataType, findings: &mut Findings) {
             &FiniteCheck {
                 vector: &upload(&setup.device, dtype, &values)?,
                 dtype,
-                segments: &table(setup, &segments)?,
+                segments: &SegmentTable::new(&setup.device, &segments)?,
                 flags: &flags,
-                segment_count: segments.len() as u64,
-                unit_count: units(&segments),
             },
         )?;
         setup.stream.synchronize_timeout(PATIENCE)?;

@@ -11,7 +11,7 @@ use crate::kernel::layout::{
     COEFFICIENT_POST, COEFFICIENT_SCALE, COEFFICIENT_WEIGHT, COEFFICIENT_WEIGHT_LOW,
     COEFFICIENT_WORDS, MISSING_BYTE, Segment, entry_index, record_exponents, record_words,
 };
-use crate::kernel::{Coefficients, Fold, Gram, Queue, Vectors, WeightedSum};
+use crate::kernel::{Coefficients, Fold, Gram, Queue, SegmentTable, Vectors, WeightedSum};
 
 /// Elements of the tensors: about the grains of instructions, of copies and of units.
 const COUNTS: [u64; 7] = [1, 3, 65, 511, 4096, 9001, 40_003];
@@ -49,15 +49,6 @@ pub(crate) fn extent(segments: &[Segment]) -> usize {
     usize::try_from(end.next_multiple_of(64)).unwrap_or(usize::MAX)
 }
 
-pub(crate) fn units(segments: &[Segment]) -> u64 {
-    segments.iter().map(Segment::units).sum()
-}
-
-pub(crate) fn table(setup: &Setup, segments: &[Segment]) -> Result<Span> {
-    let words: Vec<u64> = segments.iter().flat_map(Segment::words).collect();
-    Ok(Buffer::from_slice(&setup.device, &words)?.span())
-}
-
 /// The elements of a segment.
 pub(crate) fn part<'a, T>(values: &'a [T], segment: &Segment) -> &'a [T] {
     let index = |at: u64| usize::try_from(at).unwrap_or(usize::MAX);
@@ -77,7 +68,7 @@ pub(crate) struct Problem {
     dtype: DataType,
     radix: usize,
     segments: Vec<Segment>,
-    table: Span,
+    table: SegmentTable,
     values: Vec<Vec<f64>>,
     vectors: Vectors,
     partials: Span,
@@ -97,17 +88,18 @@ impl Problem {
         let spans = values.iter().map(|values| upload(device, dtype, values));
         let spans: Vec<Span> = spans.collect::<Result<_>>()?;
         let record = 4 * record_words(radix);
-        let units = usize::try_from(units(&segments)).unwrap_or(usize::MAX);
+        let table = SegmentTable::new(device, &segments)?;
+        let units = usize::try_from(table.units).unwrap_or(usize::MAX);
         Ok(Problem {
             dtype,
             radix,
-            table: table(setup, &segments)?,
             vectors: Vectors::new(device, &spans)?,
             partials: Buffer::zeroed(device, units * record)?.span(),
             records: Buffer::zeroed(device, segments.len() * record)?.span(),
             coefficients: Buffer::zeroed(device, segments.len() * 4 * COEFFICIENT_WORDS)?.span(),
             out: Buffer::zeroed(device, len * dtype.size())?.span(),
             segments,
+            table,
             values,
         })
     }
@@ -129,15 +121,12 @@ impl Problem {
 
     /// The largest error of an entry of a Gram matrix, relative to the norms of both vectors.
     pub(crate) fn products(&self, setup: &Setup) -> Result<f64> {
-        let (segment_count, unit_count) = (self.segments.len() as u64, units(&self.segments));
         let (stream, kernels) = (&setup.stream, &setup.kernels);
         let gram = Gram {
             vectors: &self.vectors,
             dtype: self.dtype,
             segments: &self.table,
             partials: &self.partials,
-            segment_count,
-            unit_count,
         };
         kernels.gram(stream, &gram)?;
         let fold = Fold {
@@ -145,7 +134,6 @@ impl Problem {
             segments: &self.table,
             records: &self.records,
             radix: self.radix,
-            segment_count,
         };
         kernels.fold(stream, &fold)?;
         stream.synchronize_timeout(PATIENCE)?;
@@ -235,8 +223,6 @@ impl Problem {
             segments: &self.table,
             coefficients: &self.coefficients,
             out: &self.out,
-            segment_count: self.segments.len() as u64,
-            unit_count: units(&self.segments),
         };
         setup.kernels.weighted_sum(queue, &launch)
     }

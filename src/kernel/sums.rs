@@ -1,0 +1,287 @@
+//! Launches of the kernels behind a weighted sum: Gram matrices, their sums, coefficients, and the sum itself.
+
+use super::addresses::Addresses;
+use super::segments::SegmentTable;
+use super::{Kernels, Queue, check_room, layout};
+use crate::ascend::{Argument, DataType, Device, Span};
+use crate::error::{Error, Result};
+
+/// The vectors of a launch: a table of their addresses in device memory, which also keeps them alive.
+#[derive(Clone)]
+pub struct Vectors(Addresses);
+
+impl Vectors {
+    /// A table of `spans`, in the order of the operands; each starts at the first element of its slice.
+    ///
+    /// # Errors
+    /// If there are none or more than [`layout::MAX_RADIX`], or device memory is short.
+    pub fn new(device: &Device, spans: &[Span]) -> Result<Self> {
+        layout::check_radix(spans.len(), "vectors")?;
+        Addresses::new(device, spans).map(Vectors)
+    }
+
+    /// `table` as the addresses (`u64`) of the operands, in their order. It is filled later, on the stream of the
+    /// launches; each launch keeps `behind` alive.
+    ///
+    /// # Errors
+    /// If there is room for none or more than [`layout::MAX_RADIX`].
+    pub fn in_table(table: Span, behind: &[Span]) -> Result<Self> {
+        let vectors = Vectors(Addresses::in_table(table, behind));
+        layout::check_radix(vectors.radix(), "vectors")?;
+        Ok(vectors)
+    }
+
+    /// The number of vectors.
+    pub fn radix(&self) -> usize {
+        self.0.len()
+    }
+}
+
+/// Arguments of [`Kernels::gram`].
+#[derive(Clone, Copy)]
+pub struct Gram<'a> {
+    /// The vectors, at least two; segments lie within all of them.
+    pub vectors: &'a Vectors,
+    /// Their elements: F32, F16 or Bf16.
+    pub dtype: DataType,
+    /// Segments of the vectors.
+    pub segments: &'a SegmentTable,
+    /// Out: a record for each unit.
+    pub partials: &'a Span,
+}
+
+/// Arguments of [`Kernels::fold`].
+#[derive(Clone, Copy)]
+pub struct Fold<'a> {
+    /// The records that [`Kernels::gram`] wrote.
+    pub partials: &'a Span,
+    /// The segments that `gram` was given.
+    pub segments: &'a SegmentTable,
+    /// Out: a record for each segment.
+    pub records: &'a Span,
+    /// Number of vectors.
+    pub radix: usize,
+}
+
+/// Arguments of [`Kernels::coefficients`].
+#[derive(Clone, Copy)]
+pub struct Coefficients<'a> {
+    /// Records of segments, of all ranks that share the tensors.
+    pub records: &'a Span,
+    /// A [`layout::Reference`] for each tensor.
+    pub refs: &'a Span,
+    /// Record numbers (`u64`), those of a tensor one after the other in the order of summation.
+    pub indices: &'a Span,
+    /// Out: [`layout::COEFFICIENT_WORDS`] words for each tensor.
+    pub out: &'a Span,
+    /// Number of vectors.
+    pub radix: usize,
+    /// Number of tensors.
+    pub tensor_count: u64,
+}
+
+/// What [`Kernels::coefficients_by`] adds to the AdaSum rule.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Rule {
+    /// In a pair, a vector whose squared norm is at most so many times that of the other counts as zero: the pair is
+    /// the other. At least 0 and below 1; 0 leaves the rule as it is, where only exact zeros count.
+    pub zero_tol: f32,
+    /// The weights are scaled so that the norm of the result is at most this; 0 for no limit. Statistics are those
+    /// from before.
+    pub norm_limit: f32,
+    /// Only the weights and the flags are wanted: statistics are zero.
+    pub weights_only: bool,
+}
+
+/// Arguments of [`Kernels::weighted_sum`].
+#[derive(Clone, Copy)]
+pub struct WeightedSum<'a> {
+    /// The vectors; segments lie within all of them.
+    pub vectors: &'a Vectors,
+    /// Elements of the vectors and of the sum: F32, F16 or Bf16.
+    pub dtype: DataType,
+    /// Segments of the vectors; elements outside of them stay as they are.
+    pub segments: &'a SegmentTable,
+    /// [`layout::COEFFICIENT_WORDS`] words for each tensor that a segment names.
+    pub coefficients: &'a Span,
+    /// Out: the sum; exactly one of the vectors, or apart from all of them.
+    pub out: &'a Span,
+}
+
+impl Rule {
+    /// Both numbers as the kernel takes them.
+    fn word(self) -> Result<u64> {
+        if !(0.0..1.0).contains(&self.zero_tol) {
+            return Err(Error::invalid(format!(
+                "zero_tol {} is not at least 0 and below 1",
+                self.zero_tol
+            )));
+        }
+        if !(self.norm_limit >= 0.0 && self.norm_limit.is_finite()) {
+            return Err(Error::invalid(format!(
+                "norm_limit {} is not finite and at least 0",
+                self.norm_limit
+            )));
+        }
+        // Of a negative zero the sign would count as a number.
+        let bits = |value: f32| u64::from(value.abs().to_bits());
+        Ok(bits(self.zero_tol) | u64::from(self.weights_only) << 31 | bits(self.norm_limit) << 32)
+    }
+}
+
+impl Kernels {
+    /// Enqueues the Gram matrices of all units: one pass over the vectors.
+    pub fn gram<'a>(&self, queue: impl Into<Queue<'a>>, launch: &Gram<'_>) -> Result<()> {
+        let radix = launch.vectors.radix();
+        check_gram_radix("gram", radix)?;
+        let dtype = self.dtype(launch.dtype, "gram")?;
+        self.check_starts("gram", "vector", launch.vectors.0.spans())?;
+        let words = layout::record_words(radix);
+        launch.segments.check("gram")?;
+        check_room(
+            "gram",
+            "partials",
+            launch.partials,
+            launch.segments.units,
+            4 * words,
+        )?;
+        self.launch(
+            queue.into(),
+            &self.gram,
+            launch.segments.units,
+            [
+                launch.vectors.0.argument(),
+                Argument::Span(&launch.segments.table),
+                Argument::Span(launch.partials),
+                Argument::Value(radix as u64),
+                Argument::Value(dtype),
+                Argument::Value(launch.segments.count),
+                Argument::Value(launch.segments.units),
+            ],
+        )
+    }
+
+    /// Enqueues the sums of the records of units, one for each segment.
+    ///
+    /// A segment with a unit whose record [never came](layout::MISSING) gets a record that looks as if it had not come
+    /// either, and its block does not sign.
+    pub fn fold<'a>(&self, queue: impl Into<Queue<'a>>, launch: &Fold<'_>) -> Result<()> {
+        check_gram_radix("fold", launch.radix)?;
+        let record = 4 * layout::record_words(launch.radix);
+        launch.segments.check("fold")?;
+        check_room(
+            "fold",
+            "records",
+            launch.records,
+            launch.segments.count,
+            record,
+        )?;
+        self.launch(
+            queue.into(),
+            &self.fold,
+            launch.segments.count,
+            [
+                Argument::Span(launch.partials),
+                Argument::Span(&launch.segments.table),
+                Argument::Span(launch.records),
+                Argument::Value(launch.radix as u64),
+                Argument::Value(launch.segments.count),
+            ],
+        )
+    }
+
+    /// Enqueues the weights of all tensors.
+    ///
+    /// A tensor with a record that [never came](layout::MISSING) gets weights of NaN that look as if they had not come
+    /// either, and its block does not sign.
+    pub fn coefficients<'a>(
+        &self,
+        queue: impl Into<Queue<'a>>,
+        launch: &Coefficients<'_>,
+    ) -> Result<()> {
+        self.coefficients_by(Rule::default(), queue, launch)
+    }
+
+    /// Enqueues the weights of all tensors, by a rule with additions.
+    ///
+    /// # Errors
+    /// If a number of the rule is out of range, and as [`Kernels::coefficients`].
+    pub fn coefficients_by<'a>(
+        &self,
+        rule: Rule,
+        queue: impl Into<Queue<'a>>,
+        launch: &Coefficients<'_>,
+    ) -> Result<()> {
+        let rule = rule.word()?;
+        check_gram_radix("coefficients", launch.radix)?;
+        let entry = 4 * layout::COEFFICIENT_WORDS;
+        check_room(
+            "coefficients",
+            "refs",
+            launch.refs,
+            launch.tensor_count,
+            size_of::<layout::Reference>(),
+        )?;
+        check_room(
+            "coefficients",
+            "out",
+            launch.out,
+            launch.tensor_count,
+            entry,
+        )?;
+        self.launch(
+            queue.into(),
+            &self.coefficients,
+            launch.tensor_count,
+            [
+                Argument::Span(launch.records),
+                Argument::Span(launch.refs),
+                Argument::Span(launch.indices),
+                Argument::Span(launch.out),
+                Argument::Value(launch.radix as u64),
+                Argument::Value(launch.tensor_count),
+                Argument::Value(rule),
+            ],
+        )
+    }
+
+    /// Enqueues the weighted sum of the vectors: one pass over memory.
+    ///
+    /// Of a tensor whose weights [never came](layout::MISSING) it is NaN, and its blocks do not sign.
+    pub fn weighted_sum<'a>(
+        &self,
+        queue: impl Into<Queue<'a>>,
+        launch: &WeightedSum<'_>,
+    ) -> Result<()> {
+        let dtype = self.dtype(launch.dtype, "weighted_sum")?;
+        self.check_starts("weighted_sum", "vector", launch.vectors.0.spans())?;
+        self.check_starts("weighted_sum", "out", std::slice::from_ref(launch.out))?;
+        launch.segments.check("weighted_sum")?;
+        self.launch(
+            queue.into(),
+            &self.weighted_sum,
+            launch.segments.units,
+            [
+                launch.vectors.0.argument(),
+                Argument::Span(&launch.segments.table),
+                Argument::Span(launch.coefficients),
+                Argument::Span(launch.out),
+                Argument::Value(launch.vectors.radix() as u64),
+                Argument::Value(dtype),
+                Argument::Value(launch.segments.count),
+                Argument::Value(launch.segments.units),
+            ],
+        )
+    }
+}
+
+/// Kernels of the Gram matrix take 2 to 8 vectors.
+fn check_gram_radix(kernel: &str, radix: usize) -> Result<()> {
+    layout::check_radix(radix, kernel)?;
+    if radix < 2 {
+        return Err(Error::invalid(format!(
+            "{kernel}: one vector has no Gram matrix"
+        )));
+    }
+    Ok(())
+}
