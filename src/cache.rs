@@ -24,8 +24,13 @@ use crate::error::{Error, ErrorKind, Result};
 /// # Errors
 /// [`ErrorKind::InvalidArgument`] for a name that leads out of the folder or is hidden, [`ErrorKind::Io`] if no folder can be used.
 pub fn unpack(files: &[(&str, &[u8])]) -> Result<PathBuf> {
+    if let Some((name, _)) = files.iter().find(|(name, _)| !stays_inside(name)) {
+        return Err(Error::invalid(format!(
+            "{name:?} is not a name inside a folder"
+        )));
+    }
     let owner = owner_of_this_process();
-    let folders = candidates(&hash(files)?, owner, |name| env::var_os(name));
+    let folders = candidates(&hash(files), owner, |name| env::var_os(name));
     unpack_to_first(&folders, owner, files)
 }
 
@@ -80,28 +85,23 @@ fn unpack_to_first(
     ))
 }
 
-/// Names the folder: the SHA-1 of all names and contents with their lengths.
-fn hash(files: &[(&str, &[u8])]) -> Result<String> {
+/// Whether a name leads to a file in the folder that is not hidden.
+fn stays_inside(name: &str) -> bool {
+    name.split('/')
+        .all(|part| !part.is_empty() && !part.starts_with('.'))
+}
+
+/// The SHA-1 of all names and contents with their lengths, in hexadecimal digits: the name of the folder.
+pub(crate) fn hash(files: &[(&str, &[u8])]) -> String {
     let mut hasher = Sha1::new();
     for (name, content) in files {
-        if name
-            .split('/')
-            .any(|part| part.is_empty() || part.starts_with('.'))
-        {
-            return Err(Error::invalid(format!(
-                "{name:?} is not a name inside a folder"
-            )));
-        }
         for part in [name.as_bytes(), content] {
             hasher.update((part.len() as u64).to_le_bytes());
             hasher.update(part);
         }
     }
-    Ok(hasher
-        .finalize()
-        .iter()
-        .map(|byte| format!("{byte:02x}"))
-        .collect())
+    let digest = hasher.finalize();
+    digest.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// Makes `target` hold exactly what it should, whether or not it exists.
@@ -113,7 +113,7 @@ fn unpack_to(target: &Path, owner: Option<u32>, files: &[(&str, &[u8])]) -> io::
     for (name, content) in files {
         let path = target.join(name);
         if !holds(&path, content) {
-            // Renamed over the old one: a process that looks sees one or the other, never a part.
+            // Renamed over the old file, so that other processes never see a part of it.
             let fresh = unique(".new");
             write(target, &fresh, content)?;
             make_folder_of(target, name)?;
@@ -123,8 +123,8 @@ fn unpack_to(target: &Path, owner: Option<u32>, files: &[(&str, &[u8])]) -> io::
     Ok(())
 }
 
-/// Writes a folder beside `target` and renames it, so that `target` appears complete or not at all.
-/// False: another process or thread was faster.
+/// Writes a folder beside `target` and renames it, so that `target` appears complete or not at all. Returns false if
+/// another process or thread was faster.
 fn create(target: &Path, files: &[(&str, &[u8])]) -> io::Result<bool> {
     let parent = target.parent().unwrap_or(Path::new("/"));
     let mut private = DirBuilder::new();
@@ -138,7 +138,7 @@ fn create(target: &Path, files: &[(&str, &[u8])]) -> io::Result<bool> {
     let Err(error) = renamed else {
         return Ok(true);
     };
-    // Only a leftover if this fails, too.
+    // A failure only leaves the folder behind.
     let _ = fs::remove_dir_all(&fresh);
     if target.exists() {
         Ok(false)
@@ -198,7 +198,7 @@ fn holds(path: &Path, content: &[u8]) -> bool {
         && found == content
 }
 
-/// The user this process acts as; unknown where `/proc` is not mounted.
+/// The user that this process acts as; unknown where `/proc` is not mounted.
 fn owner_of_this_process() -> Option<u32> {
     fs::metadata("/proc/self")
         .ok()
@@ -269,12 +269,8 @@ mod tests {
 
     #[test]
     fn other_content_is_another_folder() {
-        assert_ne!(hash(FILES).unwrap(), hash(&FILES[..1]).unwrap());
-        assert_ne!(
-            hash(&[("ab", b"c")]).unwrap(),
-            hash(&[("a", b"bc")]).unwrap()
-        );
-        assert_eq!(hash(FILES).unwrap(), hash(FILES).unwrap());
+        assert_ne!(hash(FILES), hash(&FILES[..1]));
+        assert_ne!(hash(&[("ab", b"c")]), hash(&[("a", b"bc")]));
     }
 
     #[test]

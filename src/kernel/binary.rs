@@ -3,8 +3,6 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use sha1::{Digest, Sha1};
-
 use super::arch::Chip;
 use super::elf::KernelFile;
 #[cfg(feature = "mock")]
@@ -122,18 +120,7 @@ pub(super) fn source_folder() -> Result<PathBuf> {
 
 /// Name of the kernel binary of an architecture.
 pub(super) fn file_name(arch: u32) -> String {
-    let mut hasher = Sha1::new();
-    for (name, content) in SOURCES {
-        hasher.update((name.len() as u64).to_le_bytes());
-        hasher.update(name.as_bytes());
-        hasher.update((content.len() as u64).to_le_bytes());
-        hasher.update(content);
-    }
-    let hash: String = hasher.finalize()[..4]
-        .iter()
-        .map(|byte| format!("{byte:02x}"))
-        .collect();
-    format!("adasum_kernels_{arch}_{hash}.o")
+    format!("adasum_kernels_{arch}_{:.8}.o", cache::hash(SOURCES))
 }
 
 fn command(chip: &Chip) -> String {
@@ -207,6 +194,7 @@ fn kernels() -> impl Iterator<Item = &'static str> {
 mod tests {
     use super::super::build::Scratch;
     use super::super::elf_sample::Sample;
+    use super::super::toolkit::kernels_in;
     use super::*;
 
     const NPU: u16 = 0x1029;
@@ -296,11 +284,10 @@ mod tests {
     #[test]
     fn sources_are_complete() {
         let folder = source_folder().unwrap();
-        let repository = concat!(env!("CARGO_MANIFEST_DIR"), "/csrc/kernels");
-        assert_eq!(
-            super::super::toolkit::kernels_in(&folder).unwrap(),
-            super::super::toolkit::kernels_in(Path::new(repository)).unwrap()
-        );
+        let own = Path::new(env!("CARGO_MANIFEST_DIR")).join("csrc/kernels");
+        let [embedded, own] = [&folder, &own].map(|folder| kernels_in(folder).unwrap());
+        assert_eq!(embedded, own);
+        assert!(embedded.contains(&"gram".to_owned()));
         assert!(folder.join("arch.h").exists() && !folder.join("twin").exists());
     }
 }

@@ -5,7 +5,7 @@ use std::fmt::Display;
 use std::hash::Hash;
 use std::net::IpAddr;
 
-use super::Device;
+use super::ServerDevice;
 use super::fault::FaultKind;
 use super::field::{Field, quote};
 use super::product::Product;
@@ -17,25 +17,25 @@ const MAX_SERVER_ID: usize = 64;
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Rules {
     pub(super) product: Product,
-    /// Devices reach each other over the network, so each needs an address.
+    /// Whether devices reach each other over the network, so that each needs an address.
     pub(super) several: bool,
-    /// Version 1.2: fields of superpods may be there.
+    /// Whether fields of superpods may be there: version 1.2.
     pub(super) superpod_fields: bool,
-    /// ... and `super_device_id` must be.
+    /// Whether `super_device_id` must be there: version 1.2 with superpods.
     pub(super) in_superpods: bool,
-    /// `rank_id` says the rank; otherwise the order of the table does.
+    /// Whether `rank_id` says the rank; otherwise the order of the table does.
     pub(super) ranked: bool,
 }
 
-/// Reads devices; keeps where each value that must be unique was seen first.
+/// The reader of devices; it keeps where each value that must be unique was seen first.
 pub(super) struct Devices<'a> {
     rules: Rules,
     servers: HashMap<String, String>,
     ips: HashMap<IpAddr, String>,
-    /// The first of these, whose family the others must have.
+    /// The first address, whose family the others must have.
     first_ip: Option<(IpAddr, String)>,
     ranks: HashMap<u32, Field<'a>>,
-    /// Every device has a rank of its own, so that what is said of all ranks is no mere consequence.
+    /// Whether every device has a rank of its own. If not, faults of all ranks together would only follow from that.
     ranks_known: bool,
 }
 
@@ -51,8 +51,8 @@ impl<'a> Devices<'a> {
         }
     }
 
-    /// Something with devices in it could not be read.
-    pub(super) fn lost(&mut self) {
+    /// Notes that a device or a list of devices could not be read.
+    pub(super) fn mark_incomplete(&mut self) {
         self.ranks_known = false;
     }
 
@@ -82,9 +82,9 @@ impl<'a> Devices<'a> {
         &mut self,
         field: &Field<'a>,
         on_server: &mut HashMap<i32, String>,
-    ) -> Option<Device> {
+    ) -> Option<ServerDevice> {
         if !field.is_object() {
-            self.lost();
+            self.mark_incomplete();
             return None;
         }
         let device_id = self.device_id(field, on_server);
@@ -94,7 +94,7 @@ impl<'a> Devices<'a> {
         if self.rules.superpod_fields {
             self.superpod_fields(field);
         }
-        Some(Device {
+        Some(ServerDevice {
             device_id: device_id?,
             device_ips: device_ips?,
             rank: rank?,
@@ -207,7 +207,7 @@ impl<'a> Devices<'a> {
     }
 }
 
-/// A `server_id` of allowed length.
+/// Reads a `server_id`, of allowed length.
 pub(super) fn server_id(field: &Field<'_>) -> Option<String> {
     let id = field.text()?;
     if id.is_empty() {
@@ -224,7 +224,7 @@ pub(super) fn server_id(field: &Field<'_>) -> Option<String> {
     Some(id.to_owned())
 }
 
-/// A number that the table states: what it counts must be `count`, if it is there.
+/// Checks the number `name`, if the table has it: it must be `count`.
 pub(super) fn check_count(object: &Field<'_>, name: &str, count: usize, what: impl Display) {
     let Some(field) = object.find(name) else {
         return;

@@ -33,7 +33,7 @@ pub(super) fn cluster(lookup: impl Fn(&str) -> Option<OsString>) -> Result<Clust
     Ok(cluster)
 }
 
-/// The variable that names the table, and the table.
+/// The variable that names the table, and its value.
 fn table_path(lookup: &impl Fn(&str) -> Option<OsString>) -> Result<(&'static str, PathBuf)> {
     let get = |name| lookup(name).filter(|value| !value.is_empty());
     match (get(TABLE), get(TABLE_ALIAS)) {
@@ -48,7 +48,7 @@ fn table_path(lookup: &impl Fn(&str) -> Option<OsString>) -> Result<(&'static st
     }
 }
 
-/// What the table says must be what the variable says, if that is set.
+/// Checks that a variable, if it is set, says what the table says.
 fn agree<T: FromStr + PartialEq + std::fmt::Display>(
     lookup: &impl Fn(&str) -> Option<OsString>,
     name: &str,

@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::RankTable;
 use crate::error::{Error, ErrorKind};
 
-/// How many faults of a table are kept; the rest are counted.
+/// The most faults of a table that are kept; the rest are counted.
 const KEPT: usize = 1000;
 
 /// What sort of rule a table breaks.
@@ -56,9 +56,9 @@ impl fmt::Display for Fault {
     }
 }
 
-/// All that was found out about a table.
+/// All that a check found out about a table.
 #[derive(Debug)]
-pub struct Report {
+pub struct TableReport {
     pub(super) file: String,
     pub(super) faults: Vec<Fault>,
     pub(super) unlisted: usize,
@@ -66,13 +66,13 @@ pub struct Report {
     pub(super) table: Option<RankTable>,
 }
 
-impl Report {
+impl TableReport {
     /// What must be corrected, in the order of the file.
     pub fn faults(&self) -> &[Fault] {
         &self.faults
     }
 
-    /// How many faults there are beyond those of [`Report::faults`], which holds the first thousand that were found.
+    /// The number of faults that [`TableReport::faults`] leaves out: it holds the first thousand that were found.
     pub fn unlisted(&self) -> usize {
         self.unlisted
     }

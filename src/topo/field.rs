@@ -223,8 +223,8 @@ impl<'a> Field<'a> {
     }
 }
 
-/// Warns of members that are there twice, everywhere in the document: readers differ in which one they take.
-pub(super) fn warn_of_twins(field: &Field<'_>) {
+/// Warns of members with the same name, everywhere in the document: readers differ in which one they take.
+pub(super) fn warn_of_duplicates(field: &Field<'_>) {
     match &field.node.value {
         Value::Object(members) => {
             let mut names = std::collections::HashSet::new();
@@ -237,12 +237,12 @@ pub(super) fn warn_of_twins(field: &Field<'_>) {
                 if !names.insert(name) {
                     member.warn("is there before: the last one counts");
                 }
-                warn_of_twins(&member);
+                warn_of_duplicates(&member);
             }
         }
         Value::Array(items) => {
             for (index, node) in items.iter().enumerate() {
-                warn_of_twins(&Field {
+                warn_of_duplicates(&Field {
                     faults: field.faults,
                     path: format!("{}[{index}]", field.path),
                     node,

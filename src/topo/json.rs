@@ -4,16 +4,15 @@
 
 use std::borrow::Cow;
 use std::fmt;
-use std::io;
 
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde::ser::{Serialize, SerializeMap, Serializer};
-use serde_json::ser::{Formatter, PrettyFormatter};
+use serde_json::ser::PrettyFormatter;
 use serde_json::value::RawValue;
 
 use crate::error::Error;
 
-/// Nesting that is looked into; a rank table needs 8. Deeper values are kept as they are written.
+/// The deepest nesting that is parsed; a rank table needs 8. Deeper values are kept as they are written.
 const DEEPEST: usize = 16;
 
 /// A value and the byte of the text at which it starts.
@@ -147,79 +146,24 @@ impl Serialize for Node<'_> {
 /// If the value cannot be JSON.
 pub(super) fn python_style(value: &impl Serialize) -> crate::Result<String> {
     let mut bytes = Vec::new();
-    let style = Ascii(PrettyFormatter::with_indent(b"    "));
+    let style = PrettyFormatter::with_indent(b"    ");
     let mut serializer = serde_json::Serializer::with_formatter(&mut bytes, style);
     value
         .serialize(&mut serializer)
         .map_err(|error| Error::invalid(error.to_string()))?;
-    String::from_utf8(bytes).map_err(|error| Error::invalid(error.to_string()))
-}
-
-/// Pretty, with everything outside printable ASCII escaped.
-struct Ascii(PrettyFormatter<'static>);
-
-impl Formatter for Ascii {
-    fn write_string_fragment<W: ?Sized + io::Write>(
-        &mut self,
-        writer: &mut W,
-        fragment: &str,
-    ) -> io::Result<()> {
-        let mut units = [0; 2];
-        for character in fragment.chars() {
-            if matches!(character, ' '..='~') {
-                write!(writer, "{character}")?;
-            } else {
-                for unit in character.encode_utf16(&mut units) {
-                    write!(writer, "\\u{unit:04x}")?;
-                }
+    let text = String::from_utf8(bytes).map_err(|error| Error::invalid(error.to_string()))?;
+    let mut ascii = String::with_capacity(text.len());
+    for character in text.chars() {
+        // In JSON white space stands as it is between values only, and all else that is not ASCII within strings.
+        if matches!(character, ' '..='~' | '\n' | '\r' | '\t') {
+            ascii.push(character);
+        } else {
+            for unit in character.encode_utf16(&mut [0; 2]) {
+                ascii += &format!("\\u{unit:04x}");
             }
         }
-        Ok(())
     }
-
-    fn begin_array<W: ?Sized + io::Write>(&mut self, writer: &mut W) -> io::Result<()> {
-        self.0.begin_array(writer)
-    }
-
-    fn end_array<W: ?Sized + io::Write>(&mut self, writer: &mut W) -> io::Result<()> {
-        self.0.end_array(writer)
-    }
-
-    fn begin_array_value<W: ?Sized + io::Write>(
-        &mut self,
-        writer: &mut W,
-        first: bool,
-    ) -> io::Result<()> {
-        self.0.begin_array_value(writer, first)
-    }
-
-    fn end_array_value<W: ?Sized + io::Write>(&mut self, writer: &mut W) -> io::Result<()> {
-        self.0.end_array_value(writer)
-    }
-
-    fn begin_object<W: ?Sized + io::Write>(&mut self, writer: &mut W) -> io::Result<()> {
-        self.0.begin_object(writer)
-    }
-
-    fn end_object<W: ?Sized + io::Write>(&mut self, writer: &mut W) -> io::Result<()> {
-        self.0.end_object(writer)
-    }
-
-    fn begin_object_key<W: ?Sized + io::Write>(
-        &mut self,
-        writer: &mut W,
-        first: bool,
-    ) -> io::Result<()> {
-        self.0.begin_object_key(writer, first)
-    }
-
-    fn begin_object_value<W: ?Sized + io::Write>(&mut self, writer: &mut W) -> io::Result<()> {
-        self.0.begin_object_value(writer)
-    }
-
-    fn end_object_value<W: ?Sized + io::Write>(&mut self, writer: &mut W) -> io::Result<()> {
-        self.0.end_object_value(writer)
-    }
+    Ok(ascii)
 }
 
 #[cfg(test)]

@@ -21,9 +21,9 @@ const PORT: &str = "MASTER_PORT";
 /// What the environment says of this process's job.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Launch {
-    /// There is a rank table.
+    /// A rank of a rank table.
     Table(Cluster),
-    /// There is none: ranks meet where they are told to.
+    /// A rank without a table: ranks meet where the environment says.
     Process(Process),
 }
 
@@ -36,9 +36,9 @@ pub struct Process {
     pub size: u32,
     /// Its device.
     pub device: i32,
-    /// Its number among the ranks of its server, if that is told.
+    /// Its number among the ranks of its server, if the environment has it.
     pub local_rank: Option<u32>,
-    /// Ranks on its server, if that is told.
+    /// Ranks on its server, if the environment has it.
     pub locals: Option<u32>,
     /// Where the ranks meet.
     pub meeting: Meeting,
@@ -57,7 +57,7 @@ impl Launch {
 }
 
 impl Meeting {
-    /// Where the environment says that ranks meet: the file `ADASUM_ROOTINFO_FILE`, or rank 0 at `ADASUM_MASTER_ADDR` and
+    /// The meeting that the environment names: the file `ADASUM_ROOTINFO_FILE`, or rank 0 at `ADASUM_MASTER_ADDR` and
     /// `ADASUM_MASTER_PORT`, without those at `MASTER_ADDR` and the port behind `MASTER_PORT`.
     ///
     /// # Errors

@@ -9,7 +9,7 @@ use super::table::Contents;
 use super::{Section, Server};
 
 /// A server while its instances are read.
-struct Open<'a> {
+struct PartialServer<'a> {
     server: Server,
     on_server: HashMap<i32, String>,
     field: Field<'a>,
@@ -18,7 +18,7 @@ struct Open<'a> {
 /// The servers so far, in the order in which they come, and which has which `server_id`.
 #[derive(Default)]
 struct Servers<'a> {
-    list: Vec<Open<'a>>,
+    list: Vec<PartialServer<'a>>,
     by_id: HashMap<String, usize>,
 }
 
@@ -34,25 +34,33 @@ pub(super) fn read(root: &Field<'_>, product: Product) -> Option<Contents> {
         ranked: false,
     };
     let mut devices = Devices::new(rules);
-    let mut open = Servers::default();
+    let mut servers = Servers::default();
     let mut sections = Vec::new();
     for (index, group) in groups.iter().enumerate() {
-        let ranks = read_group(group, &mut open, &mut devices);
+        let ranks = read_group(group, &mut servers, &mut devices);
         let name = group.peek_text("group_name");
         sections.push(Section {
             name: name.map_or_else(|| index.to_string(), str::to_owned),
             ranks,
         });
     }
-    let fields: Vec<_> = open.list.iter().map(|open| open.field.clone()).collect();
-    let servers: Vec<_> = open.list.into_iter().map(|open| open.server).collect();
+    let fields: Vec<_> = servers
+        .list
+        .iter()
+        .map(|partial| partial.field.clone())
+        .collect();
+    let servers: Vec<_> = servers
+        .list
+        .into_iter()
+        .map(|partial| partial.server)
+        .collect();
     if devices.ranks_known() {
         product.check(&servers, &fields);
     }
     Some(Contents { servers, sections })
 }
 
-/// What cannot be read is noted later.
+/// Whether instances name more than one server. What cannot be read is noted later.
 fn has_several_servers(groups: &[Field<'_>]) -> bool {
     let mut ids = groups
         .iter()
@@ -62,10 +70,10 @@ fn has_several_servers(groups: &[Field<'_>]) -> bool {
     ids.any(|id| Some(id) != first)
 }
 
-/// The ranks of the group.
+/// Reads a group and returns its ranks.
 fn read_group<'a>(
     group: &Field<'a>,
-    open: &mut Servers<'a>,
+    servers: &mut Servers<'a>,
     devices: &mut Devices<'a>,
 ) -> Vec<u32> {
     let instances = group
@@ -74,14 +82,14 @@ fn read_group<'a>(
         .flatten()
         .and_then(|list| list.elements());
     let Some(instances) = instances else {
-        devices.lost();
+        devices.mark_incomplete();
         return Vec::new();
     };
     check_count(group, "instance_count", instances.len(), "instance_list");
     let mut ranks = Vec::new();
     let mut complete = true;
     for instance in &instances {
-        match read_instance(instance, open, devices) {
+        match read_instance(instance, servers, devices) {
             Some(more) => ranks.extend(more),
             None => complete = false,
         }
@@ -92,14 +100,14 @@ fn read_group<'a>(
     ranks
 }
 
-/// The ranks of the instance, which goes to the server of its `server_id`.
+/// Reads an instance into the server of its `server_id`, and returns its ranks.
 fn read_instance<'a>(
     instance: &Field<'a>,
-    open: &mut Servers<'a>,
+    servers: &mut Servers<'a>,
     devices: &mut Devices<'a>,
 ) -> Option<Vec<u32>> {
     if !instance.is_object() {
-        devices.lost();
+        devices.mark_incomplete();
         return None;
     }
     let id = instance
@@ -107,13 +115,13 @@ fn read_instance<'a>(
         .and_then(|field| server_id(&field));
     let list = instance.get("devices").and_then(|list| list.elements());
     let mut apart = HashMap::new();
-    let position = id.map(|id| position(id, instance, open));
+    let position = id.map(|id| position(id, instance, servers));
     let on_server = match position {
-        Some(index) => &mut open.list[index].on_server,
+        Some(index) => &mut servers.list[index].on_server,
         None => &mut apart,
     };
     let Some(list) = list else {
-        devices.lost();
+        devices.mark_incomplete();
         return None;
     };
     let read: Vec<_> = list
@@ -122,25 +130,25 @@ fn read_instance<'a>(
         .collect();
     let read = read.into_iter().collect::<Option<Vec<_>>>()?;
     let ranks = read.iter().map(|device| device.rank).collect();
-    open.list[position?].server.devices.extend(read);
+    servers.list[position?].server.devices.extend(read);
     Some(ranks)
 }
 
-/// The place of the server `id` in `open`, where it is put if it is new. Instances of one server follow each other.
-fn position<'a>(id: String, instance: &Field<'a>, open: &mut Servers<'a>) -> usize {
-    if let Some(&index) = open.by_id.get(&id) {
-        if index + 1 != open.list.len() {
-            let (id, first) = (quote(&id), open.list[index].field.path());
+/// The place of the server `id` in `servers`, where it is put if it is new. Instances of one server follow each other.
+fn position<'a>(id: String, instance: &Field<'a>, servers: &mut Servers<'a>) -> usize {
+    if let Some(&index) = servers.by_id.get(&id) {
+        if index + 1 != servers.list.len() {
+            let (id, first) = (quote(&id), servers.list[index].field.path());
             instance.wrong(format!(
                 "the ranks of a server must be one block, but server {id} of {first} has others in between"
             ));
         }
         return index;
     }
-    let index = open.list.len();
-    open.by_id.insert(id.clone(), index);
+    let index = servers.list.len();
+    servers.by_id.insert(id.clone(), index);
     let devices = Vec::new();
-    open.list.push(Open {
+    servers.list.push(PartialServer {
         server: Server { index, id, devices },
         on_server: HashMap::new(),
         field: instance.clone(),

@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::{Product, RankTable, json};
 use crate::error::{Context, Error, Result};
 
-/// Devices of a server for which the tool's rules are made: two groups of four.
+/// The devices of a server that the tool's rules are made for: two groups of four.
 const USUAL: usize = 8;
 
 /// A table that can be written to a file.
@@ -15,11 +15,11 @@ const USUAL: usize = 8;
 pub struct NewTable {
     /// Name of its file, by the rules of the tool that it follows.
     pub file_name: String,
-    /// What belongs into the file.
+    /// The content of the file.
     pub text: String,
 }
 
-/// Which devices of a server take part: some of those that are visible, in the order of their ranks.
+/// The devices of a server that take part, out of the visible ones, in the order of their ranks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Selection {
     numbers: std::ops::Range<usize>,
@@ -47,7 +47,7 @@ impl Selection {
                 "device num {device_num} must be in range [0,{limit}] !"
             )));
         }
-        // An empty range passes there, but a table without devices is refused by everything that reads it.
+        // The tool takes an empty range, but a table without devices is refused by everything that reads it.
         if first >= last {
             return Err(Error::invalid(format!(
                 "First num {first} of device num {device_num} must less than last num {last} !"
@@ -81,10 +81,11 @@ impl Selection {
 /// # Errors
 /// If there is not one address for each device, or the table would break a rule.
 pub fn make(selection: &Selection, server_id: &str, addresses: &[String]) -> Result<NewTable> {
-    let (devices, given) = (selection.devices.len(), addresses.len());
-    if devices != given {
+    let devices = selection.devices.len();
+    if devices != addresses.len() {
         return Err(Error::invalid(format!(
-            "{devices} devices need as many addresses, not {given}"
+            "{devices} devices need as many addresses, not {}",
+            addresses.len()
         )));
     }
     if server_id.contains('/') {

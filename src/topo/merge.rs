@@ -32,9 +32,9 @@ pub fn merge<'a>(tables: impl IntoIterator<Item = (&'a Path, &'a [u8])>) -> Resu
 #[derive(Default)]
 struct Merged<'a> {
     servers: Vec<Node<'a>>,
-    /// Of each server, where it stands.
+    /// The place of each server in its table.
     origins: Vec<String>,
-    /// What else the first table has.
+    /// The other fields of the first table.
     others: Vec<(Cow<'a, str>, Node<'a>)>,
     ranks: u32,
 }
@@ -52,7 +52,7 @@ impl<'a> Merged<'a> {
         let mut list = Vec::new();
         for (key, node) in members {
             match (key.as_ref(), node.value) {
-                // Of several the last counts.
+                // As in a check: of several members the last counts.
                 ("server_list", Value::Array(items)) => list = items,
                 ("version" | "server_count" | "status", _) => (),
                 (_, value) if is_first => {
@@ -103,7 +103,7 @@ impl<'a> Merged<'a> {
         let file_name = format!("hccl_{count}s_{}p.json", self.ranks);
         let report = RankTable::check(Path::new("merged"), text.as_bytes(), Product::Any);
         if let Some(fault) = report.faults().first() {
-            // Positions in a text that is never written would help nobody.
+            // The merged text is never written, so its lines would help nobody: servers are named instead.
             let message = format!("{}: {}", fault.field, fault.message);
             let origins = self.origins.iter().enumerate();
             let named: Vec<String> = origins
@@ -118,7 +118,7 @@ impl<'a> Merged<'a> {
 }
 
 impl<'a> Node<'a> {
-    /// A value that stands in no text.
+    /// A value that was not read from a text.
     fn new(value: Value<'a>) -> Self {
         Node { offset: 0, value }
     }

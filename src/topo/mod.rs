@@ -24,7 +24,7 @@ use std::fmt;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
-pub use fault::{Fault, FaultKind, Report};
+pub use fault::{Fault, FaultKind, TableReport};
 pub use host::host_key;
 pub use launch::{Launch, Process};
 pub use make::{NewTable, Selection, make};
@@ -34,17 +34,17 @@ pub use product::Product;
 
 use crate::error::{Error, ErrorKind, Result};
 
-/// How many servers a message lists before it stops.
+/// The most servers that a message lists.
 const LISTED: usize = 16;
 
-/// A rank of the job: one device of one server.
+/// A device of a server, and its rank.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Device {
+pub struct ServerDevice {
     /// Number of the device on its server.
     pub device_id: i32,
-    /// Its addresses on the network between servers; may be empty on a single server.
+    /// Addresses on the network between servers; may be empty on a single server.
     pub device_ips: Vec<IpAddr>,
-    /// Its rank in the job.
+    /// Rank in the job.
     pub rank: u32,
 }
 
@@ -56,7 +56,7 @@ pub struct Server {
     /// The table's `server_id`; in version 2.0 the `net_instance_id` that its ranks share in layer 0.
     pub id: String,
     /// The devices in the order of their ranks; at least one.
-    pub devices: Vec<Device>,
+    pub devices: Vec<ServerDevice>,
 }
 
 impl Server {
@@ -71,7 +71,7 @@ impl Server {
 pub struct Section {
     /// `super_pod_id` or `group_name`.
     pub name: String,
-    /// Its ranks, ascending.
+    /// Ranks, ascending.
     pub ranks: Vec<u32>,
 }
 
@@ -135,7 +135,7 @@ impl RankTable {
     }
 
     /// All faults of the table `bytes`, which is called `path`; its rules are those of `product`.
-    pub fn check(path: impl AsRef<Path>, bytes: &[u8], product: Product) -> Report {
+    pub fn check(path: impl AsRef<Path>, bytes: &[u8], product: Product) -> TableReport {
         table::check(path.as_ref(), bytes, product)
     }
 
@@ -143,12 +143,12 @@ impl RankTable {
     ///
     /// # Errors
     /// If the file cannot be read or is too large to be a table.
-    pub fn check_file(path: impl AsRef<Path>, product: Product) -> Result<Report> {
+    pub fn check_file(path: impl AsRef<Path>, product: Product) -> Result<TableReport> {
         let path = path.as_ref();
         Ok(table::check(path, &table::read(path)?, product))
     }
 
-    /// Where the table came from; absolute if it was read from a file.
+    /// The path of the table; absolute if it was read from a file.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -221,7 +221,7 @@ impl RankTable {
     ///
     /// # Errors
     /// If the table has no such rank.
-    pub fn find(&self, rank: u32) -> Result<(&Server, &Device)> {
+    pub fn find(&self, rank: u32) -> Result<(&Server, &ServerDevice)> {
         let after = self.servers.partition_point(|s| s.first_rank() <= rank);
         let server = after.checked_sub(1).map(|index| &self.servers[index]);
         let found = server.and_then(|server| {
@@ -254,7 +254,7 @@ pub fn read_file(path: &Path) -> Result<Vec<u8>> {
     table::read(path)
 }
 
-/// The job as one of its ranks sees it.
+/// A job as one of its ranks sees it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Cluster {
     table: RankTable,

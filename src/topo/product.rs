@@ -6,7 +6,7 @@ use super::field::Field;
 /// Which devices a rank table is for, as far as that changes its rules.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Product {
-    /// Any: only the rules that hold everywhere.
+    /// Any device: only the rules that hold everywhere.
     #[default]
     Any,
     /// The 910A, whose devices 0-3 and 4-7 are two rings: 1, 2, 4, 8 or 16 devices per server, equal on all of them, 2 and 4
@@ -15,7 +15,7 @@ pub enum Product {
 }
 
 impl Product {
-    /// That of a chip, by its name as ACL gives it (`Ascend910A`, `Ascend910ProB`, `Ascend910B1`).
+    /// The product of a chip, by its name as ACL gives it (`Ascend910A`, `Ascend910ProB`, `Ascend910B1`).
     pub fn of_soc(name: &str) -> Product {
         match name.strip_prefix("Ascend910") {
             Some("" | "A" | "ProA" | "ProB" | "PremiumA") => Product::Ascend910A,
@@ -48,7 +48,7 @@ impl Product {
                     "has {count} devices, but the first server has {first}: on the 910A all have the same number"
                 ));
             }
-            let low = |device: &super::Device| device.device_id < 4;
+            let low = |device: &super::ServerDevice| device.device_id < 4;
             let on_both_sides = server.devices.iter().any(low) && !server.devices.iter().all(low);
             if matches!(count, 2 | 4) && on_both_sides {
                 field.wrong(format!(

@@ -9,7 +9,7 @@ use std::ops::RangeInclusive;
 
 use super::field::{Field, quote};
 use super::table::Contents;
-use super::{Device, Server};
+use super::{Server, ServerDevice};
 
 const MOST_RANKS: u64 = 65_536;
 const LAST_DEVICE: u64 = 64;
@@ -33,10 +33,10 @@ const NETWORKS: [&str; 6] = [
     "CLOS",
 ];
 
-/// A rank and the name of its server.
-struct Placed<'a> {
+/// An entry of the list of ranks: the device, and the name of its server.
+struct RankEntry<'a> {
     server: String,
-    device: Device,
+    device: ServerDevice,
     field: Field<'a>,
 }
 
@@ -63,8 +63,8 @@ pub(super) fn read(root: &Field<'_>) -> Option<Contents> {
     })
 }
 
-/// One rank; `replaced` is the place of the spare device, of which a table has one at most.
-fn rank<'a>(field: &Field<'a>, replaced: &mut Option<String>) -> Option<Placed<'a>> {
+/// Reads a rank; `replaced` is the place of the spare device, of which a table has one at most.
+fn rank<'a>(field: &Field<'a>, replaced: &mut Option<String>) -> Option<RankEntry<'a>> {
     if !field.is_object() {
         return None;
     }
@@ -93,9 +93,9 @@ fn rank<'a>(field: &Field<'a>, replaced: &mut Option<String>) -> Option<Placed<'
     }
     let (server, device_ips) = layers(field)?;
     local?;
-    Some(Placed {
+    Some(RankEntry {
         server,
-        device: Device {
+        device: ServerDevice {
             device_id: i32::try_from(device?).ok()?,
             device_ips,
             rank: u32::try_from(number?).ok()?,
@@ -117,7 +117,7 @@ fn check_spare(field: &Field<'_>, replaced: &mut Option<String>) {
     }
 }
 
-/// The instance of layer 0 and all IP addresses.
+/// Reads the layers of a rank: the instance of layer 0, and all IP addresses.
 fn layers(rank: &Field<'_>) -> Option<(String, Vec<IpAddr>)> {
     let field = rank.get("level_list")?;
     let list = field.elements()?;
@@ -213,7 +213,7 @@ fn ports(entry: &Field<'_>) {
     }
 }
 
-/// `addr_type` and `addr`, and the address if it is one of IP.
+/// Reads `addr_type` and `addr`; the address, if it is one of IP.
 fn address(entry: &Field<'_>) -> Option<IpAddr> {
     let kind = one_of(&entry.get("addr_type")?, &["EID", "IPV4", "IPV6"])?;
     let field = entry.get("addr")?;
@@ -247,8 +247,8 @@ fn one_of<'a>(field: &Field<'a>, words: &[&str]) -> Option<&'a str> {
     None
 }
 
-/// Ranks are 0 to size - 1, each once; `ranks` are in their order.
-fn check_numbers(ranks: &[Placed<'_>]) {
+/// Checks that ranks are 0 to size - 1, each once; `ranks` are in their order.
+fn check_numbers(ranks: &[RankEntry<'_>]) {
     for (expected, rank) in (0_u32..).zip(ranks) {
         let number = rank.device.rank;
         if number == expected {
@@ -275,8 +275,8 @@ fn check_numbers(ranks: &[Placed<'_>]) {
     }
 }
 
-/// The ranks of each instance of layer 0, which must be one block.
-fn servers(ranks: Vec<Placed<'_>>) -> Vec<Server> {
+/// Collects the ranks of each instance of layer 0, which must be one block.
+fn servers(ranks: Vec<RankEntry<'_>>) -> Vec<Server> {
     let mut servers: Vec<Server> = Vec::new();
     let mut on_server: HashMap<i32, String> = HashMap::new();
     for rank in ranks {

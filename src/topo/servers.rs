@@ -60,14 +60,14 @@ fn check_server_count(root: &Field<'_>, servers: usize) {
     check_count(root, "server_count", servers, "server_list");
 }
 
-/// (its `server_id`, all of it), each if it could be read.
+/// Reads a server: its `server_id` and all of it, each if it could be read.
 fn server<'a>(
     field: &Field<'a>,
     index: usize,
     devices: &mut Devices<'a>,
 ) -> (Option<String>, Option<Server>) {
     if !field.is_object() {
-        devices.lost();
+        devices.mark_incomplete();
         return (None, None);
     }
     let id = devices.unique_server_id(field);
@@ -76,11 +76,11 @@ fn server<'a>(
     }
     let list = field.get("device").and_then(|list| list.elements());
     let Some(list) = list else {
-        devices.lost();
+        devices.mark_incomplete();
         return (id, None);
     };
     let mut on_server = HashMap::new();
-    // All of them are looked at before one that is wrong makes an end.
+    // Every device is read, so that all faults are found.
     let read: Vec<_> = list
         .iter()
         .map(|device| devices.read(device, &mut on_server))
@@ -105,8 +105,8 @@ fn check_block(server: &Server, field: &Field<'_>) {
     }
 }
 
-/// Every server is in one superpod, and the servers of a superpod follow each other in `server_list`. Returns the
-/// (`super_pod_id`, index of the superpod) of each server that has one.
+/// Checks that every server is in one superpod and that the servers of a superpod follow each other in `server_list`.
+/// Returns `super_pod_id` and index of the superpod of each server that has one.
 fn check_superpods(
     pods: &[Field<'_>],
     ids: &[&str],
@@ -150,7 +150,7 @@ fn check_superpods(
     pod_of
 }
 
-/// No two devices of a superpod have one `super_device_id`.
+/// Checks that no two devices of a superpod have the same `super_device_id`.
 fn check_super_devices(pod_of: &[Option<(String, usize)>], servers: &[Field<'_>]) {
     let mut seen: HashMap<(usize, u32), String> = HashMap::new();
     for (server, pod) in servers.iter().zip(pod_of) {
@@ -210,7 +210,7 @@ fn check_pod_blocks(pod_of: &[Option<(String, usize)>], pods: &[Field<'_>], serv
     }
 }
 
-/// The superpods with their ranks, in the order of these.
+/// The superpods in the order of their ranks.
 fn sections(pod_of: &[Option<(String, usize)>], servers: &[Server]) -> Vec<Section> {
     let mut sections: Vec<Section> = Vec::new();
     let mut place_of = HashMap::new();

@@ -5,8 +5,8 @@
 use std::io::Read;
 use std::path::Path;
 
-use super::fault::{Fault, FaultKind, Faults, Report};
-use super::field::{Field, quote, warn_of_twins};
+use super::fault::{Fault, FaultKind, Faults, TableReport};
+use super::field::{Field, quote, warn_of_duplicates};
 use super::product::Product;
 use super::{RankTable, Section, Server, Version, json, legacy, ranks, servers};
 use crate::error::{Error, Result};
@@ -14,9 +14,9 @@ use crate::error::{Error, Result};
 /// Largest file that is read: more than a hundred thousand devices.
 const MAX_BYTES: u64 = 16 << 20;
 
-/// What stands in a table.
+/// The servers and sections of a table.
 pub(super) struct Contents {
-    /// In the order of their ranks, the devices of each in the order of theirs.
+    /// Servers in the order of their ranks, the devices of each in the order of theirs.
     pub(super) servers: Vec<Server>,
     /// Superpods or groups.
     pub(super) sections: Vec<Section>,
@@ -50,9 +50,9 @@ pub(super) fn display(path: &Path) -> String {
     path.to_string_lossy().escape_debug().to_string()
 }
 
-/// All that can be said of the table `bytes`, which is called `path`.
-pub(super) fn check(path: &Path, bytes: &[u8], product: Product) -> Report {
-    let mut report = Report {
+/// Checks the table `bytes`, which is called `path`.
+pub(super) fn check(path: &Path, bytes: &[u8], product: Product) -> TableReport {
+    let mut report = TableReport {
         file: display(path),
         faults: Vec::new(),
         unlisted: 0,
@@ -92,7 +92,7 @@ fn document(root: &Field<'_>, product: Product) -> Option<(Version, Contents)> {
     if !root.is_object() {
         return None;
     }
-    warn_of_twins(root);
+    warn_of_duplicates(root);
     let version = version(root);
     check_status(root, version);
     let version = version?;

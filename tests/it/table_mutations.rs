@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use adasum::ascend::{Comm, CommConfig, Device};
-use adasum::topo::{Fault, FaultKind, Product, RankTable, Report};
+use adasum::topo::{Fault, FaultKind, Product, RankTable, TableReport};
 use serde_json::Value;
 
 use crate::processes::Folder;
@@ -292,7 +292,7 @@ fn consistent(seed: u64, bytes: &[u8]) -> bool {
     }
 }
 
-fn reasonable(seed: u64, bytes: &[u8], report: &Report, message: &str, line: usize) {
+fn reasonable(seed: u64, bytes: &[u8], report: &TableReport, message: &str, line: usize) {
     let lines = bytes.iter().filter(|byte| **byte == b'\n').count() + 1;
     assert!(
         (1..=lines).contains(&line),
@@ -418,7 +418,7 @@ fn codes(fault: &Fault) -> &'static [i32] {
 }
 
 /// Where the two may differ: what depends on the machine, and where this crate is stricter for good reasons.
-fn may_differ(report: &Report, mock: Option<&(i32, String)>, bytes: &[u8]) -> bool {
+fn may_differ(report: &TableReport, mock: Option<&(i32, String)>, bytes: &[u8]) -> bool {
     let only = |part: &str| {
         !report.faults().is_empty()
             && report

@@ -31,7 +31,7 @@ use crate::cli::launch::logs::Logs;
 use crate::cli::launch::output::Output;
 use crate::cli::report;
 use crate::error::{Error, Result};
-use crate::topo::{Device, RankTable, Server};
+use crate::topo::{RankTable, Server, ServerDevice};
 
 /// Name and version of the form of `report.json`.
 const SCHEMA: &str = "adasum.launch/1";
@@ -120,7 +120,7 @@ struct JobFacts {
 struct Launch<'a> {
     args: &'a Args,
     table: &'a RankTable,
-    places: Vec<(&'a Server, &'a Device)>,
+    places: Vec<(&'a Server, &'a ServerDevice)>,
     all_here: bool,
     master: [(&'static str, OsString); 2],
     report: Option<report::Folder>,
@@ -278,7 +278,7 @@ fn table_path(args: &Args) -> Result<PathBuf> {
 }
 
 /// The ranks to start.
-fn places<'a>(args: &Args, table: &'a RankTable) -> Result<Vec<(&'a Server, &'a Device)>> {
+fn places<'a>(args: &Args, table: &'a RankTable) -> Result<Vec<(&'a Server, &'a ServerDevice)>> {
     if let Some(rank) = &args.rank {
         let rank = outer_launcher::rank(rank, table.size(), |name| std::env::var_os(name))?;
         return Ok(vec![table.find(rank)?]);

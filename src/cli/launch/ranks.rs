@@ -7,7 +7,7 @@ use std::process::Command;
 use crate::cli::io::failed;
 use crate::cli::launch::job::{Rank, job_name};
 use crate::error::Result;
-use crate::topo::{Device, RankTable, Server};
+use crate::topo::{RankTable, Server, ServerDevice};
 
 /// Chooses the backend of a process.
 pub(crate) const BACKEND: &str = "ADASUM_BACKEND";
@@ -24,7 +24,7 @@ pub(crate) fn rank(
     mut command: Command,
     table: &RankTable,
     server: &Server,
-    device: &Device,
+    device: &ServerDevice,
 ) -> Rank {
     command.envs(variables(table, server, device));
     let (index, id) = (server.index, &server.id);
@@ -36,7 +36,11 @@ pub(crate) fn rank(
 }
 
 /// The variables that the tutorial's scripts and torchrun set for a rank.
-fn variables(table: &RankTable, server: &Server, device: &Device) -> Vec<(&'static str, OsString)> {
+fn variables(
+    table: &RankTable,
+    server: &Server,
+    device: &ServerDevice,
+) -> Vec<(&'static str, OsString)> {
     let text = |value: String| OsString::from(value);
     let size = table.size().to_string();
     let locals = server.devices.len().to_string();
@@ -81,7 +85,7 @@ pub(crate) fn backend() -> String {
 /// This program as every rank of `table`; `arguments` adds arguments, and variables of its own.
 pub(crate) fn own_program(
     table: &RankTable,
-    arguments: impl Fn(&Device, &mut Command),
+    arguments: impl Fn(&ServerDevice, &mut Command),
 ) -> Result<Vec<Rank>> {
     let (program, job, backend) = (this_program()?, job_name(), backend());
     let mut ranks = Vec::new();

@@ -4,33 +4,33 @@ use std::io::{ErrorKind as Io, Read, Write};
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream, ToSocketAddrs};
 use std::time::Duration;
 
-use super::{Deadline, MOST, Participant, absent, opened, pause, sealed};
+use super::{Deadline, MOST, Participant, absence, decode, encode, pause};
 use crate::error::{Error, ErrorKind, Result};
 
 /// First bytes of both directions: whoever else speaks at this port does not say this.
 const MAGIC: [u8; 8] = *b"adasum 1";
-/// How long a connection may take to say who it is. Ranks say it at once.
-const PROMPT: Duration = Duration::from_secs(2);
+/// The limit for a connection to say who it is. Ranks say it at once.
+const HELLO_LIMIT: Duration = Duration::from_secs(2);
 
-pub(super) struct Place<'a> {
+pub(super) struct TcpMeeting<'a> {
     pub(super) host: &'a str,
     pub(super) port: u16,
 }
 
-/// A rank that waits for the answer.
-struct Guest {
+/// The connection of a rank that waits for the answer.
+struct Connection {
     stream: TcpStream,
     from: SocketAddr,
 }
 
-/// What a rank says first.
+/// The first message of a rank.
 struct Hello {
     rank: u32,
     size: u32,
     told: Vec<u8>,
 }
 
-impl Place<'_> {
+impl TcpMeeting<'_> {
     fn name(&self) -> String {
         format!("{}:{}", self.host, self.port)
     }
@@ -43,13 +43,14 @@ impl Place<'_> {
     ) -> Result<Vec<u8>> {
         let listener = self.listen()?;
         let mut told: Vec<Option<Vec<u8>>> = vec![None; participant.size as usize];
-        let mut guests: Vec<Option<Guest>> = (0..participant.size).map(|_| None).collect();
+        let mut connections: Vec<Option<Connection>> =
+            (0..participant.size).map(|_| None).collect();
         told[0] = Some(own.to_vec());
         let deadline = Deadline::new(participant.limit);
         while told.iter().any(Option::is_none) && !deadline.is_over() {
             match listener.accept() {
                 Ok((stream, from)) => {
-                    receive(stream, from, participant.size, &mut told, &mut guests)
+                    receive(stream, from, participant.size, &mut told, &mut connections)
                 }
                 Err(error) if error.kind() == Io::WouldBlock => pause(deadline),
                 Err(error) => log::warn!("{}: {error}", self.name()),
@@ -58,12 +59,12 @@ impl Place<'_> {
         let all: Option<Vec<Vec<u8>>> = told.iter().cloned().collect();
         let answer = match all {
             Some(all) => answer(&all),
-            None => Err(absent(&told, &self.name(), participant.limit)),
+            None => Err(absence(&told, &self.name(), participant.limit)),
         };
-        let bytes = sealed(&answer);
-        for guest in guests.iter_mut().flatten() {
-            if let Err(error) = reply(&mut guest.stream, &bytes) {
-                log::warn!("{}: answer to {}: {error}", self.name(), guest.from);
+        let bytes = encode(&answer);
+        for connection in connections.iter_mut().flatten() {
+            if let Err(error) = reply(&mut connection.stream, &bytes) {
+                log::warn!("{}: answer to {}: {error}", self.name(), connection.from);
             }
         }
         answer
@@ -102,9 +103,11 @@ impl Place<'_> {
             )
         };
         // Rank 0 listened already, so it gives up before this does.
-        let patience = participant.limit.saturating_add(PROMPT);
-        stream.set_read_timeout(Some(patience)).map_err(failed)?;
-        stream.set_write_timeout(Some(PROMPT)).map_err(failed)?;
+        let limit = participant.limit.saturating_add(HELLO_LIMIT);
+        stream.set_read_timeout(Some(limit)).map_err(failed)?;
+        stream
+            .set_write_timeout(Some(HELLO_LIMIT))
+            .map_err(failed)?;
         let length = u32::try_from(own.len()).unwrap_or(u32::MAX);
         let mut hello = MAGIC.to_vec();
         for number in [participant.rank, participant.size, length] {
@@ -112,8 +115,8 @@ impl Place<'_> {
         }
         hello.extend(own);
         stream.write_all(&hello).map_err(failed)?;
-        let bytes = framed(&mut stream).map_err(failed)?;
-        opened(&bytes)
+        let bytes = read_reply(&mut stream).map_err(failed)?;
+        decode(&bytes)
     }
 
     /// Tries until rank 0 listens.
@@ -141,8 +144,8 @@ impl Place<'_> {
     fn try_addresses(&self, deadline: Deadline) -> std::io::Result<TcpStream> {
         let mut last = std::io::Error::new(Io::NotFound, "the host has no address");
         for address in (self.host, self.port).to_socket_addrs()? {
-            let patience = deadline.left().clamp(Duration::from_millis(1), PROMPT);
-            match TcpStream::connect_timeout(&address, patience) {
+            let limit = deadline.left().clamp(Duration::from_millis(1), HELLO_LIMIT);
+            match TcpStream::connect_timeout(&address, limit) {
                 Ok(stream) => return Ok(stream),
                 Err(error) => last = error,
             }
@@ -151,15 +154,15 @@ impl Place<'_> {
     }
 }
 
-/// Takes in who has come, or sends it away.
+/// Reads the hello of a connection and keeps it, or refuses the rank.
 fn receive(
     mut stream: TcpStream,
     from: SocketAddr,
     size: u32,
     told: &mut [Option<Vec<u8>>],
-    guests: &mut [Option<Guest>],
+    connections: &mut [Option<Connection>],
 ) {
-    let hello = match greet(&mut stream) {
+    let hello = match read_hello(&mut stream) {
         Ok(hello) => hello,
         Err(error) => {
             log::debug!("{from} is not a rank: {error}");
@@ -178,30 +181,35 @@ fn receive(
             hello.rank
         ))
     } else {
-        guests[index]
+        connections[index]
             .as_ref()
-            .filter(|guest| is_there(&guest.stream))
-            .map(|guest| format!("rank {} is there already, from {}", hello.rank, guest.from))
+            .filter(|connection| is_there(&connection.stream))
+            .map(|connection| {
+                format!(
+                    "rank {} is there already, from {}",
+                    hello.rank, connection.from
+                )
+            })
     };
     match refusal {
         Some(message) => {
             log::warn!("{from}: {message}");
             let refused = Err(Error::new(ErrorKind::Mismatch, message));
-            if let Err(error) = reply(&mut stream, &sealed(&refused)) {
+            if let Err(error) = reply(&mut stream, &encode(&refused)) {
                 log::debug!("{from}: {error}");
             }
         }
         None => {
             told[index] = Some(hello.told);
-            guests[index] = Some(Guest { stream, from });
+            connections[index] = Some(Connection { stream, from });
         }
     }
 }
 
-fn greet(stream: &mut TcpStream) -> std::io::Result<Hello> {
+fn read_hello(stream: &mut TcpStream) -> std::io::Result<Hello> {
     stream.set_nonblocking(false)?;
-    stream.set_read_timeout(Some(PROMPT))?;
-    stream.set_write_timeout(Some(PROMPT))?;
+    stream.set_read_timeout(Some(HELLO_LIMIT))?;
+    stream.set_write_timeout(Some(HELLO_LIMIT))?;
     expect_magic(stream)?;
     let (rank, size) = (number(stream)?, number(stream)?);
     let told = payload(stream)?;
@@ -225,7 +233,7 @@ fn reply(stream: &mut TcpStream, bytes: &[u8]) -> std::io::Result<()> {
     stream.write_all(&message)
 }
 
-fn framed(stream: &mut TcpStream) -> std::io::Result<Vec<u8>> {
+fn read_reply(stream: &mut TcpStream) -> std::io::Result<Vec<u8>> {
     expect_magic(stream)?;
     payload(stream)
 }

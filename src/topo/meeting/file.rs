@@ -1,8 +1,8 @@
 //! A meeting at a file.
 //!
 //! Rank 0 writes the file `F` with a session that it has made up; every other rank `k` writes `F.k` with the session that it
-//! read, a word of its own and what it tells; rank 0 writes `F` again with all those words and the answer. A rank takes
-//! an answer only if its own word is in it, so what an earlier job left behind is never taken for this one's. Each
+//! read, a nonce of its own and what it tells; rank 0 writes `F` again with all those nonces and the answer. A rank takes
+//! an answer only if its own nonce is in it, so what an earlier job left behind is never taken for this one's. Each
 //! rank removes its own file at the end; `F` stays, because rank 0 cannot know when all have read it.
 
 use std::ffi::OsString;
@@ -10,35 +10,35 @@ use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io::ErrorKind as Io;
 use std::path::{Path, PathBuf};
 
-use super::{Deadline, MOST, Participant, absent, opened, pause, sealed};
+use super::{Deadline, MOST, Participant, absence, decode, encode, pause};
 use crate::error::{Error, ErrorKind, Result};
 
 /// A number that no other process makes up.
-type Word = [u8; 16];
-const WORD: usize = 16;
+type Nonce = [u8; 16];
+const NONCE: usize = 16;
 const MAGIC: [u8; 8] = *b"adasum 1";
 
-pub(super) struct Place<'a> {
+pub(super) struct FileMeeting<'a> {
     pub(super) path: &'a Path,
 }
 
-/// What stands in `F`: the words of all other ranks and a sealed answer, both empty while rank 0 waits.
-struct Notice {
-    session: Word,
-    words: Vec<Word>,
+/// The content of `F`: the nonces of all other ranks and the encoded answer, both empty while rank 0 waits.
+struct RootFile {
+    session: Nonce,
+    nonces: Vec<Nonce>,
     answer: Vec<u8>,
 }
 
-/// What stands in `F.k`.
-struct Card {
-    session: Word,
-    word: Word,
+/// The content of `F.k`.
+struct RankFile {
+    session: Nonce,
+    nonce: Nonce,
     size: u32,
     told: Vec<u8>,
 }
 
-impl Place<'_> {
-    fn card_path(&self, rank: u32) -> PathBuf {
+impl FileMeeting<'_> {
+    fn rank_path(&self, rank: u32) -> PathBuf {
         let mut name = OsString::from(self.path);
         name.push(format!(".{rank}"));
         name.into()
@@ -50,11 +50,11 @@ impl Place<'_> {
         own: &[u8],
         answer: impl FnOnce(&[Vec<u8>]) -> Result<Vec<u8>>,
     ) -> Result<Vec<u8>> {
-        let session = word();
-        self.notice(&session, &[], &[])?;
+        let session = nonce();
+        self.write_root(&session, &[], &[])?;
         let mut told: Vec<Option<Vec<u8>>> = vec![None; participant.size as usize];
         told[0] = Some(own.to_vec());
-        let mut words: Vec<Word> = vec![[0; WORD]; participant.size as usize];
+        let mut nonces: Vec<Nonce> = vec![[0; NONCE]; participant.size as usize];
         let deadline = Deadline::new(participant.limit);
         let mut disagreement = None;
         loop {
@@ -62,20 +62,21 @@ impl Place<'_> {
                 .zip(&mut told)
                 .filter(|(_, told)| told.is_none())
             {
-                let Some(card) = self.card(rank)?.filter(|card| card.session == session) else {
+                let Some(file) = self.read_rank(rank)?.filter(|file| file.session == session)
+                else {
                     continue;
                 };
-                if card.size != participant.size {
+                if file.size != participant.size {
                     disagreement = Some(Error::new(
                         ErrorKind::Mismatch,
                         format!(
                             "rank {rank} has a job of {} ranks, rank 0 one of {}",
-                            card.size, participant.size
+                            file.size, participant.size
                         ),
                     ));
                 }
-                words[rank as usize] = card.word;
-                *told = Some(card.told);
+                nonces[rank as usize] = file.nonce;
+                *told = Some(file.told);
             }
             if told.iter().all(Option::is_some) || deadline.is_over() || disagreement.is_some() {
                 break;
@@ -86,40 +87,40 @@ impl Place<'_> {
         let answer = match (disagreement, all) {
             (Some(error), _) => Err(error),
             (None, Some(all)) => answer(&all),
-            (None, None) => Err(absent(
+            (None, None) => Err(absence(
                 &told,
                 &self.path.display().to_string(),
                 participant.limit,
             )),
         };
-        self.notice(&session, &words, &sealed(&answer))?;
+        self.write_root(&session, &nonces, &encode(&answer))?;
         answer
     }
 
     pub(super) fn follow(&self, participant: Participant, own: &[u8]) -> Result<Vec<u8>> {
         let result = self.wait(participant, own);
-        if let Err(error) = std::fs::remove_file(self.card_path(participant.rank))
+        if let Err(error) = std::fs::remove_file(self.rank_path(participant.rank))
             && error.kind() != Io::NotFound
         {
-            log::warn!("{}: {error}", self.card_path(participant.rank).display());
+            log::warn!("{}: {error}", self.rank_path(participant.rank).display());
         }
         result
     }
 
     fn wait(&self, participant: Participant, own: &[u8]) -> Result<Vec<u8>> {
-        let word = word();
+        let nonce = nonce();
         let mut seen = None;
         // Rank 0 may have begun to wait later than this rank.
         let deadline = Deadline::new(participant.limit.saturating_mul(2));
         let started = Deadline::new(participant.limit);
         loop {
-            if let Some(notice) = self.read_notice()? {
-                if notice.words.get(participant.rank as usize) == Some(&word) {
-                    return opened(&notice.answer);
+            if let Some(root) = self.read_root()? {
+                if root.nonces.get(participant.rank as usize) == Some(&nonce) {
+                    return decode(&root.answer);
                 }
-                if seen != Some(notice.session) {
-                    self.write_card(participant, &notice.session, &word, own)?;
-                    seen = Some(notice.session);
+                if seen != Some(root.session) {
+                    self.write_rank(participant, &root.session, &nonce, own)?;
+                    seen = Some(root.session);
                 }
             }
             if deadline.is_over() || seen.is_none() && started.is_over() {
@@ -136,66 +137,66 @@ impl Place<'_> {
         }
     }
 
-    fn notice(&self, session: &Word, words: &[Word], answer: &[u8]) -> Result<()> {
-        let count = u32::try_from(words.len()).unwrap_or(u32::MAX);
+    fn write_root(&self, session: &Nonce, nonces: &[Nonce], answer: &[u8]) -> Result<()> {
+        let count = u32::try_from(nonces.len()).unwrap_or(u32::MAX);
         let parts = [
             &MAGIC[..],
             session,
             &count.to_le_bytes(),
-            words.as_flattened(),
+            nonces.as_flattened(),
             answer,
         ];
         replace(self.path, &parts.concat())
     }
 
-    fn read_notice(&self) -> Result<Option<Notice>> {
+    fn read_root(&self) -> Result<Option<RootFile>> {
         let Some(bytes) = read(self.path)? else {
             return Ok(None);
         };
-        // What is no notice is not ours yet.
-        Ok(Notice::parse(&bytes))
+        // Other content was there before rank 0 of this job came.
+        Ok(RootFile::parse(&bytes))
     }
 
-    fn write_card(
+    fn write_rank(
         &self,
         participant: Participant,
-        session: &Word,
-        word: &Word,
+        session: &Nonce,
+        nonce: &Nonce,
         own: &[u8],
     ) -> Result<()> {
         let size = participant.size.to_le_bytes();
-        let parts = [&MAGIC[..], session, word, &size, own];
-        replace(&self.card_path(participant.rank), &parts.concat())
+        let parts = [&MAGIC[..], session, nonce, &size, own];
+        replace(&self.rank_path(participant.rank), &parts.concat())
     }
 
-    fn card(&self, rank: u32) -> Result<Option<Card>> {
-        let Some(bytes) = read(&self.card_path(rank))? else {
+    fn read_rank(&self, rank: u32) -> Result<Option<RankFile>> {
+        let Some(bytes) = read(&self.rank_path(rank))? else {
             return Ok(None);
         };
-        Ok(Card::parse(&bytes))
+        Ok(RankFile::parse(&bytes))
     }
 }
 
-impl Notice {
-    fn parse(bytes: &[u8]) -> Option<Notice> {
+impl RootFile {
+    fn parse(bytes: &[u8]) -> Option<RootFile> {
         let mut fields = Fields::after_magic(bytes)?;
-        let session = fields.word()?;
+        let session = fields.nonce()?;
         let count = fields.number()? as usize;
-        let words = fields.take(count.checked_mul(WORD)?)?;
-        Some(Notice {
+        let nonces = fields.take(count.checked_mul(NONCE)?)?;
+        Some(RootFile {
             session,
-            words: words.as_chunks().0.to_vec(),
+            nonces: nonces.as_chunks().0.to_vec(),
             answer: fields.0.to_vec(),
         })
     }
 }
 
-impl Card {
-    fn parse(bytes: &[u8]) -> Option<Card> {
+impl RankFile {
+    fn parse(bytes: &[u8]) -> Option<RankFile> {
         let mut fields = Fields::after_magic(bytes)?;
-        Some(Card {
-            session: fields.word()?,
-            word: fields.word()?,
+        Some(RankFile {
+            session: fields.nonce()?,
+            nonce: fields.nonce()?,
             size: fields.number()?,
             told: fields.0.to_vec(),
         })
@@ -216,8 +217,8 @@ impl<'a> Fields<'a> {
         Some(taken)
     }
 
-    fn word(&mut self) -> Option<Word> {
-        self.take(WORD)?.try_into().ok()
+    fn nonce(&mut self) -> Option<Nonce> {
+        self.take(NONCE)?.try_into().ok()
     }
 
     fn number(&mut self) -> Option<u32> {
@@ -225,13 +226,13 @@ impl<'a> Fields<'a> {
     }
 }
 
-fn word() -> Word {
+fn nonce() -> Nonce {
     // Each state is seeded by the system.
     let half = || RandomState::new().build_hasher().finish().to_le_bytes();
-    let mut word = [0; WORD];
-    word[..8].copy_from_slice(&half());
-    word[8..].copy_from_slice(&half());
-    word
+    let mut nonce = [0; NONCE];
+    nonce[..8].copy_from_slice(&half());
+    nonce[8..].copy_from_slice(&half());
+    nonce
 }
 
 /// Puts `bytes` in the place of the file `path` in one step, so that nobody reads a part of them.

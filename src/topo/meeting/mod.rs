@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use crate::error::{Error, ErrorKind, Result};
 
-/// The most bytes that a rank tells or rank 0 answers.
+/// The most bytes of what a rank tells or rank 0 answers.
 const MOST: usize = 1 << 20;
 
 /// Where the ranks of a job meet.
@@ -52,17 +52,17 @@ impl Meeting {
     ) -> Result<Vec<u8>> {
         match self {
             Meeting::Address { host, port } => {
-                let place = address::Place { host, port: *port };
+                let meeting = address::TcpMeeting { host, port: *port };
                 match participant.rank {
-                    0 => place.lead(participant, own, answer),
-                    _ => place.follow(participant, own),
+                    0 => meeting.lead(participant, own, answer),
+                    _ => meeting.follow(participant, own),
                 }
             }
             Meeting::File(path) => {
-                let place = file::Place { path };
+                let meeting = file::FileMeeting { path };
                 match participant.rank {
-                    0 => place.lead(participant, own, answer),
-                    _ => place.follow(participant, own),
+                    0 => meeting.lead(participant, own, answer),
+                    _ => meeting.follow(participant, own),
                 }
             }
         }
@@ -93,13 +93,13 @@ impl Deadline {
     }
 }
 
-/// Nothing of what is waited for can be waited for more cheaply than by looking again.
+/// Sleeps until it is worth while to look again: neither a file nor an accept can be waited for with a limit.
 fn pause(deadline: Deadline) {
     std::thread::sleep(deadline.left().min(Duration::from_millis(10)));
 }
 
-/// What rank 0 says at `place` when ranks did not come.
-fn absent(told: &[Option<Vec<u8>>], place: &str, limit: Duration) -> Error {
+/// The error of rank 0 at `place` when ranks did not come.
+fn absence(told: &[Option<Vec<u8>>], place: &str, limit: Duration) -> Error {
     let missing = (0_u32..).zip(told).filter(|(_, told)| told.is_none());
     let missing: Vec<u32> = missing.map(|(rank, _)| rank).collect();
     let word = if missing.len() == 1 { "rank" } else { "ranks" };
@@ -125,8 +125,8 @@ fn ranges(numbers: &[u32]) -> String {
     shown.collect::<Vec<_>>().join(", ")
 }
 
-/// An answer or an error as bytes, whose first says which.
-fn sealed(answer: &Result<Vec<u8>>) -> Vec<u8> {
+/// An answer or an error as bytes, the first of which says which it is.
+fn encode(answer: &Result<Vec<u8>>) -> Vec<u8> {
     match answer {
         Ok(bytes) => [&[0], bytes.as_slice()].concat(),
         Err(error) => {
@@ -139,7 +139,8 @@ fn sealed(answer: &Result<Vec<u8>>) -> Vec<u8> {
     }
 }
 
-fn opened(bytes: &[u8]) -> Result<Vec<u8>> {
+/// The answer or the error that [`encode`] wrote.
+fn decode(bytes: &[u8]) -> Result<Vec<u8>> {
     match bytes {
         [0, answer @ ..] => Ok(answer.to_vec()),
         [code, message @ ..] => {

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::cli::io::print;
 use crate::error::Result;
-use crate::topo::{Product, RankTable, Report};
+use crate::topo::{Product, RankTable, TableReport};
 
 const LONG_HELP: &str = "\
 Exit code: 0 if the table is right, 1 if it has faults, 2 if the file cannot be read.
@@ -40,7 +40,7 @@ pub(crate) fn run(args: &Args) -> Result<u8> {
 }
 
 /// Every fault and remark in a line of its own, then the verdict.
-pub(crate) fn as_text(report: &Report) -> String {
+pub(crate) fn as_text(report: &TableReport) -> String {
     let mut text = String::new();
     for fault in report.faults() {
         let _ = writeln!(text, "{}", report.line(fault));
@@ -57,7 +57,7 @@ pub(crate) fn as_text(report: &Report) -> String {
 }
 
 /// The verdict as a sentence.
-pub(crate) fn verdict(report: &Report) -> String {
+pub(crate) fn verdict(report: &TableReport) -> String {
     match report.table() {
         Some(table) => format!(
             "right: version {}, {} servers, {} ranks",
@@ -73,7 +73,7 @@ pub(crate) fn verdict(report: &Report) -> String {
 }
 
 /// The report as JSON.
-pub(crate) fn as_json(report: &Report) -> Value {
+pub(crate) fn as_json(report: &TableReport) -> Value {
     json!({
         "right": report.table().is_some(),
         "version": report.table().map(|table| table.version().to_string()),

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::cli::io::print;
 use crate::cli::text;
 use crate::error::Result;
-use crate::topo::{Device, RankTable, Version};
+use crate::topo::{RankTable, ServerDevice, Version};
 
 /// How many groups are drawn in the text.
 const DRAWN: usize = 16;
@@ -96,7 +96,7 @@ fn groups(text: &mut String, list: &[Vec<u32>]) {
     }
 }
 
-fn addresses(device: &Device) -> String {
+fn addresses(device: &ServerDevice) -> String {
     let list: Vec<String> = device.device_ips.iter().map(ToString::to_string).collect();
     list.join(",")
 }
@@ -121,7 +121,7 @@ fn across(table: &RankTable) -> Option<Vec<Vec<u32>>> {
 }
 
 fn as_json(table: &RankTable) -> Value {
-    let device = |device: &Device| json!({"rank": device.rank, "device_id": device.device_id, "device_ips": device.device_ips});
+    let device = |device: &ServerDevice| json!({"rank": device.rank, "device_id": device.device_id, "device_ips": device.device_ips});
     let servers: Vec<Value> = table
         .servers()
         .iter()
