@@ -46,7 +46,7 @@ fn build_kernels(out: &Path) {
         for name in toolkit::VARIABLES {
             println!("cargo::rerun-if-env-changed={name}");
         }
-        let request = toolkit::Request {
+        let compilation = toolkit::Compilation {
             arch: word.parse().unwrap_or_default(),
             soc: soc.to_owned(),
             sources: PathBuf::from(env("CARGO_MANIFEST_DIR")).join("csrc/kernels"),
@@ -54,9 +54,9 @@ fn build_kernels(out: &Path) {
             output: out.join(format!("npu_kernels_{word}.o")),
         };
         toolkit::Toolkit::find(|name| std::env::var_os(name))
-            .and_then(|kit| kit.build(kit.way(), &request, |step| println!("{step}")))
+            .and_then(|kit| kit.build(kit.way(), &compilation, |step| println!("{step}")))
             .unwrap_or_else(|error| panic!("{VARIABLE}={list}: {error}"));
-        rows += &format!("({word}, include_bytes!({:?})),\n", request.output);
+        rows += &format!("({word}, include_bytes!({:?})),\n", compilation.output);
     }
     let file = out.join("kernel_binaries.rs");
     std::fs::write(&file, format!("&[\n{rows}]\n"))

@@ -87,7 +87,7 @@
 #define ADASUM_INDEX_I64 1
 
 /**
- * What a call came to. New values may be added at the end; a retired number is never used again.
+ * The outcome of a call. New values may be added at the end; a retired number is never used again.
  */
 enum adasum_status
 #if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
@@ -174,8 +174,8 @@ typedef struct adasum_reducer adasum_reducer;
 typedef struct adasum_world adasum_world;
 
 /**
- * Takes a log record: level (1 error, 2 warning, 3 info, 4 debug, 5 trace), text without line break, and what was given
- * with the callback. May be called from any thread, several at once; must not call this library, throw, or jump out.
+ * Takes a log record: level (1 error, 2 warning, 3 info, 4 debug, 5 trace), text without line break, and the `user_data`
+ * of the callback. May be called from any thread, several at once; must not call this library, throw, or jump out.
  */
 typedef void (*adasum_log_callback)(int32_t level, const char *message, void *user_data);
 

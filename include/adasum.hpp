@@ -81,7 +81,7 @@ std::string text(T value) {
 
 } // namespace detail
 
-// "cann" or "mock".
+// The libraries that were found: "cann" or "mock".
 inline std::string backend() {
     check_abi();
     const char *name = nullptr;
@@ -89,7 +89,7 @@ inline std::string backend() {
     return name;
 }
 
-// Choices of worlds and reducers; each call returns the options, so that they can be chained.
+// Options of worlds and reducers; each call returns the options, so that they can be chained.
 class Options {
 public:
     Options() {
@@ -138,7 +138,7 @@ private:
 
 using RootInfo = std::array<std::uint8_t, ADASUM_ROOT_INFO_BYTES>;
 
-// Made by one rank and handed to all others.
+// Root info: made by one rank and handed to all others.
 inline RootInfo make_root_info(std::int32_t device) {
     check_abi();
     RootInfo bytes{};
@@ -196,7 +196,7 @@ public:
 
     void barrier(void *stream) const { check(adasum_world_barrier(get(), stream)); }
 
-    // Before the owner of a stream that a barrier held back destroys it.
+    // Called before the owner of a stream that a barrier held back destroys it.
     void forget_stream(void *stream) const { check(adasum_world_forget_stream(get(), stream)); }
 
     // Leaves in good order, once no reducer is left. Afterwards the object can only be destroyed.
@@ -227,7 +227,7 @@ private:
 };
 
 // A tensor to reduce.
-struct Tensor {
+struct TensorSpec {
     std::string name;
     std::uint64_t count;
     std::int32_t dtype;
@@ -235,7 +235,7 @@ struct Tensor {
 };
 
 // Figures of a tensor in the last reduction; `norms` has one for each server.
-struct Statistics {
+struct TensorStatistics {
     double norm;
     double cosine;
     double gain;
@@ -271,11 +271,11 @@ protected:
 
     AnyReducer() = default;
 
-    AnyReducer(Create create, const World &world, const std::vector<Tensor> &tensors, const Options &options)
+    AnyReducer(Create create, const World &world, const std::vector<TensorSpec> &tensors, const Options &options)
         : count_(tensors.size()) {
         std::vector<adasum_tensor> list;
         list.reserve(tensors.size());
-        for (const Tensor &tensor : tensors) {
+        for (const TensorSpec &tensor : tensors) {
             list.push_back({tensor.name.c_str(), tensor.count, tensor.dtype, tensor.flags});
         }
         adasum_reducer *handle = nullptr;
@@ -301,9 +301,9 @@ protected:
 };
 
 // Reduces the gradients of a fixed list of tensors.
-class Reducer : public AnyReducer {
+class GradientReducer : public AnyReducer {
 public:
-    Reducer(const World &world, const std::vector<Tensor> &tensors, const Options &options = Options())
+    GradientReducer(const World &world, const std::vector<TensorSpec> &tensors, const Options &options = Options())
         : AnyReducer(adasum_reducer_create, world, tensors, options), servers_(world.servers()) {}
 
     // Enqueues; `gradients` are device addresses in the order of the tensors.
@@ -311,12 +311,12 @@ public:
         check(adasum_reducer_reduce(get(), gradients.data(), gradients.size(), stream));
     }
 
-    // All tensors one right behind the other.
+    // Enqueues; all tensors lie one right behind the other in `buffer`.
     void reduce_flat(void *buffer, std::uint64_t bytes, void *stream) {
         check(adasum_reducer_reduce_flat(get(), buffer, bytes, stream));
     }
 
-    // Some of the tensors, by their indices; both lists have the same length.
+    // Enqueues the tensors with these indices; both lists have the same length.
     void reduce_some(const std::vector<std::size_t> &tensors, const std::vector<void *> &gradients, void *stream) {
         if (tensors.size() != gradients.size()) {
             throw Error(ADASUM_INVALID_ARGUMENT, "reduce_some: as many gradients as tensors are needed", 0);
@@ -332,7 +332,7 @@ public:
         check(adasum_reducer_prepare_some(get(), tensors.data(), tensors.size()));
     }
 
-    // Whether any rank has a NaN or an infinity; with overflow = vote.
+    // Whether any rank has a NaN or an infinity. For reducers with overflow = vote.
     bool overflow(const std::vector<void *> &gradients, void *stream, std::chrono::milliseconds limit) {
         return vote(gradients, stream, limit);
     }
@@ -362,11 +362,11 @@ public:
     // Whether the next reductions keep their gradients, for the cosine and gain of several rounds.
     void observe(bool on) { check(adasum_reducer_observe(get(), on ? 1 : 0)); }
 
-    // Collective.
-    std::vector<Statistics> statistics() {
+    // Figures of all tensors. Collective.
+    std::vector<TensorStatistics> statistics() {
         std::vector<double> figures(count_ * ADASUM_STATISTICS), norms(count_ * servers_);
         check(adasum_reducer_statistics(get(), figures.data(), figures.size(), norms.data(), norms.size()));
-        std::vector<Statistics> all;
+        std::vector<TensorStatistics> all;
         for (std::size_t i = 0; i < count_; ++i) {
             const double *own = &figures[i * ADASUM_STATISTICS];
             const auto first = norms.begin() + static_cast<std::ptrdiff_t>(i * servers_);
@@ -377,7 +377,7 @@ public:
         return all;
     }
 
-    // What this rank does in a reduction, as text.
+    // The plan of this rank, as text.
     std::string plan() {
         std::size_t length = 0;
         check(adasum_reducer_plan(get(), nullptr, 0, &length));
@@ -392,9 +392,9 @@ private:
 };
 
 // Reduces what an optimizer does to weights, between begin and end.
-class DeltaReducer : public AnyReducer {
+class DeltaWeightReducer : public AnyReducer {
 public:
-    DeltaReducer(const World &world, const std::vector<Tensor> &tensors, const Options &options = Options())
+    DeltaWeightReducer(const World &world, const std::vector<TensorSpec> &tensors, const Options &options = Options())
         : AnyReducer(adasum_reducer_create_delta, world, tensors, options) {}
 
     // `gradients` may be empty where each rank steps on its own.
@@ -412,7 +412,7 @@ public:
 
     void reset() { check(adasum_reducer_delta_reset(get())); }
 
-    // Whether any rank has a NaN or an infinity; with overflow = vote.
+    // Whether any rank has a NaN or an infinity. For reducers with overflow = vote.
     bool overflow(const std::vector<void *> &gradients, void *stream, std::chrono::milliseconds limit) {
         return vote(gradients, stream, limit);
     }
@@ -424,7 +424,7 @@ public:
 // The mean or sum of gradients over a group of ranks.
 class MeanReducer : public AnyReducer {
 public:
-    MeanReducer(const World &world, const std::vector<Tensor> &tensors, const Options &options = Options())
+    MeanReducer(const World &world, const std::vector<TensorSpec> &tensors, const Options &options = Options())
         : AnyReducer(adasum_reducer_create_mean, world, tensors, options) {}
 
     void reduce(const std::vector<void *> &gradients, void *stream) {
@@ -433,7 +433,7 @@ public:
 };
 
 // Rows in memory of their reducer, until its next call.
-struct Rows {
+struct SparseRows {
     std::uint64_t rows;
     void *indices;
     void *values;
@@ -450,8 +450,8 @@ public:
         handle_.reset(handle);
     }
 
-    Rows gather(void *indices, void *values, std::uint64_t rows, void *stream) {
-        Rows all{0, nullptr, nullptr};
+    SparseRows gather(void *indices, void *values, std::uint64_t rows, void *stream) {
+        SparseRows all{0, nullptr, nullptr};
         check(adasum_reducer_gather(get(), indices, values, rows, stream, &all.rows, &all.indices, &all.values));
         return all;
     }

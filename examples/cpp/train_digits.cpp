@@ -78,7 +78,7 @@ public:
           device_weights_(gradients_), device_loss_(std::vector<Values>(1, Values(1))),
           losses_(world, {{"loss", 1, ADASUM_F32}}, adasum::Options().set("reduction", "sum")) {
         std::tie(train_, test_) = split(read_digits(arguments.data));
-        std::vector<adasum::Tensor> tensors;
+        std::vector<adasum::TensorSpec> tensors;
         const std::vector<std::string> names = network_.names();
         for (std::size_t i = 0; i < names.size(); ++i) {
             tensors.push_back({names[i], gradients_[i].size(), ADASUM_F32});
@@ -87,9 +87,9 @@ public:
         adasum::Options options;
         options.load_environment();
         if (arguments.mode == "delta") {
-            delta_ = std::make_unique<adasum::DeltaReducer>(world, tensors, options);
+            delta_ = std::make_unique<adasum::DeltaWeightReducer>(world, tensors, options);
         } else {
-            gradient_ = std::make_unique<adasum::Reducer>(world, tensors, options);
+            gradient_ = std::make_unique<adasum::GradientReducer>(world, tensors, options);
         }
     }
 
@@ -166,8 +166,8 @@ private:
     Stream stream_;
     DeviceTensors device_gradients_, device_weights_, device_loss_;
     adasum::MeanReducer losses_;
-    std::unique_ptr<adasum::Reducer> gradient_;
-    std::unique_ptr<adasum::DeltaReducer> delta_;
+    std::unique_ptr<adasum::GradientReducer> gradient_;
+    std::unique_ptr<adasum::DeltaWeightReducer> delta_;
 };
 
 void write_json(const Arguments &arguments, const std::vector<float> &losses, double accuracy) {

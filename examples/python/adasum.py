@@ -6,7 +6,7 @@ they are. Copy this file with `adasum_abi.py` and `adasum_device.py` beside it, 
     import adasum
 
     with adasum.World.from_environment() as world:                 # RANK_TABLE_FILE and RANK_ID
-        with adasum.Reducer(world, adasum.specs(gradients)) as reducer:
+        with adasum.GradientReducer(world, adasum.specs(gradients)) as reducer:
             reducer.reduce(gradients)                              # in place, on every rank alike
 
 Arrays of the host (NumPy, CPU tensors, anything with a writable buffer of floats) are copied to the device and back, so a call
@@ -14,7 +14,7 @@ returns with the result. Tensors on the device are reduced where they are, in th
 
 Without an NPU everything runs over the mock of ACL and HCCL that the library carries.
 
-Threads: a World may be used from any thread, a Reducer by one thread at a time. "Collective" means that all ranks call,
+Threads: a World may be used from any thread, a reducer by one thread at a time. "Collective" means that all ranks call,
 in the same order. Every failure is an `adasum.Error` with the sentence of the library."""
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ import adasum_abi as abi
 from adasum_device import BF16, F16, F32, Stage, Stream, TensorSpec, View, specs, view
 
 __all__ = [
-    "BF16", "F16", "F32", "PATIENCE", "DeltaReducer", "Error", "MeanReducer", "Options", "Reducer", "Statistics", "Stream",
-    "TensorSpec", "View", "World", "backend", "library", "root_info", "specs", "version", "view",
+    "BF16", "DEFAULT_TIMEOUT", "F16", "F32", "DeltaWeightReducer", "Error", "GradientReducer", "MeanReducer", "Options", "Stream",
+    "TensorSpec", "TensorStatistics", "View", "World", "backend", "library", "root_info", "specs", "version", "view",
 ]
 
-#: How long waits last that were given no limit, in seconds.
-PATIENCE = 1800.0
+#: Seconds that a wait lasts at most where no timeout is passed.
+DEFAULT_TIMEOUT = 1800.0
 
 _library: Optional[ctypes.CDLL] = None
 
@@ -236,7 +236,7 @@ class World(_Handle):
         """Lets the first task that fails stop all streams of the world's context, for good."""
         _call("adasum_world_stop_on_failure", self._get())
 
-    def finish(self, timeout: float = PATIENCE) -> None:
+    def finish(self, timeout: float = DEFAULT_TIMEOUT) -> None:
         """Waits for the work of this world, at most `timeout` seconds, and leaves it in good order. All ranks should call
         it, after their reducers were closed."""
         _call("adasum_world_finish", self._get(), _milliseconds(timeout))
@@ -259,7 +259,7 @@ def _array(kind: Any, values: Sequence[int]) -> Any:
     return (kind * len(values))(*values)
 
 
-class _Reducer(_Handle):
+class _AnyReducer(_Handle):
     """What all reducers can do. Lists of tensors that lie on the host travel by a stage of their own."""
 
     _destroy = "adasum_reducer_destroy"
@@ -316,7 +316,7 @@ class _Reducer(_Handle):
         self.synchronize(stage.stream, timeout)
         stage.download(addresses)
 
-    def synchronize(self, stream: int, timeout: float = PATIENCE) -> None:
+    def synchronize(self, stream: int, timeout: float = DEFAULT_TIMEOUT) -> None:
         """Waits until what `stream` holds is done, at most `timeout` seconds, and raises the first failure of that work."""
         _call("adasum_reducer_synchronize", self._get(), stream, _milliseconds(timeout))
 
@@ -337,7 +337,7 @@ class _Reducer(_Handle):
 
 
 @dataclass(frozen=True)
-class Statistics:
+class TensorStatistics:
     """Figures of a tensor in a reduction: the norm of the result, the cosine between servers, the gain |result| / |mean|, kappa
     (how far weighted vectors cancelled), and whether anything was not finite; the norm of each server's vector. NaN where there
     is no number: of a tensor that is not finite, and cosine and gain where servers were combined in several rounds."""
@@ -350,12 +350,12 @@ class Statistics:
     servers: tuple[float, ...]
 
 
-class Reducer(_Reducer):
+class GradientReducer(_AnyReducer):
     """Replaces gradients by their AdaSum (or, by an option, mean or sum) over all ranks of a world."""
 
     _create = "adasum_reducer_create"
 
-    def reduce(self, tensors: Sequence[Any], stream: Optional[int] = None, timeout: float = PATIENCE) -> None:
+    def reduce(self, tensors: Sequence[Any], stream: Optional[int] = None, timeout: float = DEFAULT_TIMEOUT) -> None:
         """Replaces each tensor by its reduction. Collective.
 
         On the device: enqueued on `stream`, an aclrtStream; the memory must not be freed before that work is done.
@@ -367,7 +367,7 @@ class Reducer(_Reducer):
         self._in_place(tensors, self._specs, None, stream, timeout, enqueue)
 
     def reduce_some(
-        self, indices: Sequence[int], tensors: Sequence[Any], stream: Optional[int] = None, timeout: float = PATIENCE
+        self, indices: Sequence[int], tensors: Sequence[Any], stream: Optional[int] = None, timeout: float = DEFAULT_TIMEOUT
     ) -> None:
         """As `reduce`, for the tensors with these indices in the list of creation. Collective: the same indices on all ranks. The
         first call with them plans, and waits for all ranks."""
@@ -384,7 +384,7 @@ class Reducer(_Reducer):
         all ranks."""
         _call("adasum_reducer_observe", self._get(), int(on))
 
-    def statistics(self) -> list[Statistics]:
+    def statistics(self) -> list[TensorStatistics]:
         """Figures of the last reduction for each tensor, the same on all ranks. Collective; waits. With several rounds
         (more servers than the radix) cosine and gain are NaN, unless the reduction was observed."""
         width, count = abi.CONSTANTS["STATISTICS"], len(self._specs)
@@ -393,7 +393,7 @@ class Reducer(_Reducer):
         rows = (figures[width * i : width * (i + 1)] for i in range(count))
         of_servers = (tuple(norms[self._servers * i : self._servers * (i + 1)]) for i in range(count))
         return [
-            Statistics(norm, cosine, gain, kappa, nonfinite != 0, servers)
+            TensorStatistics(norm, cosine, gain, kappa, nonfinite != 0, servers)
             for (norm, cosine, gain, kappa, nonfinite), servers in zip(rows, of_servers)
         ]
 
@@ -406,15 +406,15 @@ class Reducer(_Reducer):
         return text.value.decode()
 
 
-class MeanReducer(_Reducer):
+class MeanReducer(_AnyReducer):
     """Replaces gradients by their mean over the ranks of the option `group` (all, without it): MindSpore's
     DistributedGradReducer."""
 
     _create = "adasum_reducer_create_mean"
-    reduce = Reducer.reduce
+    reduce = GradientReducer.reduce
 
 
-class DeltaReducer(_Reducer):
+class DeltaWeightReducer(_AnyReducer):
     """AdaSum of what an optimizer does to weights, for optimizers that are not linear in the gradients.
 
     A step is `begin`, the optimizer, `end`. Weights that are equal on all ranks before are equal after it."""
@@ -423,17 +423,17 @@ class DeltaReducer(_Reducer):
 
     def begin(
         self, weights: Sequence[Any], gradients: Optional[Sequence[Any]], stream: Optional[int] = None,
-        timeout: float = PATIENCE,
+        timeout: float = DEFAULT_TIMEOUT,
     ) -> None:
         """Saves the weights and replaces the gradients by their mean over the server. With the option delta_form="local", or
-        one rank a server, gradients are left alone and may be None. Collective. Streams as in `Reducer.reduce`."""
+        one rank a server, gradients are left alone and may be None. Collective. Streams as in `GradientReducer.reduce`."""
         views, on_device = self._views(weights, self._specs)
         addresses = [seen.address for seen in views]
         if on_device:
-            given = None if gradients is None else [seen.address for seen in self._views(gradients, self._specs)[0]]
+            replaced = None if gradients is None else [seen.address for seen in self._views(gradients, self._specs)[0]]
             if stream is None:
                 raise ValueError("tensors on the device need the stream (an aclrtStream) that they are ready on")
-            self._begin(given, addresses, stream)
+            self._begin(replaced, addresses, stream)
             return
         saved = self._stage("weights", self._specs)
         saved.upload(addresses)
@@ -449,10 +449,10 @@ class DeltaReducer(_Reducer):
         means.download(sources)
 
     def _begin(self, gradients: Optional[Sequence[int]], weights: Sequence[int], stream: int) -> None:
-        given = None if gradients is None else _array(c_void_p, gradients)
-        _call("adasum_reducer_delta_begin", self._get(), given, _array(c_void_p, weights), len(weights), stream)
+        replaced = None if gradients is None else _array(c_void_p, gradients)
+        _call("adasum_reducer_delta_begin", self._get(), replaced, _array(c_void_p, weights), len(weights), stream)
 
-    def end(self, weights: Sequence[Any], stream: Optional[int] = None, timeout: float = PATIENCE) -> None:
+    def end(self, weights: Sequence[Any], stream: Optional[int] = None, timeout: float = DEFAULT_TIMEOUT) -> None:
         """Replaces weights, which the optimizer has changed, by old - AdaSum of (old - new). Collective."""
 
         def enqueue(addresses: Any, stream: int) -> None:

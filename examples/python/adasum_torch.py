@@ -77,7 +77,7 @@ class State:
         self._indices = {id(tensor): index for index, tensor in enumerate(named.values())}
         # Kept, so that no other tensor gets the identity of one of these.
         self._parameters = list(named.values())
-        self._reducer = adasum.Reducer(world, adasum.specs(named), options)
+        self._reducer = adasum.GradientReducer(world, adasum.specs(named), options)
 
     def reduce(self, bucket: dist.GradBucket) -> None:
         """Replaces the gradients of a bucket by their reductions, tensor by tensor."""
@@ -85,7 +85,7 @@ class State:
         self._reducer.reduce_some(indices, bucket.gradients(), current_stream(bucket.buffer()))
 
     @property
-    def reducer(self) -> adasum.Reducer:
+    def reducer(self) -> adasum.GradientReducer:
         """For what it knows of the last reduction."""
         return self._reducer
 
@@ -127,7 +127,7 @@ class DeltaOptimizer(torch.optim.Optimizer):
         if len(named) != len(stepped):
             raise ValueError(f"the optimizer has {len(stepped)} parameters, {len(named)} of them are the model's")
         self._parameters = list(named.values())
-        self._reducer = adasum.DeltaReducer(world, adasum.specs({n: t.detach() for n, t in named.items()}), options)
+        self._reducer = adasum.DeltaWeightReducer(world, adasum.specs({n: t.detach() for n, t in named.items()}), options)
 
     @property
     def param_groups(self) -> Any:

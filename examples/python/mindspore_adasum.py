@@ -69,7 +69,7 @@ def main():
 
     gradient = on_device(np.eye(size, dtype=np.float32)[rank])
     with adasum.World.from_comm(comm, adasum.Options(devices_per_server=1)) as world:
-        with adasum.Reducer(world, [adasum.TensorSpec("gradient", gradient.size, adasum.F32)]) as reducer:
+        with adasum.GradientReducer(world, [adasum.TensorSpec("gradient", gradient.size, adasum.F32)]) as reducer:
             # MindSpore's streams have no address in Python: its work has to be done before another stream goes on.
             mindspore.runtime.synchronize()
             with adasum.Stream(world.device) as stream:

@@ -1,4 +1,4 @@
-//! What comes from C: checked once, here.
+//! Arguments from C: each is checked here, once.
 
 use std::ffi::{CStr, c_char, c_void};
 use std::time::Duration;
@@ -35,7 +35,7 @@ pub const ADASUM_F16: i32 = 1;
 /// bfloat16 (the number that aclDataType gives it).
 pub const ADASUM_BF16: i32 = 27;
 
-/// What `pointer` points to.
+/// The value at `pointer`.
 ///
 /// # Safety
 /// `pointer` is NULL or points to a live `T` that nobody changes meanwhile.
@@ -44,8 +44,14 @@ pub(super) unsafe fn required<'a, T>(pointer: *const T, name: &str) -> Result<&'
     unsafe { pointer.as_ref() }.ok_or_else(|| CallError::null(name))
 }
 
-/// An error if `pointer` is NULL; outputs are checked so before any work is done.
+/// Checks a place for an output, before any work is done.
 pub(super) fn not_null<T>(pointer: *mut T, name: &str) -> Result<*mut T, CallError> {
+    check_place(pointer, name)?;
+    Ok(pointer)
+}
+
+/// Checks that `pointer` is not NULL and aligned.
+fn check_place<T>(pointer: *const T, name: &str) -> Result<(), CallError> {
     if pointer.is_null() {
         return Err(CallError::null(name));
     }
@@ -55,7 +61,7 @@ pub(super) fn not_null<T>(pointer: *mut T, name: &str) -> Result<*mut T, CallErr
             align_of::<T>()
         )));
     }
-    Ok(pointer)
+    Ok(())
 }
 
 /// `count` values from `pointer` on; NULL is fine for none.
@@ -70,15 +76,7 @@ pub(super) unsafe fn slice<'a, T>(
     if count == 0 {
         return Ok(&[]);
     }
-    if pointer.is_null() {
-        return Err(CallError::null(name));
-    }
-    if !pointer.is_aligned() {
-        return Err(invalid(format!(
-            "{name}: {pointer:p} is not a multiple of {}",
-            align_of::<T>()
-        )));
-    }
+    check_place(pointer, name)?;
     if count > isize::MAX as usize / size_of::<T>().max(1) {
         return Err(invalid(format!(
             "{name}: a count of {count} is more than memory can hold"
@@ -106,7 +104,7 @@ pub(super) unsafe fn slice_mut<'a, T>(
     Ok(unsafe { std::slice::from_raw_parts_mut(pointer, count) })
 }
 
-/// A text.
+/// The text at `pointer`.
 ///
 /// # Safety
 /// `pointer` is NULL or points to a string with a zero at its end that nobody changes meanwhile.
@@ -120,7 +118,7 @@ pub(super) unsafe fn text<'a>(pointer: *const c_char, name: &str) -> Result<&'a 
         .map_err(|_| invalid(format!("{name}: {:?} is not UTF-8", text.to_string_lossy())))
 }
 
-/// A limit of time, at least a millisecond.
+/// A limit of time: at least a millisecond.
 pub(super) fn timeout(milliseconds: u64, name: &str) -> Result<Duration, CallError> {
     if milliseconds == 0 {
         return Err(invalid(format!(
@@ -130,7 +128,7 @@ pub(super) fn timeout(milliseconds: u64, name: &str) -> Result<Duration, CallErr
     Ok(Duration::from_millis(milliseconds))
 }
 
-/// 0 or 1.
+/// A flag: 0 or 1.
 pub(super) fn flag(value: i32, name: &str) -> Result<bool, CallError> {
     match value {
         0 => Ok(false),
@@ -139,7 +137,7 @@ pub(super) fn flag(value: i32, name: &str) -> Result<bool, CallError> {
     }
 }
 
-/// What `value` stands for among named constants.
+/// The choice among named constants that `value` stands for.
 pub(super) fn choice<T: Clone>(
     value: i32,
     name: &str,
@@ -164,12 +162,12 @@ pub(super) fn invalid(message: String) -> CallError {
     CallError::new(adasum_status::ADASUM_INVALID_ARGUMENT, message)
 }
 
-/// Tensors as C describes them, each with its flags.
+/// The tensors of a call of C, each with its flags.
 #[derive(Debug)]
 pub(super) struct TensorList(Vec<(TensorSpec, u32)>);
 
 impl TensorList {
-    /// For reducers that have no flags.
+    /// The tensors, for reducers that have no flags.
     pub(super) fn specs(self) -> Result<Vec<TensorSpec>, CallError> {
         let specs = self
             .0
@@ -187,7 +185,7 @@ impl TensorList {
         specs.collect()
     }
 
-    /// For a mean reducer, and their specifications alone.
+    /// The tensors for a mean reducer, and their specifications.
     pub(super) fn for_mean(self) -> (Vec<MeanTensor>, Vec<TensorSpec>) {
         let tensors = self.0.into_iter().map(|(spec, flags)| {
             let tensor = MeanTensor {
@@ -236,7 +234,7 @@ pub(super) unsafe fn tensors(
     Ok(TensorList(tensors))
 }
 
-/// An element type.
+/// The element type with a number of C.
 pub(super) fn dtype(code: i32, name: &str) -> Result<DType, CallError> {
     let known = [
         ("ADASUM_F32", ADASUM_F32, DType::F32),
@@ -294,7 +292,7 @@ pub(super) unsafe fn span(
     Ok(unsafe { Span::borrow(device, address, length) })
 }
 
-/// Checks what can be checked of an address in device memory.
+/// Checks an address in device memory as far as that can be done, and returns the bytes behind it.
 pub(super) fn span_length(
     address: *mut c_void,
     bytes: u64,

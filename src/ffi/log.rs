@@ -7,8 +7,8 @@ use super::arguments::invalid;
 use super::catch::catch;
 use super::status::{CallError, adasum_status};
 
-/// Takes a log record: level (1 error, 2 warning, 3 info, 4 debug, 5 trace), text without line break, and what was given
-/// with the callback. May be called from any thread, several at once; must not call this library, throw, or jump out.
+/// Takes a log record: level (1 error, 2 warning, 3 info, 4 debug, 5 trace), text without line break, and the `user_data`
+/// of the callback. May be called from any thread, several at once; must not call this library, throw, or jump out.
 #[allow(non_camel_case_types, reason = "the name that C sees")]
 pub type adasum_log_callback =
     Option<unsafe extern "C" fn(level: i32, message: *const c_char, user_data: *mut c_void)>;
@@ -34,7 +34,7 @@ impl log::Log for Forward {
     }
 
     fn log(&self, record: &log::Record<'_>) {
-        // The lock is held during the call, so that a callback that was taken back is not called any more.
+        // The lock is held during the call: once a callback was replaced, it is not called any more.
         let receiver = RECEIVER.read().unwrap_or_else(PoisonError::into_inner);
         let Some(receiver) = *receiver else { return };
         let text = record.args().to_string().replace('\0', "\\0");

@@ -1,4 +1,4 @@
-//! The object that choices are set in, one by one and by name, so that new ones never change a struct or the interface.
+//! Options: set one by one and by name, so that a new one changes no struct and no function.
 
 use std::ffi::c_char;
 use std::path::Path;
@@ -16,7 +16,7 @@ use crate::reduce::Settings;
 pub struct adasum_options(Mutex<Settings>);
 
 impl adasum_options {
-    /// What `options` says, the defaults for NULL.
+    /// The settings of `options`; the defaults for NULL.
     ///
     /// # Safety
     /// `options` is NULL or live.
@@ -133,7 +133,7 @@ pub unsafe extern "C" fn adasum_options_load_boost(
     unsafe { set("adasum_options_load_boost", options, change) }
 }
 
-/// Runs a setter.
+/// Changes options, for the export `function`.
 ///
 /// # Safety
 /// `options` is NULL or live.

@@ -22,7 +22,7 @@ use crate::reduce::{
 #[allow(non_camel_case_types, reason = "the name that C sees")]
 pub struct adasum_reducer {
     inner: Mutex<Inner>,
-    /// Beside the lock, so that a thread that waits in a call can be freed.
+    /// Beside the lock, so that adasum_reducer_abort frees a thread that waits in a call.
     world: World,
 }
 
@@ -130,7 +130,7 @@ impl AnyReducer {
     }
 }
 
-/// A reducer that this thread is in. A panic in there gives up the world, because peers may be waiting.
+/// A reducer that this thread is in. A panic meanwhile gives up the world, because peers may be waiting.
 pub(super) struct Entered<'a> {
     inner: MutexGuard<'a, Inner>,
     world: &'a World,

@@ -93,6 +93,7 @@ pub unsafe extern "C" fn adasum_reducer_statistics(
     })
 }
 
+/// The numbers of a tensor, each at its position.
 fn numbers(tensor: &TensorStatistics) -> [f64; ADASUM_STATISTICS] {
     let mut numbers = [0.0; ADASUM_STATISTICS];
     numbers[ADASUM_STATISTIC_NORM] = tensor.norm;
@@ -130,7 +131,7 @@ pub unsafe extern "C" fn adasum_reducer_plan(
     })
 }
 
-/// As much of `text` as fits, cut between characters, and a zero.
+/// Writes as much of `text` as fits, cut between characters, and a zero.
 fn put_text(text: &str, place: &mut [u8]) {
     let Some(most) = place.len().checked_sub(1) else {
         return;

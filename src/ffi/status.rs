@@ -1,11 +1,11 @@
-//! Statuses, and what a thread can ask about its last failure.
+//! Statuses, and the last failure of a thread.
 
 use std::cell::RefCell;
 use std::ffi::{CStr, CString, c_char};
 
 use crate::error::{Error, ErrorKind};
 
-/// What a call came to. New values may be added at the end; a retired number is never used again.
+/// The outcome of a call. New values may be added at the end; a retired number is never used again.
 #[repr(i32)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[must_use]
@@ -109,7 +109,7 @@ pub(super) fn remember(function: &str, fault: &CallError) {
         message: CString::new(text).unwrap_or_default(),
         vendor_code: fault.vendor_code,
     };
-    // At the end of a thread its storage is gone, and so is everybody who could ask.
+    // At the end of a thread its storage is gone, and nobody can ask any more.
     let _ = LAST.try_with(|slot| *slot.borrow_mut() = last);
 }
 

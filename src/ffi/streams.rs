@@ -7,7 +7,7 @@ use super::arguments::not_null;
 use super::status::CallError;
 use crate::ascend::{Device, Stream};
 
-/// The caller's streams by address: they keep what queued work uses until it is known to be done.
+/// The caller's streams by address. They keep alive what queued work uses, until the work is known to be done.
 pub(super) struct Streams {
     pub(super) device: Device,
     known: HashMap<usize, Stream>,
@@ -21,7 +21,7 @@ impl Streams {
         }
     }
 
-    /// Lets go of a stream that has no work of ours.
+    /// Removes a stream that has no work of ours.
     pub(super) fn forget(&mut self, stream: *mut c_void) {
         self.known.remove(&stream.addr());
     }

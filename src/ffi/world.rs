@@ -15,11 +15,11 @@ use crate::topo::{Cluster, RankTable, host_key};
 /// This process's membership of a job: its device, its communicators, its rank. May be used from any thread.
 #[allow(non_camel_case_types, reason = "the name that C sees")]
 pub struct adasum_world {
-    /// Empty once it was finished.
+    /// Empty once the world was finished.
     world: Mutex<Option<World>>,
-    /// Those that were held back by a barrier.
+    /// The caller's streams that a barrier held back.
     streams: Mutex<Option<Streams>>,
-    /// Each reducer holds one, so that it can be told whether there are any.
+    /// Each reducer holds a share, so that they can be counted.
     reducers: Arc<()>,
 }
 
@@ -29,18 +29,18 @@ impl adasum_world {
         self.lock().clone().ok_or_else(finished)
     }
 
-    /// To be held by a reducer.
+    /// The share that a reducer holds.
     pub(super) fn share(&self) -> Arc<()> {
         Arc::clone(&self.reducers)
     }
 
     fn streams(&self) -> MutexGuard<'_, Option<Streams>> {
-        // Changed by single calls of a map.
+        // A panic leaves no half change: each change is one call of a map.
         self.streams.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn lock(&self) -> MutexGuard<'_, Option<World>> {
-        // It is only ever replaced as a whole.
+        // A panic leaves no half change: it is replaced as a whole.
         self.world.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -308,6 +308,8 @@ pub unsafe extern "C" fn adasum_world_device(
     }
 }
 
+/// Writes the answer of a world to `out`, for the export `function`.
+///
 /// # Safety
 /// `world` is NULL or live; `out` is NULL or may be written to.
 unsafe fn ask<T>(
@@ -455,7 +457,7 @@ pub unsafe extern "C" fn adasum_world_finish(
         }
         let world = place.take().ok_or_else(finished)?;
         let finished = world.finish(limit);
-        // They hold the device open, and have no work any more.
+        // The streams hold the device open, and have no work any more.
         handle.streams().take();
         Ok(finished?)
     })

@@ -3,14 +3,14 @@
 use crate::ascend::DataType;
 use crate::error::{Error, Result};
 
-/// A chip as the kernels see it: what it is called, and the architecture they are compiled for.
+/// A chip: its name, and the architecture that the kernels are compiled for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Chip {
     name: String,
     arch: u32,
 }
 
-/// Architectures that the kernels are written for, with a chip of each.
+/// The architectures that the kernels are written for, with a chip of each.
 const ARCHS: [(u32, &str); 3] = [
     (1001, "Ascend910A"),
     (2201, "Ascend910B3"),
@@ -49,23 +49,23 @@ impl Chip {
         Chip::named(name)
     }
 
-    /// The number of its architecture, as in `dav-2201`.
+    /// The number of the architecture, as in `dav-2201`.
     pub fn arch(&self) -> u32 {
         self.arch
     }
 
-    /// Its name.
+    /// The name of the chip.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Whether copies on it move whole blocks of 32 bytes only: then tensors and segments start at multiples of 64
-    /// bytes and own the memory up to the next one behind their end.
+    /// Whether copies on the chip move whole blocks of 32 bytes only. Then tensors and segments start at multiples of 64
+    /// bytes, and the memory behind their end up to the next multiple is theirs.
     pub fn copies_whole_blocks(&self) -> bool {
         self.arch == 1001
     }
 
-    /// Whether its kernels compute with elements of `dtype`.
+    /// Whether the kernels compute with elements of `dtype` on the chip.
     pub fn computes_with(&self, dtype: DataType) -> bool {
         match dtype {
             DataType::F32 | DataType::F16 => true,
@@ -74,12 +74,12 @@ impl Chip {
         }
     }
 
-    /// Whether it has cube cores and vector cores, not one sort that does both: then a binary says which a kernel runs on.
+    /// Whether cube cores and vector cores are apart. Then a binary says which cores a kernel runs on.
     pub(super) fn has_cube_cores_apart(&self) -> bool {
         self.arch != 1001
     }
 
-    /// An error unless it knows elements of `dtype`, one of the types of the kernels.
+    /// Checks that the chip knows elements of `dtype`, one of the types of the kernels.
     pub(super) fn check(&self, dtype: DataType, kernel: &str) -> Result<()> {
         if dtype == DataType::Bf16 && !self.computes_with(dtype) {
             return Err(Error::unsupported(format!(
@@ -91,7 +91,7 @@ impl Chip {
     }
 }
 
-/// 910B without a number is a chip of the first generation, as are 910ProA and the like.
+/// The architecture of a chip. 910B without a number is of the first generation, as are 910ProA and the like.
 fn arch_of(name: &str) -> Option<u32> {
     const FIRST: [&str; 6] = [
         "Ascend910",

@@ -1,4 +1,4 @@
-//! The file with the kernels: the CPU twin on the mock, and on a chip what `adasum-run build-kernels` made for it.
+//! The kernel binary: the CPU twin on the mock, and on a chip the file that `adasum-run build-kernels` made for it.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use crate::cache;
 use crate::error::{Error, ErrorKind, Result};
 use crate::sys::Kind;
 
-/// Names the kernel binary to load, or a folder to look for it first.
+/// The variable that names the kernel binary to load, or the folder to look for it first.
 const VARIABLE: &str = "ADASUM_KERNELS";
 
 /// The kernels' sources, embedded: name and content.
@@ -20,10 +20,10 @@ const SOURCES: &[(&str, &[u8])] = include!(concat!(env!("OUT_DIR"), "/kernel_sou
 /// Kernel binaries that `build.rs` was asked to make: architecture and content.
 const EMBEDDED: &[(u32, &[u8])] = include!(concat!(env!("OUT_DIR"), "/kernel_binaries.rs"));
 
-/// Where the kernels of a chip are to be looked for.
+/// The places where the kernels of a chip are looked for.
 struct Places {
     named: Option<OsString>,
-    /// Folders, in order.
+    /// Folders, the first one first.
     folders: Vec<PathBuf>,
 }
 
@@ -76,9 +76,9 @@ impl Places {
 
 /// The kernel binary for a chip that `aclrtGetSocName` calls `soc`, as a real device would load it.
 ///
-/// It is looked for in this order: the file or folder that `ADASUM_KERNELS` names, what is embedded in this program, the
-/// program's folder, the cache. Its name carries the architecture and a hash of the sources, so one of another version
-/// is not taken.
+/// The places, in this order: the file or folder that `ADASUM_KERNELS` names, what is embedded in this program, the
+/// program's folder, the cache. The name of the file has the architecture and a hash of the sources, so that a file of
+/// another version is not taken.
 ///
 /// # Errors
 /// [`ErrorKind::Unsupported`] with the command that makes it, if there is none; that there are no kernels for the chip;
@@ -149,7 +149,7 @@ fn missing(chip: &Chip, folders: &[PathBuf], name: &str) -> Error {
     ))
 }
 
-/// A kernel binary of other sources.
+/// A kernel binary in `folder` that was made from other sources.
 fn other_version(folder: &Path, arch: u32) -> Option<PathBuf> {
     let start = format!("adasum_kernels_{arch}_");
     let mut entries = std::fs::read_dir(folder)
@@ -164,7 +164,7 @@ fn other_version(folder: &Path, arch: u32) -> Option<PathBuf> {
     })
 }
 
-/// `path`, if it is the kernels of a chip.
+/// Checks that the file `path` is the kernels of a chip.
 pub(super) fn checked(path: PathBuf, chip: &Chip) -> Result<PathBuf> {
     let content = std::fs::read(&path).map_err(|error| {
         Error::new(
@@ -176,14 +176,14 @@ pub(super) fn checked(path: PathBuf, chip: &Chip) -> Result<PathBuf> {
     Ok(path)
 }
 
-/// An error unless `content`, which is to be called `name`, is the kernels of a chip.
+/// Checks that `content`, which messages call `name`, is the kernels of a chip.
 fn check(content: &[u8], name: &str, chip: &Chip) -> Result<()> {
     KernelFile::parse(content)
         .and_then(|file| file.check(kernels(), chip.has_cube_cores_apart()))
         .map_err(|fault| Error::invalid(format!("{name} {fault}; {}", command(chip))))
 }
 
-/// Names of the kernels: a source each.
+/// Names of the kernels: those of the sources.
 fn kernels() -> impl Iterator<Item = &'static str> {
     SOURCES
         .iter()

@@ -4,22 +4,22 @@ use std::path::PathBuf;
 
 use super::arch::Chip;
 use super::binary::{checked, file_name, source_folder};
-use super::toolkit::{Request, Toolkit, Way};
+use super::toolkit::{Compilation, Toolkit, Way};
 use crate::error::{Error, ErrorKind, Result};
 
-/// What `adasum-run build-kernels` is asked for.
+/// A build of the kernels, as `adasum-run build-kernels` makes it.
 #[derive(Debug, Clone)]
 pub struct Build {
     /// The chip.
     pub chip: Chip,
-    /// The folder for the binary; by default the one in the cache where it is looked for.
+    /// The folder for the binary; by default the folder in the cache where it is looked for.
     pub folder: Option<PathBuf>,
-    /// Which of the toolkit's ways to go: `bisheng` or `cmake`; by default cmake where the toolkit has the functions.
+    /// The way of the toolkit: `bisheng` or `cmake`; by default cmake where the toolkit has the functions.
     pub way: Option<String>,
 }
 
 impl Build {
-    /// Compiles the kernels with the CANN toolkit that the environment names; `tell` hears of each command line.
+    /// Compiles the kernels with the CANN toolkit that the environment names; `tell` gets each command line.
     ///
     /// # Errors
     /// [`ErrorKind::Unsupported`] if there is no toolkit or it lacks a program, [`ErrorKind::Io`] with all that a
@@ -33,16 +33,16 @@ impl Build {
         let absolute = std::path::absolute(&output)
             .map_err(|error| Error::new(ErrorKind::Io, format!("{}: {error}", output.display())))?;
         let work = Scratch::new(&name);
-        let request = Request {
+        let compilation = Compilation {
             arch: self.chip.arch(),
             soc: self.chip.name().to_owned(),
             sources,
             work: work.0.clone(),
             output: absolute.clone(),
         };
-        let steps = |step: &super::toolkit::Step| tell(&step.to_string());
+        let steps = |step: &super::toolkit::CommandLine| tell(&step.to_string());
         toolkit
-            .build(way, &request, steps)
+            .build(way, &compilation, steps)
             .map_err(|text| Error::new(ErrorKind::Io, text))?;
         checked(absolute, &self.chip)
     }
@@ -59,8 +59,8 @@ fn way_of(toolkit: &Toolkit, name: Option<&str>) -> Result<Way> {
     }
 }
 
-/// The chips to compile for where none is named, by a way as in [`Build`]: one of Atlas A2 and A3 and one of Ascend 950, if
-/// the CANN toolkit that the environment names knows them; `tell` hears of one that it does not.
+/// The chips to compile for where none is named, by a way as in [`Build`]: one for Atlas A2 and A3 and one of Ascend 950, if
+/// the CANN toolkit that the environment names knows them; `tell` gets a sentence for each that it does not know.
 ///
 /// # Errors
 /// [`ErrorKind::Unsupported`] if there is no toolkit, or it knows none of them.
@@ -90,7 +90,7 @@ pub fn usual_chips(way: Option<&str>, tell: impl Fn(&str)) -> Result<Vec<Chip>> 
     Ok(chips)
 }
 
-/// A folder for what is made on the way, gone afterwards.
+/// A folder for intermediate files, removed at the end.
 pub(super) struct Scratch(pub(super) PathBuf);
 
 impl Scratch {

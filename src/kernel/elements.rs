@@ -46,7 +46,7 @@ impl Tensors {
 /// blocks](super::Chip::copies_whole_blocks).
 #[derive(Clone, Copy)]
 pub struct Move<'a> {
-    /// Each starts at the first element of its segment.
+    /// The tensors; each starts at the first element of its segment.
     pub tensors: &'a Tensors,
     /// Elements of the tensors: F32, F16 or Bf16.
     pub tensor_type: DataType,
@@ -54,7 +54,7 @@ pub struct Move<'a> {
     pub fused: &'a Span,
     /// Elements of the fused buffer: F32, F16 or Bf16.
     pub fused_type: DataType,
-    /// What every element is multiplied by, in fp32, before it is rounded. With 1 and equal types no bit changes.
+    /// The factor of every element, in fp32, before it is rounded. With 1 and equal types no bit changes.
     pub factor: f32,
     /// Segments of the fused buffer.
     pub segments: &'a SegmentTable,
@@ -69,7 +69,7 @@ pub struct Subtract<'a> {
     pub b: &'a Span,
     /// Out: the difference; exactly one of the vectors, or apart from both.
     pub out: &'a Span,
-    /// Elements of all three: F32, F16 or Bf16.
+    /// Elements of the three vectors: F32, F16 or Bf16.
     pub dtype: DataType,
     /// Number of elements.
     pub count: u64,
@@ -80,7 +80,7 @@ pub struct Subtract<'a> {
 pub struct FiniteCheck<'a> {
     /// The vector that segments are part of.
     pub vector: &'a Span,
-    /// Its elements: F32, F16 or Bf16.
+    /// Elements of the vector: F32, F16 or Bf16.
     pub dtype: DataType,
     /// Segments of the vector.
     pub segments: &'a SegmentTable,
@@ -114,25 +114,22 @@ impl Kernels {
         self.check_starts(name, "tensor", launch.tensors.0.spans())?;
         self.check_starts(name, "fused buffer", std::slice::from_ref(launch.fused))?;
         launch.segments.check(name)?;
-        if launch.segments.units > 0 && launch.tensors.is_empty() {
+        let units = launch.segments.units;
+        if units > 0 && launch.tensors.is_empty() {
             return Err(Error::invalid(format!("{name}: segments of no tensors")));
         }
-        self.launch(
-            queue,
-            function,
-            launch.segments.units,
-            [
-                launch.tensors.argument(),
-                Argument::Span(&launch.segments.table),
-                Argument::Span(launch.fused),
-                Argument::Value(u64::from(launch.factor.to_bits())),
-                Argument::Value(from),
-                Argument::Value(to),
-                Argument::Value(launch.tensors.len() as u64),
-                Argument::Value(launch.segments.count),
-                Argument::Value(launch.segments.units),
-            ],
-        )
+        let arguments = [
+            launch.tensors.argument(),
+            Argument::Span(&launch.segments.table),
+            Argument::Span(launch.fused),
+            Argument::Value(u64::from(launch.factor.to_bits())),
+            Argument::Value(from),
+            Argument::Value(to),
+            Argument::Value(launch.tensors.len() as u64),
+            Argument::Value(launch.segments.count),
+            Argument::Value(units),
+        ];
+        self.launch(queue, function, units, arguments)
     }
 
     /// Enqueues the difference of two vectors.
@@ -142,18 +139,15 @@ impl Kernels {
             self.check_starts("subtract", name, std::slice::from_ref(span))?;
             check_room("subtract", name, span, launch.count, launch.dtype.size())?;
         }
-        self.launch(
-            queue.into(),
-            &self.subtract,
-            launch.count.div_ceil(layout::UNIT),
-            [
-                Argument::Span(launch.a),
-                Argument::Span(launch.b),
-                Argument::Span(launch.out),
-                Argument::Value(dtype),
-                Argument::Value(launch.count),
-            ],
-        )
+        let units = launch.count.div_ceil(layout::UNIT);
+        let arguments = [
+            Argument::Span(launch.a),
+            Argument::Span(launch.b),
+            Argument::Span(launch.out),
+            Argument::Value(dtype),
+            Argument::Value(launch.count),
+        ];
+        self.launch(queue.into(), &self.subtract, units, arguments)
     }
 
     /// Enqueues the search for NaN and infinities.
@@ -169,18 +163,15 @@ impl Kernels {
             std::slice::from_ref(launch.vector),
         )?;
         launch.segments.check("finite_check")?;
-        self.launch(
-            queue.into(),
-            &self.finite_check,
-            launch.segments.units,
-            [
-                Argument::Span(launch.vector),
-                Argument::Span(&launch.segments.table),
-                Argument::Span(launch.flags),
-                Argument::Value(dtype),
-                Argument::Value(launch.segments.count),
-                Argument::Value(launch.segments.units),
-            ],
-        )
+        let units = launch.segments.units;
+        let arguments = [
+            Argument::Span(launch.vector),
+            Argument::Span(&launch.segments.table),
+            Argument::Span(launch.flags),
+            Argument::Value(dtype),
+            Argument::Value(launch.segments.count),
+            Argument::Value(units),
+        ];
+        self.launch(queue.into(), &self.finite_check, units, arguments)
     }
 }

@@ -1,4 +1,4 @@
-//! Reads a kernel binary before an NPU does: whether it is code for one, has the kernels, and says that they run on vector
+//! Reads a kernel binary before an NPU does: it must be code for an NPU, have the kernels, and say that they run on vector
 //! cores.
 //!
 //! What the vendor's runtime makes of such a file is in its open sources (hicann/runtime at 681ef76,
@@ -17,7 +17,7 @@ use object::elf::{
 };
 use object::read::elf::{FileHeader, SectionHeader, Sym};
 
-/// Code for the cores of an NPU.
+/// The machine of code for the cores of an NPU.
 const MACHINE: u16 = 0x1029;
 
 /// Beginning of the name of a section that belongs to a kernel.
@@ -29,7 +29,7 @@ const KIND: u16 = 1;
 /// The kind of a kernel that runs on vector cores alone.
 const VECTOR: u32 = 3;
 
-/// What a file says about kernels.
+/// A kernel binary, as far as it tells of kernels.
 pub(super) struct KernelFile<'data> {
     /// Symbols with a name, and whether the runtime takes them for kernels.
     symbols: BTreeMap<&'data [u8], bool>,
@@ -97,7 +97,7 @@ impl<'data> KernelFile<'data> {
         Ok(KernelFile { symbols, kinds })
     }
 
-    /// Whether it has `kernels`, and where chips have two sorts of cores (`with_kinds`) says that they run on vector
+    /// Checks that the file has `kernels` and, where chips have two sorts of cores (`with_kinds`), says that they run on vector
     /// cores. The error is a predicate of the file.
     pub(super) fn check<'a>(
         &self,

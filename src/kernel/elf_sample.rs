@@ -1,6 +1,6 @@
 //! Kernel binaries made by hand, for tests: what the toolkit's linker makes, without code, and with any fault in it.
 
-/// What to write.
+/// The file to write.
 #[derive(Clone)]
 pub(crate) struct Sample {
     /// Bytes 4 and 5 of the file: class and order of bytes.

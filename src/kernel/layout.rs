@@ -13,9 +13,9 @@ pub const MAX_RADIX: usize = plan::MAX_RADIX as usize;
 
 /// Element type of the vectors: the value of `aclDataType` for fp32.
 pub const DTYPE_FLOAT: u64 = 0;
-/// Element type fp16.
+/// Element type of the vectors: fp16.
 pub const DTYPE_FLOAT16: u64 = 1;
-/// Element type bf16.
+/// Element type of the vectors: bf16.
 pub const DTYPE_BF16: u64 = 27;
 
 /// First of the [`MAX_RADIX`] weights, of the [`COEFFICIENT_WORDS`] of a tensor.
@@ -28,16 +28,16 @@ pub const DTYPE_BF16: u64 = 27;
 pub const COEFFICIENT_WEIGHT: usize = 0;
 /// First of the [`MAX_RADIX`] scales.
 pub const COEFFICIENT_SCALE: usize = 8;
-/// 1 if the tensor has a NaN or an infinity anywhere, else 0.
+/// Flag: 1 if the tensor has a NaN or an infinity anywhere, else 0.
 pub const COEFFICIENT_FLAGS: usize = 16;
 /// Factor of the whole sum.
 pub const COEFFICIENT_POST: usize = 17;
-/// How much cancelled: the largest ratio, over the nodes of the tree, of the summed squared norms of a node's weighted
+/// Kappa, how much cancelled: the largest ratio, over the nodes of the tree, of the summed squared norms of a node's weighted
 /// vectors to the squared norm of the node.
 pub const COEFFICIENT_KAPPA: usize = 18;
-/// |result| / |mean|; 0 for a result of zero.
+/// Gain: |result| / |mean|; 0 for a result of zero.
 pub const COEFFICIENT_GAIN: usize = 19;
-/// Cosine of the two subtrees that were merged last, for two vectors of those; 0 beside a zero one.
+/// Cosine of the two subtrees that were merged last; with two vectors, of those. 0 if one of them is zero.
 pub const COEFFICIENT_COSINE: usize = 20;
 /// Euclidean norm of the result.
 pub const COEFFICIENT_RESULT_NORM: usize = 21;
@@ -68,13 +68,13 @@ const _: () = assert!(MISSING == u32::from_ne_bytes([MISSING_BYTE; 4]));
 /// The exponent of a vector that is zero everywhere.
 pub const ZERO_EXPONENT: i32 = -1024;
 
-/// Where the record numbers of a tensor stand in the list of record numbers.
+/// The place of a tensor's record numbers in the list of record numbers.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Reference {
-    /// Position of the first.
+    /// Position of the first number.
     pub first: u64,
-    /// How many there are.
+    /// Number of record numbers.
     pub count: u64,
 }
 
@@ -124,35 +124,15 @@ mod tests {
 
     #[test]
     fn constants_are_those_of_the_kernels() {
-        let int = |value: usize| i64::try_from(value).unwrap();
-        let ours = [
-            ("UNIT", i64::try_from(UNIT).unwrap()),
-            ("MAX_RADIX", int(MAX_RADIX)),
-            ("DTYPE_FLOAT", i64::try_from(DTYPE_FLOAT).unwrap()),
-            ("DTYPE_FLOAT16", i64::try_from(DTYPE_FLOAT16).unwrap()),
-            ("DTYPE_BF16", i64::try_from(DTYPE_BF16).unwrap()),
-            ("COEFFICIENT_WORDS", int(COEFFICIENT_WORDS)),
-            ("COEFFICIENT_WEIGHT", int(COEFFICIENT_WEIGHT)),
-            ("COEFFICIENT_SCALE", int(COEFFICIENT_SCALE)),
-            ("COEFFICIENT_FLAGS", int(COEFFICIENT_FLAGS)),
-            ("COEFFICIENT_POST", int(COEFFICIENT_POST)),
-            ("COEFFICIENT_KAPPA", int(COEFFICIENT_KAPPA)),
-            ("COEFFICIENT_GAIN", int(COEFFICIENT_GAIN)),
-            ("COEFFICIENT_COSINE", int(COEFFICIENT_COSINE)),
-            ("COEFFICIENT_RESULT_NORM", int(COEFFICIENT_RESULT_NORM)),
-            ("COEFFICIENT_LEAF_NORM", int(COEFFICIENT_LEAF_NORM)),
-            ("COEFFICIENT_WEIGHT_LOW", int(COEFFICIENT_WEIGHT_LOW)),
-            ("FLAG_WORDS", int(FLAG_WORDS)),
-            ("ZERO_EXPONENT", i64::from(ZERO_EXPONENT)),
-            ("MISSING", i64::from(MISSING)),
-            ("MISSED_SIGNATURE", i64::from(MISSED_SIGNATURE)),
-            ("REASON_OWN", i64::from(REASON_OWN)),
-            ("REASON_OTHERS", i64::from(REASON_OTHERS)),
-            ("GUARD_GOES_ON", i64::try_from(GUARD_GOES_ON).unwrap()),
-        ];
-        for (name, value) in ours {
-            assert_eq!(constant(name), value, "{name}");
+        macro_rules! same {
+            ($($name:ident)*) => {
+                $(assert_eq!(i128::from(constant(stringify!($name))), $name as i128, stringify!($name));)*
+            };
         }
+        same!(UNIT MAX_RADIX DTYPE_FLOAT DTYPE_FLOAT16 DTYPE_BF16 FLAG_WORDS ZERO_EXPONENT MISSING MISSED_SIGNATURE);
+        same!(COEFFICIENT_WORDS COEFFICIENT_WEIGHT COEFFICIENT_SCALE COEFFICIENT_FLAGS COEFFICIENT_POST);
+        same!(COEFFICIENT_KAPPA COEFFICIENT_GAIN COEFFICIENT_COSINE COEFFICIENT_RESULT_NORM COEFFICIENT_LEAF_NORM);
+        same!(COEFFICIENT_WEIGHT_LOW REASON_OWN REASON_OTHERS GUARD_GOES_ON);
     }
 
     #[test]

@@ -38,7 +38,7 @@ pub use arch::Chip;
 pub use binary::locate;
 pub use build::{Build, usual_chips};
 pub use elements::{FiniteCheck, Move, Subtract, Tensors};
-pub use receipt::{Culprit, Guard, Queue, Reason, Receipt, Then};
+pub use receipt::{Culprit, Guard, OnMissing, Queue, Reason, Receipt};
 pub use segments::SegmentTable;
 pub use sums::{Coefficients, Fold, Gram, Rule, Vectors, WeightedSum};
 
@@ -134,7 +134,8 @@ impl Kernels {
         }
     }
 
-    /// Spreads `items` over the blocks, which sign a receipt if there is one; nothing to do is nothing to launch.
+    /// Launches `function` with `items` spread over the blocks, which sign a receipt if there is one. Nothing is launched for
+    /// no items.
     fn launch<const N: usize>(
         &self,
         queue: Queue<'_>,

@@ -1,9 +1,9 @@
-//! How a stream learns whether the kernels of another one have done their work.
+//! Receipts: how a stream learns whether the kernels of another one have done their work.
 //!
 //! On a real device a stream goes on behind a task that failed, and so does one that waits for an event behind it: what the
-//! failed task left would be sent and returned. So each block of a kernel adds 1 to a number in device memory, its last
-//! deed and only if all went well, and [`Kernels::guard`](super::Kernels::guard) on the stream that goes on compares that
-//! number with the blocks that were launched.
+//! failed task left would be sent and returned. So each block of a kernel signs: at its end, and only if all went well, it
+//! adds 1 to a number in device memory. [`Kernels::guard`] on the stream that goes on compares that number with the blocks
+//! that were launched.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
@@ -17,10 +17,10 @@ use super::layout::{GUARD_GOES_ON, MISSED_SIGNATURE, REASON_OTHERS, REASON_OWN};
 /// Bytes of the number in device memory: a line that no other write touches.
 const LINE: usize = 64;
 
-/// More blocks could be mistaken for some that missed something.
+/// The limit of blocks between two guards: more could be mistaken for blocks that missed something.
 const MOST: u32 = MISSED_SIGNATURE;
 
-/// The signatures of the blocks of some launches, and how many are due.
+/// The signatures of the blocks of launches, and how many are due.
 ///
 /// Launches that share a receipt must be ordered, and a guard between those before it and those behind it. Once a
 /// guard has found it wrong, the number in device memory is NaN and stays it: every later guard finds it wrong, too.
@@ -31,7 +31,7 @@ pub struct Receipt {
 }
 
 impl Receipt {
-    /// Nothing is due, nothing is signed. Takes [`Receipt::BYTES`] of device memory.
+    /// A receipt with nothing due and nothing signed. Takes [`Receipt::BYTES`] of device memory.
     ///
     /// # Errors
     /// If device memory is short.
@@ -42,7 +42,7 @@ impl Receipt {
         })
     }
 
-    /// One that is wrong from the start.
+    /// A receipt that is wrong from the start.
     pub(super) fn wrong(device: &Device) -> Result<Self> {
         let receipt = Receipt::new(device)?;
         receipt.line.write(&[f32::from_bits(u32::MAX); LINE / 4])?;
@@ -67,14 +67,14 @@ impl Receipt {
 
     /// Counts the blocks of a launch: before it is enqueued, so that one that fails to be leaves signatures missing.
     pub(super) fn expect(&self, blocks: u32) {
-        // The sum stays at its end: a guard refuses it.
+        // A sum that would overflow stays at the largest number, which a guard refuses.
         let add = |due: u32| Some(due.saturating_add(blocks));
         let _ = self
             .due
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, add);
     }
 
-    /// How many signatures are due since the last time.
+    /// The number of signatures that became due since the last call.
     #[expect(
         clippy::cast_precision_loss,
         reason = "whole numbers below MOST are exact"
@@ -98,7 +98,7 @@ pub struct Queue<'a> {
 }
 
 impl Queue<'_> {
-    /// Counts the blocks of a launch; its last argument.
+    /// Counts the blocks of a launch, and returns its last argument.
     pub(super) fn sign(&self, blocks: u32) -> Argument<'_> {
         match self.receipt {
             None => Argument::Value(0),
@@ -122,33 +122,33 @@ impl<'a> From<&'a Stream> for Queue<'a> {
 
 /// What a guard does with its stream where work is missing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Then {
+pub enum OnMissing {
     /// The stream fails.
     Fail,
-    /// It goes on: see [`Reason::is_needed`].
-    GoOn,
+    /// The stream goes on: see [`Reason::is_needed`].
+    Continue,
 }
 
-/// Arguments of [`Kernels::guard`](super::Kernels::guard).
+/// Arguments of [`Kernels::guard`].
 #[derive(Clone, Copy)]
 pub struct Guard<'a> {
     /// What blocks were to sign.
     pub receipt: &'a Receipt,
-    /// Where results begin; may be none.
+    /// The places where results begin; may be none.
     pub places: &'a Tensors,
-    /// The type of the element there.
+    /// The type of the elements at these places.
     pub dtype: DataType,
-    /// Out: why it found work missing, unless an earlier one has told.
+    /// Out: why the guard found work missing, unless an earlier one has written it.
     pub reason: &'a Reason,
-    /// What becomes of the stream then.
-    pub then: Then,
+    /// What becomes of the stream where work is missing.
+    pub on_missing: OnMissing,
 }
 
 /// Why a guard has found work missing, written by the first one that did.
 #[derive(Debug)]
 pub struct Reason {
     line: Span,
-    /// Whether a guard was enqueued of which only this tells.
+    /// Whether a guard was enqueued that does not fail its stream.
     quiet: AtomicBool,
 }
 
@@ -162,7 +162,7 @@ pub enum Culprit {
 }
 
 impl Reason {
-    /// None yet. Takes a line of device memory.
+    /// No reason yet. Takes a line of device memory.
     ///
     /// # Errors
     /// If device memory is short.
@@ -181,13 +181,13 @@ impl Reason {
         self.quiet.store(true, Ordering::Relaxed);
     }
 
-    /// Whether a guard that lets its stream go on ([`Then::GoOn`]) was ever enqueued: then a wait for the stream that
+    /// Whether a guard that lets its stream go on ([`OnMissing::Continue`]) was ever enqueued: then a wait for the stream that
     /// succeeds says nothing about it, and [`Reason::read`] does.
     pub fn is_needed(&self) -> bool {
         self.quiet.load(Ordering::Relaxed)
     }
 
-    /// What it is, `None` if no guard has found work missing. Reads device memory; queued work is not waited for.
+    /// Whose work was missing, `None` if no guard has found any missing. Reads device memory; queued work is not waited for.
     ///
     /// # Errors
     /// If the copy fails.
@@ -206,13 +206,13 @@ impl Reason {
 impl Kernels {
     /// Enqueues a check that all blocks of the launches since the last guard have signed the receipt.
     ///
-    /// If they have, it begins again. If not, the element at each of the places becomes NaN, so that what
+    /// If they have, the receipt begins again. If not, the element at each of the places becomes NaN, so that what
     /// failed work left is not taken for a result, and the stream fails: its next synchronisation says so. Arch 1001 cannot
-    /// fail; there the NaNs (the whole 32 bytes at each place) are all there is to see.
+    /// fail a stream; there the NaNs (the whole 32 bytes at each place) are all there is to see.
     ///
-    /// Call it for a stream that waits for those launches, before it goes on. The first guard that finds work
-    /// missing writes why to the reason. On a stream that carries those launches itself ([`Then::GoOn`]) it does
-    /// not fail the stream: what failed there is told by the stream, of several failures the last one only.
+    /// Call it for a stream that waits for those launches, before it goes on. The first guard that finds work missing writes
+    /// why to the reason. A stream that carries the launches itself need not fail ([`OnMissing::Continue`]): it tells of their
+    /// failures itself, but of several only the last.
     ///
     /// # Errors
     /// If 4096 blocks or more were launched, or the call fails.
@@ -224,9 +224,9 @@ impl Kernels {
             ..
         } = launch;
         let due = u64::from(receipt.take()?.to_bits());
-        let due = match launch.then {
-            Then::Fail => due,
-            Then::GoOn => {
+        let due = match launch.on_missing {
+            OnMissing::Fail => due,
+            OnMissing::Continue => {
                 reason.expect_quiet();
                 due | GUARD_GOES_ON
             }
@@ -242,7 +242,7 @@ impl Kernels {
         stream.launch(&self.guard, 1, &arguments)
     }
 
-    /// Enqueues that the element at each of `places` becomes NaN (on arch 1001 the 32 bytes that begin there).
+    /// Enqueues a kernel that makes the element at each of `places` NaN (on arch 1001 the 32 bytes that begin there).
     ///
     /// # Errors
     /// If the call fails.

@@ -1,11 +1,10 @@
 //! The table of segments that most launches take.
 
+use super::addresses::table;
 use super::check_room;
 use super::layout::Segment;
 use crate::ascend::{Device, Span};
 use crate::error::Result;
-
-use super::addresses::table;
 
 /// A table of [`Segment`]s in device memory.
 #[derive(Debug, Clone)]

@@ -42,7 +42,7 @@ impl Vectors {
 pub struct Gram<'a> {
     /// The vectors, at least two; segments lie within all of them.
     pub vectors: &'a Vectors,
-    /// Their elements: F32, F16 or Bf16.
+    /// Elements of the vectors: F32, F16 or Bf16.
     pub dtype: DataType,
     /// Segments of the vectors.
     pub segments: &'a SegmentTable,
@@ -109,7 +109,7 @@ pub struct WeightedSum<'a> {
 }
 
 impl Rule {
-    /// Both numbers as the kernel takes them.
+    /// The rule as the kernel takes it.
     fn word(self) -> Result<u64> {
         if !(0.0..1.0).contains(&self.zero_tol) {
             return Err(Error::invalid(format!(
@@ -123,7 +123,7 @@ impl Rule {
                 self.norm_limit
             )));
         }
-        // Of a negative zero the sign would count as a number.
+        // Without the sign of a negative zero, whose bit stands for `weights_only`.
         let bits = |value: f32| u64::from(value.abs().to_bits());
         Ok(bits(self.zero_tol) | u64::from(self.weights_only) << 31 | bits(self.norm_limit) << 32)
     }
@@ -136,29 +136,25 @@ impl Kernels {
         check_gram_radix("gram", radix)?;
         let dtype = self.dtype(launch.dtype, "gram")?;
         self.check_starts("gram", "vector", launch.vectors.0.spans())?;
-        let words = layout::record_words(radix);
         launch.segments.check("gram")?;
+        let units = launch.segments.units;
         check_room(
             "gram",
             "partials",
             launch.partials,
-            launch.segments.units,
-            4 * words,
+            units,
+            record_bytes(radix),
         )?;
-        self.launch(
-            queue.into(),
-            &self.gram,
-            launch.segments.units,
-            [
-                launch.vectors.0.argument(),
-                Argument::Span(&launch.segments.table),
-                Argument::Span(launch.partials),
-                Argument::Value(radix as u64),
-                Argument::Value(dtype),
-                Argument::Value(launch.segments.count),
-                Argument::Value(launch.segments.units),
-            ],
-        )
+        let arguments = [
+            launch.vectors.0.argument(),
+            Argument::Span(&launch.segments.table),
+            Argument::Span(launch.partials),
+            Argument::Value(radix as u64),
+            Argument::Value(dtype),
+            Argument::Value(launch.segments.count),
+            Argument::Value(units),
+        ];
+        self.launch(queue.into(), &self.gram, units, arguments)
     }
 
     /// Enqueues the sums of the records of units, one for each segment.
@@ -167,27 +163,17 @@ impl Kernels {
     /// either, and its block does not sign.
     pub fn fold<'a>(&self, queue: impl Into<Queue<'a>>, launch: &Fold<'_>) -> Result<()> {
         check_gram_radix("fold", launch.radix)?;
-        let record = 4 * layout::record_words(launch.radix);
         launch.segments.check("fold")?;
-        check_room(
-            "fold",
-            "records",
-            launch.records,
-            launch.segments.count,
-            record,
-        )?;
-        self.launch(
-            queue.into(),
-            &self.fold,
-            launch.segments.count,
-            [
-                Argument::Span(launch.partials),
-                Argument::Span(&launch.segments.table),
-                Argument::Span(launch.records),
-                Argument::Value(launch.radix as u64),
-                Argument::Value(launch.segments.count),
-            ],
-        )
+        let (count, bytes) = (launch.segments.count, record_bytes(launch.radix));
+        check_room("fold", "records", launch.records, count, bytes)?;
+        let arguments = [
+            Argument::Span(launch.partials),
+            Argument::Span(&launch.segments.table),
+            Argument::Span(launch.records),
+            Argument::Value(launch.radix as u64),
+            Argument::Value(count),
+        ];
+        self.launch(queue.into(), &self.fold, count, arguments)
     }
 
     /// Enqueues the weights of all tensors.
@@ -214,40 +200,28 @@ impl Kernels {
     ) -> Result<()> {
         let rule = rule.word()?;
         check_gram_radix("coefficients", launch.radix)?;
-        let entry = 4 * layout::COEFFICIENT_WORDS;
-        check_room(
-            "coefficients",
-            "refs",
-            launch.refs,
-            launch.tensor_count,
+        let count = launch.tensor_count;
+        let (reference, entry) = (
             size_of::<layout::Reference>(),
-        )?;
-        check_room(
-            "coefficients",
-            "out",
-            launch.out,
-            launch.tensor_count,
-            entry,
-        )?;
-        self.launch(
-            queue.into(),
-            &self.coefficients,
-            launch.tensor_count,
-            [
-                Argument::Span(launch.records),
-                Argument::Span(launch.refs),
-                Argument::Span(launch.indices),
-                Argument::Span(launch.out),
-                Argument::Value(launch.radix as u64),
-                Argument::Value(launch.tensor_count),
-                Argument::Value(rule),
-            ],
-        )
+            4 * layout::COEFFICIENT_WORDS,
+        );
+        check_room("coefficients", "refs", launch.refs, count, reference)?;
+        check_room("coefficients", "out", launch.out, count, entry)?;
+        let arguments = [
+            Argument::Span(launch.records),
+            Argument::Span(launch.refs),
+            Argument::Span(launch.indices),
+            Argument::Span(launch.out),
+            Argument::Value(launch.radix as u64),
+            Argument::Value(count),
+            Argument::Value(rule),
+        ];
+        self.launch(queue.into(), &self.coefficients, count, arguments)
     }
 
     /// Enqueues the weighted sum of the vectors: one pass over memory.
     ///
-    /// Of a tensor whose weights [never came](layout::MISSING) it is NaN, and its blocks do not sign.
+    /// The sum of a tensor whose weights [never came](layout::MISSING) is NaN, and its blocks do not sign.
     pub fn weighted_sum<'a>(
         &self,
         queue: impl Into<Queue<'a>>,
@@ -257,25 +231,27 @@ impl Kernels {
         self.check_starts("weighted_sum", "vector", launch.vectors.0.spans())?;
         self.check_starts("weighted_sum", "out", std::slice::from_ref(launch.out))?;
         launch.segments.check("weighted_sum")?;
-        self.launch(
-            queue.into(),
-            &self.weighted_sum,
-            launch.segments.units,
-            [
-                launch.vectors.0.argument(),
-                Argument::Span(&launch.segments.table),
-                Argument::Span(launch.coefficients),
-                Argument::Span(launch.out),
-                Argument::Value(launch.vectors.radix() as u64),
-                Argument::Value(dtype),
-                Argument::Value(launch.segments.count),
-                Argument::Value(launch.segments.units),
-            ],
-        )
+        let units = launch.segments.units;
+        let arguments = [
+            launch.vectors.0.argument(),
+            Argument::Span(&launch.segments.table),
+            Argument::Span(launch.coefficients),
+            Argument::Span(launch.out),
+            Argument::Value(launch.vectors.radix() as u64),
+            Argument::Value(dtype),
+            Argument::Value(launch.segments.count),
+            Argument::Value(units),
+        ];
+        self.launch(queue.into(), &self.weighted_sum, units, arguments)
     }
 }
 
-/// Kernels of the Gram matrix take 2 to 8 vectors.
+/// Bytes of a record of the Gram matrix of `radix` vectors.
+fn record_bytes(radix: usize) -> usize {
+    4 * layout::record_words(radix)
+}
+
+/// Checks the number of vectors of a kernel of the Gram matrix: 2 to 8.
 fn check_gram_radix(kernel: &str, radix: usize) -> Result<()> {
     layout::check_radix(radix, kernel)?;
     if radix < 2 {

@@ -1,4 +1,4 @@
-//! How the kernels are compiled for an NPU: the command lines of a CANN toolkit.
+//! The command lines with which a CANN toolkit compiles the kernels for an NPU.
 //!
 //! `build.rs` includes this file, so it uses the standard library only and reports in sentences. Which command lines
 //! these are, and from which versions on, is in `csrc/kernels/README.md`.
@@ -9,11 +9,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-// Named, because build.rs looks for it elsewhere.
+// The path is named because build.rs includes this file from another folder.
 #[path = "ccec.rs"]
 mod ccec;
 
-/// Which of the toolkit's two ways to go.
+/// The two ways of a toolkit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Way {
     /// The compiler and the linker themselves, as the vendor builds the kernels of its own libraries.
@@ -22,16 +22,16 @@ pub(crate) enum Way {
     Cmake,
 }
 
-/// What to compile, where, and into which file.
+/// What is compiled, where, and into which file.
 #[derive(Debug, Clone)]
-pub(crate) struct Request {
-    /// As in `dav-2201`.
+pub(crate) struct Compilation {
+    /// The architecture, as in `dav-2201`.
     pub(crate) arch: u32,
     /// Name of a chip of that architecture, for cmake.
     pub(crate) soc: String,
     /// The folder with the kernels' sources.
     pub(crate) sources: PathBuf,
-    /// A folder for what is made on the way.
+    /// A folder for intermediate files.
     pub(crate) work: PathBuf,
     /// The kernel binary.
     pub(crate) output: PathBuf,
@@ -39,12 +39,12 @@ pub(crate) struct Request {
 
 /// A program and its arguments.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Step(Vec<OsString>);
+pub(crate) struct CommandLine(Vec<OsString>);
 
-impl Step {
+impl CommandLine {
     fn new<S: AsRef<OsStr>>(program: &Path, arguments: &[S]) -> Self {
         let arguments = arguments.iter().map(|word| word.as_ref().to_owned());
-        Step(std::iter::once(program.into()).chain(arguments).collect())
+        CommandLine(std::iter::once(program.into()).chain(arguments).collect())
     }
 
     fn run(&self) -> Result<(), String> {
@@ -65,7 +65,7 @@ impl Step {
     }
 }
 
-impl fmt::Display for Step {
+impl fmt::Display for CommandLine {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let words: Vec<_> = self.0.iter().map(|word| word.to_string_lossy()).collect();
         formatter.write_str(&words.join(" "))
@@ -121,7 +121,7 @@ impl Toolkit {
         self.parts(name).find(|path| path.exists())
     }
 
-    /// The compiler, and the linker beside it: of another version it might not know the compiler's code.
+    /// The compiler, and the linker beside it: a linker of another version might not know the compiler's code.
     fn programs(&self) -> Result<(PathBuf, PathBuf), String> {
         const COMPILER: &str = "ccec";
         let place = format!("ccec_compiler/bin/{COMPILER}");
@@ -145,7 +145,7 @@ impl Toolkit {
         self.part("tikcpp/ascendc_kernel_cmake/ascendc.cmake")
     }
 
-    /// Whether it can compile for an architecture, of which `soc` is a chip. What no file tells is taken for true.
+    /// Whether the toolkit can compile for an architecture, of which `soc` is a chip. True where no file tells.
     pub(crate) fn knows(&self, way: Way, arch: u32, soc: &str) -> bool {
         let by_name = (way == Way::Cmake).then(|| self.knows_chip(soc)).flatten();
         by_name
@@ -187,12 +187,12 @@ impl Toolkit {
         Some(folders.any(|folder| names.iter().any(|name| folder.join(name).is_dir())))
     }
 
-    /// Its folder.
+    /// The folder of the toolkit.
     pub(crate) fn home(&self) -> &Path {
         &self.home
     }
 
-    /// The way that the vendor describes for kernel binaries, if the toolkit has it.
+    /// The way to go by default: that of cmake, which the vendor describes, if the toolkit has it.
     pub(crate) fn way(&self) -> Way {
         match self.cmake_functions() {
             Some(_) => Way::Cmake,
@@ -204,48 +204,56 @@ impl Toolkit {
     pub(crate) fn steps(
         &self,
         way: Way,
-        request: &Request,
+        compilation: &Compilation,
         kernels: &[String],
-    ) -> Result<Vec<Step>, String> {
+    ) -> Result<Vec<CommandLine>, String> {
         match way {
-            Way::Bisheng => self.bisheng_steps(request, kernels),
-            Way::Cmake => self.cmake_steps(request),
+            Way::Bisheng => self.bisheng_steps(compilation, kernels),
+            Way::Cmake => self.cmake_steps(compilation),
         }
     }
 
-    fn bisheng_steps(&self, request: &Request, kernels: &[String]) -> Result<Vec<Step>, String> {
+    fn bisheng_steps(
+        &self,
+        compilation: &Compilation,
+        kernels: &[String],
+    ) -> Result<Vec<CommandLine>, String> {
         let (compiler, linker) = self.programs()?;
         let mut steps = Vec::new();
         let mut objects = Vec::new();
         for kernel in kernels {
-            let object = request.work.join(format!("{kernel}.o"));
+            let object = compilation.work.join(format!("{kernel}.o"));
             let mut words: Vec<OsString> = ccec::COMPILE
                 .iter()
-                .chain(ccec::options_for(request.arch))
+                .chain(ccec::options_for(compilation.arch))
                 .map(OsString::from)
                 .collect();
             words.extend([
-                format!("-DADASUM_NPU_ARCH={}", request.arch).into(),
+                format!("-DADASUM_NPU_ARCH={}", compilation.arch).into(),
                 "-I".into(),
-                request.sources.clone().into(),
+                compilation.sources.clone().into(),
             ]);
             words.extend(self.includes());
-            words.push(request.sources.join(format!("{kernel}.cpp")).into());
+            words.push(compilation.sources.join(format!("{kernel}.cpp")).into());
             words.extend(["-o".into(), object.clone().into()]);
-            steps.push(Step::new(&compiler, &words));
+            steps.push(CommandLine::new(&compiler, &words));
             objects.push(object);
         }
         let mut words: Vec<OsString> = ccec::LINK.iter().map(OsString::from).collect();
         words.extend(objects.into_iter().map(OsString::from));
-        words.extend(["-static".into(), "-o".into(), request.output.clone().into()]);
-        steps.push(Step::new(&linker, &words));
+        words.extend([
+            "-static".into(),
+            "-o".into(),
+            compilation.output.clone().into(),
+        ]);
+        steps.push(CommandLine::new(&linker, &words));
         Ok(steps)
     }
 
     /// Headers of Ascend C, which this compiler does not find by itself: since CANN 9 in `asc`, before in `tikcfw`.
     fn includes(&self) -> Vec<OsString> {
         let below = |root: &str, folders: &[&str]| -> Vec<PathBuf> {
-            // By their parts, as the folder itself would be named with a slash at its end.
+            // Joined part by part: a plain join with the empty name would end with a slash.
             let path = |root: &Path, name| root.join(name).components().collect();
             let root = self.part(root);
             root.map(|root| folders.iter().map(|name| path(&root, name)).collect())
@@ -279,31 +287,31 @@ impl Toolkit {
             .collect()
     }
 
-    fn cmake_steps(&self, request: &Request) -> Result<Vec<Step>, String> {
+    fn cmake_steps(&self, compilation: &Compilation) -> Result<Vec<CommandLine>, String> {
         let cmake = Path::new("cmake");
-        let (build, install) = (request.work.join("build"), request.work.join("out"));
+        let (build, install) = (compilation.work.join("build"), compilation.work.join("out"));
         let define = |name: &str, value: &Path| format!("-D{name}={}", value.display());
-        let configure = Step::new(
+        let configure = CommandLine::new(
             cmake,
             &[
                 "-S".into(),
-                request.work.display().to_string(),
+                compilation.work.display().to_string(),
                 "-B".into(),
                 build.display().to_string(),
-                format!("-DSOC_VERSION={}", request.soc),
+                format!("-DSOC_VERSION={}", compilation.soc),
                 "-DRUN_MODE=npu".into(),
                 "-DCMAKE_BUILD_TYPE=Release".into(),
                 define("ASCEND_CANN_PACKAGE_PATH", &self.home),
                 define("CMAKE_INSTALL_PREFIX", &install),
             ],
         );
-        let compile = Step::new(cmake, &["--build".as_ref(), build.as_os_str()]);
-        let install = Step::new(cmake, &["--install".as_ref(), build.as_os_str()]);
+        let compile = CommandLine::new(cmake, &["--build".as_ref(), build.as_os_str()]);
+        let install = CommandLine::new(cmake, &["--install".as_ref(), build.as_os_str()]);
         Ok(vec![configure, compile, install])
     }
 
-    /// What cmake reads.
-    fn cmake_lists(&self, request: &Request, kernels: &[String]) -> Result<String, String> {
+    /// The content of `CMakeLists.txt`.
+    fn cmake_lists(&self, compilation: &Compilation, kernels: &[String]) -> Result<String, String> {
         let functions = self.cmake_functions().ok_or_else(|| {
             format!(
                 "the CANN toolkit in {} has no ascendc.cmake",
@@ -315,7 +323,7 @@ impl Toolkit {
             .map(|kernel| {
                 format!(
                     "\n    \"{}\"",
-                    request.sources.join(format!("{kernel}.cpp")).display()
+                    compilation.sources.join(format!("{kernel}.cpp")).display()
                 )
             })
             .collect();
@@ -328,50 +336,50 @@ impl Toolkit {
              ascendc_compile_definitions(adasum_kernels PRIVATE ADASUM_NPU_ARCH={arch} ASCENDC_DUMP=0)\n\
              ascendc_compile_options(adasum_kernels PRIVATE -ffp-contract=off)\n",
             functions = functions.display(),
-            folder = request.sources.display(),
-            arch = request.arch,
+            folder = compilation.sources.display(),
+            arch = compilation.arch,
         ))
     }
 
-    /// Makes the kernel binary, one command after the other; `tell` hears of each.
+    /// Makes the kernel binary, one command after the other; `tell` gets each.
     pub(crate) fn build(
         &self,
         way: Way,
-        request: &Request,
-        tell: impl Fn(&Step),
+        compilation: &Compilation,
+        tell: impl Fn(&CommandLine),
     ) -> Result<(), String> {
         let io = |path: &Path, error: std::io::Error| format!("{}: {error}", path.display());
-        let kernels = kernels_in(&request.sources)?;
-        fs::create_dir_all(&request.work).map_err(|error| io(&request.work, error))?;
-        if let Some(folder) = request.output.parent() {
+        let kernels = kernels_in(&compilation.sources)?;
+        fs::create_dir_all(&compilation.work).map_err(|error| io(&compilation.work, error))?;
+        if let Some(folder) = compilation.output.parent() {
             fs::create_dir_all(folder).map_err(|error| io(folder, error))?;
         }
         if way == Way::Cmake {
-            let lists = request.work.join("CMakeLists.txt");
-            fs::write(&lists, self.cmake_lists(request, &kernels)?)
+            let lists = compilation.work.join("CMakeLists.txt");
+            fs::write(&lists, self.cmake_lists(compilation, &kernels)?)
                 .map_err(|error| io(&lists, error))?;
         }
-        for step in self.steps(way, request, &kernels)? {
+        for step in self.steps(way, compilation, &kernels)? {
             tell(&step);
             step.run()?;
         }
         if way == Way::Cmake {
-            let made = request
+            let made = compilation
                 .work
                 .join("out/fatbin/adasum_kernels/adasum_kernels.o");
-            fs::copy(&made, &request.output).map_err(|error| io(&made, error))?;
+            fs::copy(&made, &compilation.output).map_err(|error| io(&made, error))?;
         }
-        if !request.output.is_file() {
+        if !compilation.output.is_file() {
             return Err(format!(
                 "the toolkit reports no error but made no {}",
-                request.output.display()
+                compilation.output.display()
             ));
         }
         Ok(())
     }
 }
 
-/// Names of the kernels: a source each.
+/// Names of the kernels: those of the sources.
 pub(crate) fn kernels_in(sources: &Path) -> Result<Vec<String>, String> {
     let entries =
         fs::read_dir(sources).map_err(|error| format!("{}: {error}", sources.display()))?;

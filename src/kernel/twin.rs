@@ -1,8 +1,8 @@
 //! The CPU twin of the kernels, built for several levels of instructions: the fastest that this processor runs.
 //!
-//! All give the same bits: they never fuse a multiply with an add, and instructions that are wider do the same.
+//! All levels give the same bits: they never fuse a multiply with an add, and wider instructions compute the same.
 
-/// A kernel binary of the mock.
+/// The kernel binary of a level.
 pub(super) struct Twin {
     /// Level of instructions, as compilers name it.
     pub(super) level: &'static str,
@@ -10,7 +10,7 @@ pub(super) struct Twin {
     runs: fn() -> bool,
 }
 
-/// The slowest first; the first one runs everywhere.
+/// The binaries, the slowest first; the first one runs everywhere.
 #[cfg(target_arch = "x86_64")]
 const TWINS: [Twin; 3] = [
     Twin {
@@ -58,7 +58,7 @@ fn level_4() -> bool {
         && is_x86_feature_detected!("avx512vl")
 }
 
-/// Those that this processor runs, the fastest last.
+/// The binaries that this processor runs, the fastest last.
 pub(super) fn runnable() -> impl Iterator<Item = Twin> {
     TWINS.into_iter().filter(|twin| (twin.runs)())
 }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use crate::error::{Error, ErrorKind, Result};
 
-/// Whose libraries are behind the tables.
+/// Whose libraries fill the tables.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// The vendor's CANN, on real devices.
@@ -23,12 +23,12 @@ impl Kind {
     }
 }
 
-/// What the choice depends on.
+/// The facts that the choice depends on.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Facts {
     /// `ADASUM_BACKEND`.
     pub(super) wish: Option<String>,
-    /// What is in the process already, and its file.
+    /// The library that is in the process already, and its file.
     pub(super) loaded: Option<(Kind, PathBuf)>,
     /// `ADASUM_CANN_HOME`.
     pub(super) cann_home: Option<PathBuf>,
@@ -41,26 +41,26 @@ pub(super) struct Facts {
 /// A place that libraries can come from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Source {
-    /// They are in the process.
+    /// The process, which has them already.
     Loaded,
     /// The `lib64` folder of a toolkit, or a folder that holds them.
     Home(PathBuf),
-    /// The loader finds them by name.
+    /// The search path of the loader.
     LoaderPath,
     /// The mock that is embedded in this crate.
     EmbeddedMock,
 }
 
-/// What to try.
+/// The sources to try.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Choice {
-    /// In this order; the first that is there is taken.
+    /// Sources in their order; the first that is there is taken.
     pub(super) sources: Vec<Source>,
-    /// What the user insists on.
+    /// The kind that the user insists on.
     pub(super) only: Option<Kind>,
 }
 
-/// Decides by the rules of the module `load`.
+/// Chooses the sources, by the rules of the module `load`.
 pub(super) fn choose(facts: &Facts) -> Result<Choice> {
     let only = wish(facts.wish.as_deref())?;
     if let (Some(only), Some((kind, path))) = (only, &facts.loaded)
@@ -105,7 +105,7 @@ fn sources(facts: &Facts, only: Option<Kind>) -> Vec<Source> {
     }
     let mut sources: Vec<Source> = facts.toolkits.iter().cloned().map(Source::Home).collect();
     sources.push(Source::LoaderPath);
-    // Training on a processor by mistake is worse than an error: never where there may be a device.
+    // Training on a processor by mistake is worse than an error: the mock is no choice where there may be a device.
     let mock = cfg!(feature = "mock");
     if mock && only.is_none() && facts.toolkits.is_empty() && !facts.has_device {
         sources.push(Source::EmbeddedMock);

@@ -31,7 +31,7 @@ pub fn libraries() -> Result<PathBuf> {
     cache::unpack(&LIBRARIES)
 }
 
-/// What there is with feature `mock`.
+/// The error in place of the folder.
 #[cfg(not(feature = "mock"))]
 pub fn libraries() -> Result<PathBuf> {
     Err(crate::error::Error::unsupported(

@@ -1,6 +1,6 @@
 //! Generates the function tables from `csrc/cann` with bindgen (feature `bindgen`, needs libclang).
 //!
-//! The output is committed as `acl.rs` and `hccl.rs`, so that a build needs neither; a test compares the two.
+//! The output is committed in `tables`, so that a build needs neither; a test compares the two.
 
 use std::path::{Path, PathBuf};
 
@@ -8,7 +8,7 @@ use bindgen::{Builder, EnumVariation, RustEdition, RustTarget};
 
 use crate::error::{Error, ErrorKind, Result};
 
-/// First line of both files.
+/// The first line of both files.
 const HEADER: &str =
     "// Generated from csrc/cann by the test `bindings` (feature `bindgen`); do not edit.";
 
@@ -34,17 +34,17 @@ pub fn generate(root: &Path) -> Result<[Generated; 2]> {
     )?;
     Ok([
         Generated {
-            path: "src/sys/acl.rs",
+            path: "src/sys/tables/acl.rs",
             text: acl,
         },
         Generated {
-            path: "src/sys/hccl.rs",
+            path: "src/sys/tables/hccl.rs",
             text: hccl,
         },
     ])
 }
 
-/// The text of both tables for any headers of ACL and HCCL, which include what they need from `folders`.
+/// Generates the text of both tables for any headers of ACL and HCCL, which include what they need from `folders`.
 pub fn from_headers(acl: &[PathBuf], hccl: &[PathBuf], folders: &[PathBuf]) -> Result<[String; 2]> {
     let acl = builder(acl, folders)
         .dynamic_library_name("Acl")

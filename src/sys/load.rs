@@ -23,7 +23,7 @@ use super::symbols::{
 };
 use crate::error::{Error, ErrorKind, Result};
 
-/// From CANN 9 on, ACL is in the second of these and the first only leads there, where a package has it at all (runtime,
+/// Names of ACL. From CANN 9 on, it is in the second and the first only leads there, where a package has it at all (runtime,
 /// src/acl/aclrt/CMakeLists.txt and scripts/package/module/ascend/RuntimeSo.xml:44).
 const ACL_NAMES: [&str; 2] = ["libascendcl.so", "libacl_rt.so"];
 const HCCL_NAME: &str = "libhccl.so";
@@ -36,7 +36,7 @@ const HCCL_ANCHOR: &CStr = c"HcclAllReduce";
 
 /// The loaded libraries.
 pub struct Backend {
-    /// Whose they are.
+    /// Whose libraries they are.
     pub kind: Kind,
     /// Functions of ACL; those that are required are all present.
     pub acl: Acl,
@@ -46,14 +46,14 @@ pub struct Backend {
     pub acl_path: PathBuf,
     /// File of HCCL.
     pub hccl_path: PathBuf,
-    /// Version of the mock, if it is that.
+    /// Version of the mock, if they are the mock's.
     pub mock_version: Option<String>,
-    /// Why it was chosen, as the end of a sentence.
+    /// Why they were chosen, as the end of a sentence.
     pub why: String,
 }
 
 impl Backend {
-    /// Which of the functions that need not be there are.
+    /// The functions that need not be there, and whether they are.
     pub fn optional_symbols(&self) -> Vec<Symbol> {
         optional(&self.acl, &self.hccl)
     }
@@ -194,7 +194,7 @@ fn has_device(folder: &Path) -> bool {
     })
 }
 
-/// What is in the process already.
+/// The library that is in the process already, and its file.
 fn loaded() -> Result<Option<(Kind, PathBuf)>> {
     let (library, anchor) = match (loaded_acl(), already_loaded(HCCL_NAME)) {
         (Some(acl), _) => (acl, ACL_ANCHOR),
@@ -229,7 +229,7 @@ fn open(source: &Source) -> Result<std::result::Result<Pair, String>> {
     Ok(pair)
 }
 
-/// From one folder, always: the HCCL of one toolkit does not work on the ACL of another.
+/// Opens both libraries of one folder: the HCCL of one toolkit does not work on the ACL of another.
 fn open_pair(folder: &Path) -> std::result::Result<Pair, String> {
     Ok(Pair {
         acl: open_acl(folder)?,
@@ -237,7 +237,7 @@ fn open_pair(folder: &Path) -> std::result::Result<Pair, String> {
     })
 }
 
-/// What is in the process; the one that is not comes from the folder of the other.
+/// Opens what is in the process; a library that is not comes from the folder of the other.
 fn open_loaded() -> std::result::Result<Pair, String> {
     match (loaded_acl(), already_loaded(HCCL_NAME)) {
         (Some(acl), Some(hccl)) => Ok(Pair { acl, hccl }),
@@ -255,7 +255,7 @@ fn open_loaded() -> std::result::Result<Pair, String> {
     }
 }
 
-/// Where the library lies that defines `anchor`.
+/// The folder of the library that defines `anchor`.
 fn folder_of(library: &Library, anchor: &CStr) -> PathBuf {
     symbol(library, anchor)
         .and_then(file_of)
@@ -263,7 +263,7 @@ fn folder_of(library: &Library, anchor: &CStr) -> PathBuf {
         .unwrap_or_default()
 }
 
-/// ACL in `folder`, or by the loader's search if that is empty; the reason is that of its first name.
+/// Opens ACL in `folder`, or by the loader's search if that is empty. The error is that of the first name.
 fn open_acl(folder: &Path) -> std::result::Result<Library, String> {
     let [first, second] = ACL_NAMES.map(|name| folder.join(name));
     open_library(first).or_else(|reason| open_library(second).map_err(|_| reason))
@@ -279,7 +279,7 @@ fn open_library(path: impl AsRef<OsStr>) -> std::result::Result<Library, String>
     unsafe { Library::open(Some(path), RTLD_LAZY | RTLD_LOCAL) }.map_err(|error| reason(&error))
 }
 
-/// The copy that is in the process under this SONAME, however it got there.
+/// Opens the copy that is in the process under this SONAME, whoever loaded it.
 fn already_loaded(name: &str) -> Option<Library> {
     let flags = RTLD_LAZY | RTLD_LOCAL | libc::RTLD_NOLOAD;
     // SAFETY: with RTLD_NOLOAD nothing is loaded, so no code runs.

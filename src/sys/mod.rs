@@ -14,8 +14,8 @@ mod symbols;
 pub mod generate;
 
 pub use load::{Backend, Kind, Symbol, backend};
+pub use tables::{acl, hccl};
 
-/// Types, constants and the table [`acl::Acl`] of the ACL runtime (`libascendcl.so`).
 #[allow(
     clippy::allow_attributes_without_reason,
     clippy::double_must_use,
@@ -30,21 +30,9 @@ pub use load::{Backend, Kind, Symbol, backend};
     reason = "generated: names are the vendor's, a table entry is checked when it is loaded"
 )]
 #[rustfmt::skip]
-pub mod acl;
-
-/// Types, constants and the table [`hccl::Hccl`] of HCCL (`libhccl.so`).
-#[allow(
-    clippy::allow_attributes_without_reason,
-    clippy::double_must_use,
-    clippy::expect_used,
-    clippy::missing_safety_doc,
-    clippy::too_many_arguments,
-    clippy::type_complexity,
-    clippy::undocumented_unsafe_blocks,
-    missing_docs,
-    non_camel_case_types,
-    non_snake_case,
-    reason = "generated: names are the vendor's, a table entry is checked when it is loaded"
-)]
-#[rustfmt::skip]
-pub mod hccl;
+mod tables {
+    /// Types, constants and the table [`Acl`](acl::Acl) of the ACL runtime (`libascendcl.so`).
+    pub mod acl;
+    /// Types, constants and the table [`Hccl`](hccl::Hccl) of HCCL (`libhccl.so`).
+    pub mod hccl;
+}

@@ -38,12 +38,12 @@ std::vector<float> get(const void *memory, std::size_t count) {
 }
 
 void other_reducers(const adasum::World &world, std::uint32_t rank, aclrtStream stream) {
-    const std::vector<adasum::Tensor> tensors{{"a", 2, ADASUM_F32}, {"b", 2, ADASUM_F32}};
+    const std::vector<adasum::TensorSpec> tensors{{"a", 2, ADASUM_F32}, {"b", 2, ADASUM_F32}};
     const std::vector<float> mine{rank == 0 ? 2.0f : 0.0f, rank == 0 ? 0.0f : 4.0f};
     const std::vector<float> sum{2.0f, 4.0f}, mean{1.0f, 2.0f};
     void *a = put(mine), *b = put(mine);
 
-    adasum::Reducer reducer(world, tensors, adasum::Options().set("overflow", "vote"));
+    adasum::GradientReducer reducer(world, tensors, adasum::Options().set("overflow", "vote"));
     REQUIRE(!reducer.overflow({a, b}, stream, LIMIT));
     reducer.prepare_some({1});
     reducer.reduce_some({1}, {b}, stream);
@@ -53,7 +53,7 @@ void other_reducers(const adasum::World &world, std::uint32_t rank, aclrtStream 
     reducer.forget_stream(stream);
 
     // Old weights (2, 4) minus the sum of the steps.
-    adasum::DeltaReducer delta(world, {tensors[0]});
+    adasum::DeltaWeightReducer delta(world, {tensors[0]});
     delta.begin({}, {a}, stream);
     REQUIRE(aclrtSynchronizeStream(stream) == ACL_SUCCESS);
     const std::vector<float> stepped{sum[0] - mine[0], sum[1] - mine[1]};
@@ -74,7 +74,7 @@ void other_reducers(const adasum::World &world, std::uint32_t rank, aclrtStream 
 
     adasum::SparseReducer sparse(world, "rows", 1, ADASUM_F32, ADASUM_INDEX_I64, 1, true,
                                  adasum::Options().set("reduction", "sum"));
-    const adasum::Rows rows = sparse.gather(c, b, 1, stream);
+    const adasum::SparseRows rows = sparse.gather(c, b, 1, stream);
     sparse.synchronize(stream, LIMIT);
     REQUIRE(rows.rows == RANKS && get(rows.values, RANKS) == (std::vector<float>{2.0f, 2.0f}));
     sparse.forget_stream(stream);
@@ -114,7 +114,7 @@ void adopt(const HcclRootInfo &root, std::uint32_t rank) {
         adasum::World world = adasum::World::from_comm(comm, adasum::Options().set("devices_per_server", 1));
         REQUIRE(world.servers() == RANKS && world.last_vendor_code() == 0);
         {
-            adasum::Reducer reducer(world, {{"w", 2, ADASUM_F32}});
+            adasum::GradientReducer reducer(world, {{"w", 2, ADASUM_F32}});
             reducer.reduce({memory}, stream);
             reducer.synchronize(stream, LIMIT);
             REQUIRE(is_ones());
@@ -153,7 +153,7 @@ void run(const adasum::RootInfo &root, std::uint32_t rank) {
     REQUIRE(aclrtMalloc(&memory, bytes, ACL_MEM_MALLOC_HUGE_FIRST) == ACL_SUCCESS);
     REQUIRE(aclrtMemcpy(memory, bytes, values.data(), bytes, ACL_MEMCPY_HOST_TO_DEVICE) == ACL_SUCCESS);
     {
-        adasum::Reducer reducer(world, {{"w", values.size(), ADASUM_F32}},
+        adasum::GradientReducer reducer(world, {{"w", values.size(), ADASUM_F32}},
                                 adasum::Options().set("radix", 4).set("barrier", true));
         reducer.reduce({memory}, stream);
         reducer.synchronize(stream, LIMIT);
@@ -165,7 +165,7 @@ void run(const adasum::RootInfo &root, std::uint32_t rank) {
             REQUIRE(error.status() == ADASUM_INVALID_ARGUMENT && error.vendor_code() == 0);
             REQUIRE(std::string(error.what()).find("for 1 tensors") != std::string::npos);
         }
-        const std::vector<adasum::Statistics> statistics = reducer.statistics();
+        const std::vector<adasum::TensorStatistics> statistics = reducer.statistics();
         REQUIRE(statistics.size() == 1 && statistics[0].norms.size() == RANKS && !statistics[0].nonfinite);
         REQUIRE(statistics[0].norms[1] > 2.9 * statistics[0].norms[0]);
         REQUIRE(reducer.plan().find("2 servers of 1") != std::string::npos);

@@ -82,7 +82,7 @@ def refuses(kind, part, action):
 
 def reduces_buffers_of_the_host(world):
     named = dict(zip("abcd", inputs()))
-    with adasum.Reducer(world, adasum.specs(named)) as reducer:
+    with adasum.GradientReducer(world, adasum.specs(named)) as reducer:
         for step in range(2):
             data = inputs(step)
             reducer.reduce(data)
@@ -97,7 +97,7 @@ def reduces_on_the_device(world):
     stage = Stage(world.device, [seen.bytes for seen in views])
     stage.upload([seen.address for seen in views])
     on_device = [adasum.View(place, seen.count, seen.dtype, True) for place, seen in zip(stage.addresses, views)]
-    with adasum.Reducer(world, adasum.specs(data)) as reducer:
+    with adasum.GradientReducer(world, adasum.specs(data)) as reducer:
         refuses(ValueError, "need the stream", lambda: reducer.reduce(on_device))
         reducer.reduce(on_device, stage.stream)
         world.barrier(stage.stream)
@@ -114,7 +114,7 @@ def reduces_to_mean_and_sum(world):
     for name, factor in (("mean", 1 / SIZE), ("sum", 1)):
         data = inputs()
         options = adasum.Options(reduction=name, bucket_bytes=4096, wire="f32", pipeline_depth=2)
-        with adasum.Reducer(world, adasum.specs(data), options) as reducer:
+        with adasum.GradientReducer(world, adasum.specs(data), options) as reducer:
             reducer.reduce(data)
         for index, found in enumerate(data):
             values = zip(*(tensor(rank, index) for rank in range(SIZE)))
@@ -125,7 +125,7 @@ def reduces_some(world):
     """Two subsets, the second twice, and statistics of the whole."""
     everything = inputs()
     # One round for all servers: cosine and gain are not known after several.
-    with adasum.Reducer(world, adasum.specs(everything), adasum.Options(radix=4)) as reducer:
+    with adasum.GradientReducer(world, adasum.specs(everything), adasum.Options(radix=4)) as reducer:
         for indices in ([2, 0], [3], [3]):
             data = inputs()
             reducer.reduce_some(indices, [data[index] for index in indices])
@@ -144,7 +144,7 @@ def reduces_steps_of_an_optimizer(world):
     for form in ("server_mean", "local"):
         old = [[0.25] * count for count in COUNTS]
         weights, gradients = [array.array("f", values) for values in old], inputs()
-        with adasum.DeltaReducer(world, adasum.specs(weights), adasum.Options(delta_form=form)) as reducer:
+        with adasum.DeltaWeightReducer(world, adasum.specs(weights), adasum.Options(delta_form=form)) as reducer:
             reducer.begin(weights, gradients)
             reducer.reset()
             gradients = inputs()
@@ -172,7 +172,7 @@ def finds_what_is_not_finite(world):
     data = inputs()
     if RANK == SIZE - 1:
         data[2][5] = math.nan
-    with adasum.Reducer(world, adasum.specs(data)) as reducer:
+    with adasum.GradientReducer(world, adasum.specs(data)) as reducer:
         reducer.reduce(data)
         assert reducer.nonfinite() == [False, False, True, False]
 
@@ -186,7 +186,7 @@ def refuses_what_is_wrong(world):
     refuses(TypeError, "neither fp32", lambda: adasum.view(array.array("d", [1.0])))
     refuses(ValueError, "not writable", lambda: adasum.view(b"1234"))
     refuses(adasum.Error, "RANK_TABLE_FILE", lambda: adasum.World.from_rank_table("/nowhere/RANK_TABLE_FILE", 0))
-    with adasum.Reducer(world, adasum.specs(data)) as reducer:
+    with adasum.GradientReducer(world, adasum.specs(data)) as reducer:
         refuses(ValueError, "the reducer has 4", lambda: reducer.reduce(data[:3]))
         refuses(ValueError, "was made for 7", lambda: reducer.reduce([data[0], data[2], data[2], data[3]]))
         still_used = refuses(adasum.Error, "reducers still use the world", world.finish)
@@ -203,7 +203,7 @@ def reduces_numpy(world):
         return
     for dtype, tolerance in (("float32", 3e-6), ("float16", 2e-3)):
         data = {f"t{i}": np.array(tensor(RANK, i), dtype=dtype).reshape(-1, 1) for i in range(len(COUNTS))}
-        with adasum.Reducer(world, adasum.specs(data)) as reducer:
+        with adasum.GradientReducer(world, adasum.specs(data)) as reducer:
             reducer.reduce(list(data.values()))
         for index, found in enumerate(data.values()):
             near(f"NumPy {dtype} {index}", found.ravel().tolist(), expected(index), tolerance)
@@ -231,7 +231,7 @@ def world_by_root_info(folder):
     with adasum.World.from_root_info(RANK, info, SIZE, RANK, servers) as world:
         assert (world.rank, world.size, world.servers, world.device) == (RANK, SIZE, SIZE, RANK)
         data = inputs()
-        with adasum.Reducer(world, adasum.specs(data)) as reducer:
+        with adasum.GradientReducer(world, adasum.specs(data)) as reducer:
             reducer.reduce(data)
         near("root info", data[3], expected(3, locals_=1))
 
@@ -268,7 +268,7 @@ def world_of_a_communicator(folder):
     all_reduce()
     with adasum.World.from_comm(comm.value, adasum.Options(devices_per_server=1)) as world:
         data = inputs()
-        with adasum.Reducer(world, adasum.specs(data)) as reducer:
+        with adasum.GradientReducer(world, adasum.specs(data)) as reducer:
             reducer.reduce(data)
         near("a borrowed communicator", data[3], expected(3, locals_=1))
     all_reduce()
@@ -284,7 +284,7 @@ def world_by_torchrun(folder):
     with adasum.World.from_environment(adasum.Options(devices_per_server=2)) as world:
         assert (world.rank, world.size, world.servers) == (RANK, SIZE, SIZE // 2)
         data = inputs()
-        with adasum.Reducer(world, adasum.specs(data)) as reducer:
+        with adasum.GradientReducer(world, adasum.specs(data)) as reducer:
             reducer.reduce(data)
         near("torchrun", data[3], expected(3, locals_=2))
 

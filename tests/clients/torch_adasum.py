@@ -52,7 +52,7 @@ def expected(ranks, locals_=1, seed=0):
 def reduces(world, ranks, what):
     assert (world.rank, world.size) == (ranks.index(RANK), len(ranks)), what
     tensors = [tensor.to(DEVICE) for tensor in values(RANK)]
-    with adasum.Reducer(world, adasum.specs(tensors)) as reducer:
+    with adasum.GradientReducer(world, adasum.specs(tensors)) as reducer:
         reducer.reduce(tensors, adasum_torch.current_stream(tensors[0]))
         expect(what, tensors, expected(ranks, world.devices_per_server))
 
@@ -84,7 +84,7 @@ def types(world):
         tensors = [tensor.to(DEVICE) for tensor in values(RANK, dtype)]
         exact = [values(rank, dtype) for rank in range(SIZE)]
         wanted = [combined(of_ranks) for of_ranks in zip(*exact)]
-        with adasum.Reducer(world, adasum.specs(tensors)) as reducer:
+        with adasum.GradientReducer(world, adasum.specs(tensors)) as reducer:
             reducer.reduce(tensors, adasum_torch.current_stream(tensors[0]))
             expect(f"{dtype}", tensors, wanted, tolerance)
 
@@ -95,7 +95,7 @@ def streams(world):
         return
     side = torch.npu.Stream()
     with torch.npu.stream(side):
-        with adasum.Reducer(world, adasum.specs(values(RANK))) as reducer:
+        with adasum.GradientReducer(world, adasum.specs(values(RANK))) as reducer:
             for seed in range(3):
                 host = [tensor.pin_memory() for tensor in values(RANK, seed=seed)]
                 tensors = [tensor.to(DEVICE, non_blocking=True) for tensor in host]

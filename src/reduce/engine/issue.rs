@@ -2,7 +2,7 @@
 
 use crate::ascend::Event;
 use crate::error::{Context, Result};
-use crate::kernel::{Guard, Then};
+use crate::kernel::{Guard, OnMissing};
 use crate::reduce::engine::bucket::{Bucket, Pass};
 use crate::reduce::engine::stage::{Places, Stage, StageContext, Task};
 use crate::reduce::world::streams::{CallStreams, StreamRole};
@@ -98,9 +98,9 @@ impl<'a> Progress<'a> {
         let Some(places) = self.places else {
             return Ok(());
         };
-        let then = match streams.are_same(StreamRole::Kernels, StreamRole::Payload) {
-            true => Then::GoOn,
-            false => Then::Fail,
+        let on_missing = match streams.are_same(StreamRole::Kernels, StreamRole::Payload) {
+            true => OnMissing::Continue,
+            false => OnMissing::Fail,
         };
         self.context.kernels.guard(
             streams.payload,
@@ -109,7 +109,7 @@ impl<'a> Progress<'a> {
                 places: &self.context.addresses.tensors(&places.entries)?,
                 dtype: places.dtype,
                 reason: self.context.reason,
-                then,
+                on_missing,
             },
         )
     }

@@ -5,8 +5,8 @@ use adasum::kernel::layout::{
     COEFFICIENT_FLAGS, COEFFICIENT_WORDS, MISSING, MISSING_BYTE, Segment, record_flags,
 };
 use adasum::kernel::{
-    Coefficients, Culprit, FiniteCheck, Fold, Gram, Guard, Kernels, Move, Queue, Reason, Receipt,
-    SegmentTable, Subtract, Tensors, Then, WeightedSum,
+    Coefficients, Culprit, FiniteCheck, Fold, Gram, Guard, Kernels, Move, OnMissing, Queue, Reason,
+    Receipt, SegmentTable, Subtract, Tensors, WeightedSum,
 };
 
 use super::machine::{Machine, WORDS, aligned, extent};
@@ -169,7 +169,7 @@ fn spoilt(
         places: &places,
         dtype: TYPE,
         reason: &reason,
-        then: Then::Fail,
+        on_missing: OnMissing::Fail,
     };
     kernels.guard(&stream, &guard).unwrap();
     let failed = stream.synchronize().is_err();
@@ -314,11 +314,11 @@ fn a_guard_spoils_the_first_element_of_every_place() {
             (DataType::Bf16, 1),
             (DataType::F32, 0),
         ] {
-            for (good, then) in [
-                (true, Then::Fail),
-                (false, Then::Fail),
-                (true, Then::GoOn),
-                (false, Then::GoOn),
+            for (good, on_missing) in [
+                (true, OnMissing::Fail),
+                (false, OnMissing::Fail),
+                (true, OnMissing::Continue),
+                (false, OnMissing::Continue),
             ] {
                 let places: Vec<Span> = (0..count)
                     .map(|_| machine.upload(&[UNTOUCHED; 64]))
@@ -335,13 +335,13 @@ fn a_guard_spoils_the_first_element_of_every_place() {
                     places: &tensors,
                     dtype,
                     reason: &reason,
-                    then,
+                    on_missing,
                 };
                 kernels.guard(&stream, &guard).unwrap();
                 let goes_on = stream.synchronize().is_ok();
-                let may = good || arch == 1001 || then == Then::GoOn;
+                let may = good || arch == 1001 || on_missing == OnMissing::Continue;
                 assert_eq!(goes_on, may, "arch {arch}");
-                assert_eq!(reason.is_needed(), then == Then::GoOn);
+                assert_eq!(reason.is_needed(), on_missing == OnMissing::Continue);
                 let culprit = (!good).then_some(Culprit::Others);
                 assert_eq!(reason.read().unwrap(), culprit);
                 let spoilt = match (good, arch) {

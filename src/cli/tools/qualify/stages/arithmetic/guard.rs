@@ -6,7 +6,7 @@ use crate::cli::tools::qualify::findings::{Findings, Seen, require, wrong};
 use crate::cli::tools::qualify::stages::arithmetic::problem::{PATIENCE, Problem};
 use crate::cli::tools::qualify::stages::arithmetic::setup::Setup;
 use crate::error::Result;
-use crate::kernel::{Culprit, Guard, Reason, Receipt, Tensors, Then};
+use crate::kernel::{Culprit, Guard, OnMissing, Reason, Receipt, Tensors};
 
 const TYPE: DataType = DataType::F32;
 
@@ -69,7 +69,7 @@ impl Guarded {
             places: &places,
             dtype: TYPE,
             reason: &reason,
-            then: Then::Fail,
+            on_missing: OnMissing::Fail,
         };
         setup.kernels.guard(&stream, &guard)?;
         Ok(Guarded {
