@@ -21,8 +21,8 @@ const MOST: u64 = 300;
 const SLAB: usize = 64 << 10;
 const LIMIT: u64 = 20_000;
 
-/// One input.
-pub(crate) fn run(data: &[u8]) {
+/// One input; gives what its calls answered.
+pub(crate) fn run(data: &[u8]) -> Vec<adasum_status> {
     let mut machine = Machine::new(data);
     // Each call costs milliseconds at most, and so must an input.
     for _ in 0..40 {
@@ -32,6 +32,7 @@ pub(crate) fn run(data: &[u8]) {
         machine.call();
     }
     machine.end();
+    machine.answers
 }
 
 /// Device memory and a stream that outlive every input.
@@ -83,6 +84,7 @@ struct Machine<'a> {
     options: [*mut adasum_options; SLOTS],
     world: *mut adasum_world,
     reducers: Vec<Made>,
+    answers: Vec<adasum_status>,
 }
 
 impl<'a> Machine<'a> {
@@ -92,6 +94,7 @@ impl<'a> Machine<'a> {
             options: [null_mut(); SLOTS],
             world: null_mut(),
             reducers: Vec::new(),
+            answers: Vec::new(),
         }
     }
 
@@ -181,6 +184,7 @@ impl<'a> Machine<'a> {
 
     /// The status is one that there is, none of a defect's, and a refusal says why.
     fn answered(&mut self, status: adasum_status) -> bool {
+        self.answers.push(status);
         let code = status as i32;
         assert!((0..=12).contains(&code), "{code}");
         if status == adasum_status::ADASUM_OK {

@@ -3,4 +3,6 @@
 #[path = "../bodies/c_abi.rs"]
 mod body;
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| body::run(data));
+libfuzzer_sys::fuzz_target!(|data: &[u8]| {
+    body::run(data);
+});

@@ -1,7 +1,7 @@
 // Names of Ascend C that both twins declare: enumerations and structures, in the vendor's namespaces and forms.
 //
 // Only what the kernels use is here, so that another spelling does not compile. What differs between chips goes by
-// __NPU_ARCH__, as in the vendor's headers; tests/vendor/kernels.sh holds the kernels against those.
+// __NPU_ARCH__, as in the vendor's headers; tests/kernels/vendor_headers.sh holds the kernels against those.
 #ifndef ADASUM_TWIN_NAMES_H
 #define ADASUM_TWIN_NAMES_H
 

@@ -1,0 +1,286 @@
+//! Programs in C and C++ that know the headers only, over the mock.
+
+use std::collections::BTreeSet;
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use crate::interface::header::{root, strict};
+
+/// Builds `source`, which lies beside this file, against the library and the mock.
+fn build(source: &str, compiler: &str, standard: &str) -> PathBuf {
+    let folder = crate::support::folder(&source.replace('.', "_"));
+    let program = folder.join("program");
+    let mock = env!("OUT_DIR");
+    let mut command = Command::new(compiler);
+    strict(&mut command, standard)
+        .args(["-O1", "-g", "-pthread", "-I"])
+        .arg(root().join("csrc/cann"))
+        .arg(root().join("tests/interface").join(source))
+        .arg("-o")
+        .arg(&program)
+        .args(crate::support::link_with_cdylib(&folder))
+        .arg(format!("-L{mock}"))
+        .args(["-lhccl", "-lascendcl", "-lm"])
+        .arg(format!("-Wl,-rpath,{mock}"));
+    let output = command.output().unwrap();
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{source}: {errors}");
+    program
+}
+
+/// Variables that would tell a program where it belongs.
+const PLACES: [&str; 12] = [
+    "RANK_TABLE_FILE",
+    "MINDSPORE_HCCL_CONFIG_PATH",
+    "RANK_ID",
+    "RANK_SIZE",
+    "DEVICE_ID",
+    "RANK",
+    "WORLD_SIZE",
+    "LOCAL_RANK",
+    "LOCAL_WORLD_SIZE",
+    "MASTER_ADDR",
+    "MASTER_PORT",
+    "ADASUM_ROOTINFO_FILE",
+];
+
+fn command(program: &Path) -> Command {
+    let mut command = Command::new(program);
+    command.current_dir(program.parent().unwrap());
+    for variable in PLACES {
+        command.env_remove(variable);
+    }
+    command
+}
+
+fn said(output: &Output) -> String {
+    let (out, errors) = (&output.stdout, &output.stderr);
+    String::from_utf8_lossy(out).into_owned() + &String::from_utf8_lossy(errors)
+}
+
+fn run(source: &str, compiler: &str, standard: &str) {
+    let output = command(&build(source, compiler, standard))
+        .output()
+        .unwrap();
+    assert!(
+        output.status.success(),
+        "{source}: {}\n{}",
+        output.status,
+        said(&output)
+    );
+}
+
+#[test]
+fn every_reducer_gives_what_can_be_worked_out_by_hand() {
+    run("capi.c", "cc", "c99");
+}
+
+#[test]
+fn nulls_and_wrong_values_are_refused_by_name() {
+    run("capi_nulls.c", "cc", "c99");
+}
+
+#[test]
+fn wrong_order_threads_and_failures_are_answered() {
+    run("capi_order.c", "cc", "c99");
+}
+
+/// Launches are counted by the mock.
+#[test]
+fn tensors_that_lie_side_by_side_are_reduced_in_place() {
+    run("capi_places.c", "cc", "c99");
+}
+
+#[test]
+fn gradients_outside_device_memory_are_an_exception_of_the_core() {
+    let program = build("capi_outside.c", "cc", "c99");
+    for place in ["host", "long"] {
+        let output = command(&program).arg(place).output().unwrap();
+        assert!(output.status.success(), "{place}: {}", said(&output));
+    }
+}
+
+#[test]
+fn the_callers_context_stays_current() {
+    run("capi_context.c", "cc", "c99");
+}
+
+#[test]
+fn after_a_failed_kernel_a_new_world_works_unless_the_context_has_stopped() {
+    let program = build("capi_rejoin.c", "cc", "c99");
+    for mode in ["go-on", "stop"] {
+        let mut command = command(&program);
+        command
+            .arg(mode)
+            .env("HCCL_MOCK_FAULT", "1:kernel:9:error=507015")
+            .env("HCCL_EXEC_TIMEOUT", "5");
+        let output = command.output().unwrap();
+        assert!(output.status.success(), "{mode}: {}", said(&output));
+    }
+}
+
+#[test]
+fn cpp_program_reduces_and_catches_what_it_does_wrong() {
+    run("capi.cpp", "c++", "c++17");
+}
+
+/// The functions of the header with the pointers that each takes.
+fn pointers() -> Vec<(String, Vec<String>)> {
+    let header = std::fs::read_to_string(root().join("include/adasum.h")).unwrap();
+    let prototypes = header.split(';').filter_map(|part| {
+        // The declaration is behind the comment.
+        let declaration = part
+            .rsplit("*/")
+            .next()?
+            .split_whitespace()
+            .collect::<Vec<_>>()
+            .join(" ");
+        let (head, arguments) = declaration.split_once('(')?;
+        let name = head.rsplit([' ', '*']).next()?.to_owned();
+        if !name.starts_with("adasum_") || head.contains("typedef") {
+            return None;
+        }
+        let arguments = arguments.trim_end_matches(')').split(',');
+        let pointers = arguments.filter(|argument| argument.contains('*'));
+        let names = pointers.filter_map(|argument| argument.rsplit([' ', '*']).next());
+        Some((name, names.map(str::to_owned).collect()))
+    });
+    prototypes.collect()
+}
+
+/// Where NULL is an answer, and the comment in the header says so.
+const MAY_BE_NULL: [&str; 5] = [
+    "options of adasum_world_from_rank_table, _environment, _root_info, _comm and adasum_reducer_create, _delta, _mean, _sparse",
+    "user_data of adasum_set_log_callback",
+    "inout_gradients of adasum_reducer_delta_begin",
+    "out_norms of adasum_reducer_statistics",
+    "the handle of adasum_options_destroy, adasum_world_destroy and adasum_reducer_destroy",
+];
+
+fn may_be_null(function: &str, pointer: &str) -> bool {
+    match pointer {
+        "options" => {
+            function.starts_with("adasum_world_from_")
+                || function.starts_with("adasum_reducer_create")
+        }
+        "user_data" => function == "adasum_set_log_callback",
+        "inout_gradients" => function == "adasum_reducer_delta_begin",
+        "out_norms" => function == "adasum_reducer_statistics",
+        _ => false,
+    }
+}
+
+#[test]
+fn the_c_program_gives_null_for_every_pointer_of_every_function() {
+    let program = std::fs::read_to_string(root().join("tests/interface/capi_nulls.c")).unwrap();
+    let program = program.split_whitespace().collect::<Vec<_>>().join(" ");
+    let functions = pointers();
+    assert!(functions.len() >= 25, "{}", functions.len());
+    let exports = std::fs::read_to_string(root().join("tests/interface/exports.txt")).unwrap();
+    let found: BTreeSet<&str> = functions.iter().map(|(name, _)| name.as_str()).collect();
+    assert_eq!(found, exports.lines().collect());
+    let mut missing = Vec::new();
+    for (function, pointers) in &functions {
+        for pointer in pointers {
+            let checked = match function.ends_with("_destroy") {
+                true => program.contains(&format!("{function}(NULL)")),
+                false => {
+                    may_be_null(function, pointer)
+                        || program.contains(&format!("IS_NULL(\"{function}\", \"{pointer}\","))
+                }
+            };
+            if !checked {
+                missing.push(format!("{function}: {pointer}"));
+            }
+        }
+    }
+    assert!(
+        missing.is_empty(),
+        "not given NULL (may be: {MAY_BE_NULL:#?}): {missing:#?}"
+    );
+}
+
+/// Runs a process for each of `ranks` of a job of `size`, two a server, with more variables; what each said.
+fn launched(program: &Path, ranks: &[u32], size: u32, more: &[(&str, &str)]) -> Vec<String> {
+    let children: Vec<_> = ranks
+        .iter()
+        .map(|rank| {
+            command(program)
+                .env("RANK", rank.to_string())
+                .env("WORLD_SIZE", size.to_string())
+                .env("LOCAL_RANK", (rank % 2).to_string())
+                // Two servers on one machine: their devices have other numbers here.
+                .env("DEVICE_ID", rank.to_string())
+                .env("LOCAL_WORLD_SIZE", "2")
+                .envs(more.iter().copied())
+                .stdout(std::process::Stdio::piped())
+                .stderr(std::process::Stdio::piped())
+                .spawn()
+                .unwrap()
+        })
+        .collect();
+    let outputs = children
+        .into_iter()
+        .map(|child| child.wait_with_output().unwrap());
+    outputs.map(|output| said(&output)).collect()
+}
+
+/// torchrun's variables, the ranks meeting over TCP or at a file; with a rank missing all that came name it.
+#[test]
+fn ranks_of_torchrun_find_each_other() {
+    let program = build("capi_join.c", "cc", "c99");
+    let folder = crate::support::folder("join");
+    let file = folder.join("root info").display().to_string();
+    let port = TcpListener::bind("127.0.0.1:0")
+        .unwrap()
+        .local_addr()
+        .unwrap()
+        .port();
+    let (port, before) = (port.to_string(), (port - 1).to_string());
+    let short = ("ADASUM_CREATE_TIMEOUT_MS", "1500");
+    let ways: [&[(&str, &str)]; 3] = [
+        &[("MASTER_ADDR", "127.0.0.1"), ("MASTER_PORT", &before)],
+        &[
+            ("ADASUM_MASTER_ADDR", "localhost"),
+            ("ADASUM_MASTER_PORT", &port),
+        ],
+        &[("ADASUM_ROOTINFO_FILE", &file)],
+    ];
+    for way in ways {
+        let said = launched(&program, &[2, 0, 3, 1], 4, way);
+        for (rank, said) in [2, 0, 3, 1].into_iter().zip(said) {
+            assert_eq!(
+                said,
+                format!("rank {rank} of 4, 2 servers, device {rank}, sum 4\n"),
+                "{way:?}"
+            );
+        }
+        for said in launched(&program, &[0, 1, 3], 4, &[way, &[short]].concat()) {
+            assert!(
+                said.starts_with("refused: adasum_world_from_environment: rank "),
+                "{said}"
+            );
+            assert!(said.contains("rank 2 of 4 did not come to "), "{said}");
+            assert!(said.contains("within 1.500 s"), "{said}");
+        }
+    }
+    let each = [ways[0], &[("ADASUM_DEVICES_PER_SERVER", "1")]].concat();
+    let said = launched(&program, &[0, 1], 2, &each);
+    assert_eq!(said[0], "rank 0 of 2, 2 servers, device 0, sum 2\n");
+    let wrong = [ways[0], &[("ADASUM_RADIX", "99")]].concat();
+    let said = launched(&program, &[0], 1, &wrong).remove(0);
+    assert!(
+        said.contains(
+            "adasum_options_load_environment: ADASUM_RADIX is \"99\", must be auto or 2 to 8"
+        ),
+        "{said}"
+    );
+    std::fs::remove_dir_all(folder).unwrap();
+}
+
+/// Options that are read from the boost file of the tutorial and from MindSpore's profile.
+#[test]
+fn profiles_and_boost_files_reach_the_reducer() {
+    run("capi_profile.c", "cc", "c99");
+}

@@ -1,0 +1,43 @@
+#!/usr/bin/env bash
+# Kernels on aarch64, the usual host of an Ascend device: both twins must give the bits that they give here.
+# Needs Debian's g++-aarch64-linux-gnu and qemu-user: aarch64.sh FOLDER
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+out=$1/aarch64
+mkdir -p "$out"
+cross=aarch64-linux-gnu-g++
+kernels=(gram fold coefficients weighted_sum pack unpack subtract finite_check guard)
+
+# Everything compiles at once on all cores: "FLAGS SOURCE OBJECT" of a line.
+compile() {
+    xargs -P "$(nproc)" -I{} sh -c '{}'
+}
+
+# objects NAME COMPILER FLAGS...: the command lines for the objects of a driver.
+objects() {
+    local name=$1 source
+    mkdir -p "$out/$name.d"
+    for source in csrc/kernels/*.cpp tests/kernels/kernel_driver.cpp ${strict:+csrc/kernels/strict/engine.cpp}; do
+        echo "${*:2} -std=c++17 -O2 -ffp-contract=off -DADASUM_TWIN -Icsrc/kernels -c $source" \
+            "-o $out/$name.d/$(basename "$source" .cpp).o"
+    done
+}
+
+{
+    objects here g++
+    objects fast "$cross"
+    strict=1 objects strict "$cross" -DADASUM_TWIN_STRICT
+    for source in csrc/mock/{acl,hccl}/*.cpp; do
+        echo "$cross -std=c++17 -fsyntax-only -Wall -Wextra -Werror -pthread -Icsrc/cann -Icsrc/mock $source"
+    done
+} | compile
+echo "the mock's libraries compile, and the kernels in both twins"
+
+g++ "$out"/here.d/*.o -o "$out/here"
+"$out/here" "${kernels[@]}" --far > "$out/expected"
+cat "$out/expected"
+for twin in fast strict; do
+    echo "--- $twin twin under qemu-aarch64"
+    "$cross" -static "$out/$twin".d/*.o -o "$out/$twin"
+    qemu-aarch64 "$out/$twin" "${kernels[@]}" --far | diff - "$out/expected"
+done

@@ -1,0 +1,303 @@
+//! Builds the strict twin of the kernels, which refuses what the hardware would refuse, and programs that run on it.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::sync::OnceLock;
+
+use adasum::ascend::{DataType, Span};
+use adasum::kernel::layout::{UNIT, record_words};
+
+use super::machine::{Machine, aligned, extent, packed};
+use super::reference::random;
+
+pub(crate) const KERNELS: [&str; 9] = [
+    "coefficients",
+    "finite_check",
+    "fold",
+    "gram",
+    "guard",
+    "pack",
+    "subtract",
+    "unpack",
+    "weighted_sum",
+];
+
+const FLAGS: [&str; 7] = [
+    "-std=c++17",
+    "-fPIC",
+    "-fvisibility=hidden",
+    "-ffp-contract=off",
+    "-DADASUM_TWIN",
+    "-DADASUM_TWIN_STRICT",
+    "-pthread",
+];
+
+/// A folder of this repository.
+fn repository(path: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join(path)
+}
+
+pub(super) fn kernel_sources() -> PathBuf {
+    repository("csrc/kernels")
+}
+
+/// Where what is built lies, by a hash of all sources: what is there need not be built again.
+pub(super) fn folder() -> &'static Path {
+    static FOLDER: OnceLock<PathBuf> = OnceLock::new();
+    FOLDER.get_or_init(|| {
+        let mut hasher = DefaultHasher::new();
+        (compiler(), FLAGS).hash(&mut hasher);
+        for folder in [
+            "csrc/kernels",
+            "csrc/kernels/strict",
+            "csrc/kernels/twin",
+            "tests/kernels",
+        ] {
+            for (name, text) in sources(&repository(folder)) {
+                (name, text).hash(&mut hasher);
+            }
+        }
+        let name = format!("strict-{:016x}", hasher.finish());
+        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+        fs::create_dir_all(&folder).unwrap();
+        folder
+    })
+}
+
+/// Names and texts of the C++ files of a folder, in order.
+pub(super) fn sources(folder: &Path) -> Vec<(String, String)> {
+    let mut files: Vec<(String, String)> = fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| {
+            path.extension()
+                .is_some_and(|end| end == "cpp" || end == "h")
+        })
+        .map(|path| {
+            let name = path.file_name().unwrap().to_string_lossy().into_owned();
+            (name, fs::read_to_string(&path).unwrap())
+        })
+        .collect();
+    files.sort();
+    files
+}
+
+/// The compiler and its first arguments: `CXX` may name a cache in front of it.
+fn compiler() -> Vec<String> {
+    let words = std::env::var("CXX").unwrap_or_default();
+    let words: Vec<String> = words.split_whitespace().map(str::to_owned).collect();
+    if words.is_empty() {
+        vec!["c++".to_owned()]
+    } else {
+        words
+    }
+}
+
+/// Runs the compiler without optimising, with `arguments`; headers come from `first`, then from the kernels' folder.
+pub(super) fn compile<S: AsRef<OsStr>>(first: &Path, arguments: &[S]) -> Output {
+    let compiler = compiler();
+    Command::new(&compiler[0])
+        .args(&compiler[1..])
+        .args(FLAGS)
+        .arg("-I")
+        .arg(first)
+        .arg("-I")
+        .arg(kernel_sources())
+        .args(arguments)
+        .output()
+        .unwrap_or_else(|error| panic!("{}: {error}", compiler[0]))
+}
+
+/// `name` in the folder, made by the compiler from `arguments` unless it is there.
+fn built(name: &str, arguments: &[&Path]) -> PathBuf {
+    let result = folder().join(name);
+    if !result.exists() {
+        // Another process may be at it as well.
+        let draft = folder().join(format!("{name}.{}", std::process::id()));
+        let output = compile(
+            &kernel_sources(),
+            &[&[Path::new("-o"), &draft], arguments].concat(),
+        );
+        let log = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{name}:\n{log}");
+        fs::rename(&draft, &result).unwrap();
+    }
+    result
+}
+
+/// The chips that the kernels are for.
+pub(super) const ARCHS: [u32; 3] = [2201, 3510, 1001];
+
+/// What is made once for each chip.
+struct ForEachArch<T>([OnceLock<T>; 3]);
+
+impl<T> ForEachArch<T> {
+    const fn new() -> Self {
+        ForEachArch([const { OnceLock::new() }; 3])
+    }
+
+    fn get(&self, arch: u32, make: impl FnOnce() -> T) -> &T {
+        let index = ARCHS.iter().position(|&known| known == arch).unwrap();
+        self.0[index].get_or_init(make)
+    }
+}
+
+/// The flag that names a chip.
+pub(super) fn arch_flag(arch: u32) -> PathBuf {
+    format!("-D__NPU_ARCH__={arch}").into()
+}
+
+fn object(name: &str, source: &Path, arch: u32) -> PathBuf {
+    let name = format!("{name}-{arch}.o");
+    let flag = arch_flag(arch);
+    built(
+        &name,
+        &[Path::new("-O2"), flag.as_path(), Path::new("-c"), source],
+    )
+}
+
+fn all_kernels(arch: u32) -> &'static [PathBuf] {
+    static OBJECTS: ForEachArch<Vec<PathBuf>> = ForEachArch::new();
+    let compile = move |kernel| {
+        object(
+            kernel,
+            &kernel_sources().join(format!("{kernel}.cpp")),
+            arch,
+        )
+    };
+    OBJECTS.get(arch, || {
+        std::thread::scope(|scope| {
+            let threads = KERNELS.map(|kernel| scope.spawn(move || compile(kernel)));
+            threads.map(|thread| thread.join().unwrap()).to_vec()
+        })
+    })
+}
+
+/// What every program on the twin is linked with: its core, and the driver.
+pub(super) fn driver_objects(arch: u32) -> &'static [PathBuf; 2] {
+    static OBJECTS: ForEachArch<[PathBuf; 2]> = ForEachArch::new();
+    OBJECTS.get(arch, || {
+        [
+            object("engine", &kernel_sources().join("strict/engine.cpp"), arch),
+            object(
+                "driver",
+                &repository("tests/kernels/kernel_driver.cpp"),
+                arch,
+            ),
+        ]
+    })
+}
+
+/// The kernel binary of the strict twin of a chip, for the mock.
+pub(crate) fn binary(arch: u32) -> &'static Path {
+    static BINARIES: ForEachArch<PathBuf> = ForEachArch::new();
+    BINARIES.get(arch, || {
+        let parts = all_kernels(arch).iter().chain([&driver_objects(arch)[0]]);
+        let arguments: Vec<&Path> = std::iter::once(Path::new("-shared"))
+            .chain(parts.map(PathBuf::as_path))
+            .collect();
+        built(&format!("adasum_kernels_strict-{arch}.o"), &arguments)
+    })
+}
+
+/// The driver with the kernels of a chip as they are.
+pub(super) fn driver(arch: u32) -> &'static Path {
+    static DRIVERS: ForEachArch<PathBuf> = ForEachArch::new();
+    DRIVERS.get(arch, || {
+        let parts = all_kernels(arch).iter().chain(driver_objects(arch));
+        let arguments: Vec<&Path> = parts.map(PathBuf::as_path).collect();
+        built(&format!("driver-{arch}"), &arguments)
+    })
+}
+
+/// What a program prints if all goes well, else what it complains about.
+pub(super) fn run(program: &Path, arguments: &[&str]) -> Result<String, String> {
+    let output = Command::new(program).args(arguments).output().unwrap();
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    if output.status.success() {
+        Ok(text(&output.stdout))
+    } else {
+        let end = output.status;
+        Err(format!(
+            "{}{}({end})",
+            text(&output.stderr),
+            text(&output.stdout)
+        ))
+    }
+}
+
+#[test]
+fn device_memory_is_read_once_and_written_once() {
+    let output = run(driver(2201), &["--bytes"]).unwrap_or_else(|error| panic!("{error}"));
+    assert!(output.lines().count() >= 30);
+    for line in output.lines() {
+        let (kernel, numbers) = line.split_once(' ').unwrap();
+        let numbers: Vec<u64> = numbers.split(' ').map(|n| n.parse().unwrap()).collect();
+        let [bytes, radix, elements, read, written] = numbers[..] else {
+            panic!("{line}");
+        };
+        let share = |count: u64| count as f64 / (bytes * elements) as f64;
+        println!(
+            "{kernel}, {bytes}-byte elements, r = {radix}: {:.4} reads and {:.4} writes per element",
+            share(read),
+            share(written)
+        );
+        let vectors = bytes * radix * elements;
+        // Beside the vectors only tables: a window of segments and a tensor's weights for each block.
+        assert!((vectors..vectors + 2048).contains(&read), "{line}");
+        let expected = match kernel {
+            "weighted_sum" => bytes * elements,
+            _ => elements.div_ceil(UNIT) * 4 * record_words(radix as usize) as u64,
+        };
+        // The driver's two blocks sign their receipt, 32 bytes each.
+        assert_eq!(written, expected + 2 * 32, "{line}");
+    }
+}
+
+/// Every type, radix and kind of length on all twins, which the machine compares; with segments as arch 1001 wants them,
+/// and with ones that fit no chip's blocks.
+#[test]
+fn twins_agree_on_every_type_and_radix() {
+    let sizes = [0, 1, 2, 3, 7, 16, 17, 255, 256, 257, 4095, 4096, 4097];
+    for dtype in [DataType::F32, DataType::F16, DataType::Bf16] {
+        for radix in 2..=8 {
+            for whole_blocks in [true, false] {
+                // Any number of cores.
+                let machine = Machine::with_blocks(Some([1, 3, 48][radix % 3]));
+                let segments = if whole_blocks {
+                    aligned(&sizes, dtype)
+                } else {
+                    packed(&sizes, 5)
+                };
+                let shift = if whole_blocks { 0 } else { radix };
+                let vectors: Vec<Span> = (0..radix as u64)
+                    .map(|i| {
+                        let values = random(extent(&segments), 2000 + i, 1.0);
+                        machine.upload_as(dtype, &values, shift)
+                    })
+                    .collect();
+                machine.tree(dtype, &vectors, &segments);
+            }
+        }
+    }
+}
+
+/// More than 2^32 elements, units, tensors and records: see the driver.
+#[test]
+fn far_offsets_are_as_good_as_near_ones() {
+    let sources = KERNELS.map(|kernel| kernel_sources().join(format!("{kernel}.cpp")));
+    let main = repository("tests/kernels/kernel_driver.cpp");
+    let mut arguments = vec![Path::new("-O1"), Path::new("-UADASUM_TWIN_STRICT"), &main];
+    arguments.extend(sources.iter().map(PathBuf::as_path));
+    let fast = built("driver-fast", &arguments);
+    let expected = run(&fast, &["--far"]).unwrap_or_else(|error| panic!("{error}"));
+    // All but `guard`, which knows no elements.
+    assert_eq!(expected.lines().count(), KERNELS.len() - 1);
+    for arch in ARCHS {
+        let output = run(driver(arch), &["--far"]).unwrap_or_else(|error| panic!("{error}"));
+        assert_eq!(output, expected, "arch {arch}");
+    }
+}

@@ -1,0 +1,221 @@
+//! What failures leave behind: reducers that are of no more use, and reports that name ranks of the whole world.
+
+use std::time::Duration;
+
+use adasum::ErrorKind;
+use adasum::ascend::Stream;
+use adasum::reduce::{
+    DeltaForm, DeltaWeightReducer, Form, GradientReducer, InServer, Options, Placement,
+    ScalarExchange, World,
+};
+
+use crate::library::execution::ranks;
+use crate::support::{download, in_world, noise, specs, upload};
+
+const PATIENCE: Duration = Duration::from_secs(60);
+
+fn values(rank: u32) -> Vec<Vec<f32>> {
+    vec![(0..3000).map(|i| noise(&[rank.into(), i])).collect()]
+}
+
+/// Whatever the messages are, those that arrive well pass, and the result is the same as without a look at them.
+#[test]
+fn good_messages_pass_their_checksums() {
+    let plain = Options::default;
+    let choices = [
+        plain(),
+        Options {
+            scalars: ScalarExchange::Owned,
+            exchange: Some(Form::Pairwise),
+            ..plain()
+        },
+        Options {
+            radix: 3,
+            placement: Placement::Columns,
+            ..plain()
+        },
+        Options {
+            scattered: true,
+            ..plain()
+        },
+        Options {
+            in_server: InServer::Shards,
+            ..plain()
+        },
+        Options {
+            bucket_bytes: 4000,
+            pipeline_depth: 3,
+            ..plain()
+        },
+    ];
+    in_world(3, 2, |world| {
+        let counts = [700, 3000, 1, 0, 900];
+        let stream = Stream::new(world.device()).unwrap();
+        let inputs = |step: u64| -> Vec<Vec<f32>> {
+            let rank = u64::from(world.rank());
+            let value = |tensor, index| noise(&[rank, step, tensor, index]);
+            let tensor = |(tensor, &count): (u64, &usize)| {
+                (0..count as u64).map(|i| value(tensor, i)).collect()
+            };
+            (0..).zip(&counts).map(tensor).collect()
+        };
+        for options in &choices {
+            let mut results = [false, true].map(|checksum| {
+                let options = Options {
+                    checksum,
+                    ..options.clone()
+                };
+                let mut reducer = GradientReducer::new(world, &specs(&counts), &options).unwrap();
+                // Two calls are compared at once, then a third.
+                let spans = [0, 1, 2].map(|step| upload(world.device(), &inputs(step)));
+                reducer.reduce(&spans[0], &stream).unwrap();
+                reducer.reduce(&spans[1], &stream).unwrap();
+                reducer.synchronize(&stream, PATIENCE).unwrap();
+                reducer.reduce(&spans[2], &stream).unwrap();
+                reducer.synchronize(&stream, PATIENCE).unwrap();
+                spans.map(|spans| download(&spans))
+            });
+            let [without, with] = &mut results;
+            assert!(without == with, "{options:?}");
+        }
+    });
+}
+
+/// A step that a rank does not end: the others' reducers are of no more use, and say why.
+#[test]
+fn a_delta_reducer_is_poisoned_by_a_failure() {
+    for form in [DeltaForm::ServerMean, DeltaForm::Local] {
+        let errors = ranks(4, |rank, device, root| {
+            let world = World::from_root_info(device.clone(), root, 4, rank, 2).unwrap();
+            let options = Options {
+                stall_timeout: Duration::from_millis(400),
+                ..Options::default()
+            };
+            let mut reducer =
+                DeltaWeightReducer::new(&world, &specs(&[3000]), form, &options).unwrap();
+            let stream = Stream::new(&device).unwrap();
+            let weights = upload(&device, &values(9));
+            let gradients = upload(&device, &values(rank));
+            reducer.begin(&gradients, &weights, &stream).unwrap();
+            reducer.synchronize(&stream, PATIENCE).unwrap();
+            let mut errors = Vec::new();
+            if rank != 3 {
+                let step = |reducer: &mut DeltaWeightReducer| {
+                    reducer.end(&weights, &stream)?;
+                    reducer.synchronize(&stream, PATIENCE)
+                };
+                errors.push(step(&mut reducer).unwrap_err());
+                // Neither the next step nor giving this one up makes it good again.
+                reducer.reset();
+                errors.push(reducer.begin(&gradients, &weights, &stream).unwrap_err());
+                reducer.reset();
+                errors.push(reducer.begin(&gradients, &weights, &stream).unwrap_err());
+                errors.push(reducer.end(&weights, &stream).unwrap_err());
+                errors.push(reducer.nonfinite().unwrap_err());
+            } else {
+                std::thread::sleep(Duration::from_secs(2));
+            }
+            drop(reducer);
+            world.finish(PATIENCE).unwrap();
+            errors
+        });
+        for (rank, errors) in errors.iter().enumerate().take(3) {
+            for error in &errors[1..] {
+                assert_eq!(error.kind(), ErrorKind::Poisoned, "rank {rank}: {error}");
+            }
+        }
+    }
+}
+
+/// In a part of a world, too, ranks are called what they are in the whole.
+#[test]
+fn a_stall_in_a_part_names_ranks_of_the_world() {
+    let errors = ranks(6, |rank, device, root| {
+        let world = World::from_root_info(device.clone(), root, 6, rank, 1).unwrap();
+        // The odd ranks: 1, 3 and 5, which are 0, 1 and 2 of their part.
+        let members: Vec<u32> = (0..6).filter(|other| other % 2 == rank % 2).collect();
+        let part = world.part(&members, 1).unwrap();
+        let options = Options {
+            stall_timeout: Duration::from_millis(400),
+            ..Options::default()
+        };
+        let mut reducer = GradientReducer::new(&part, &specs(&[3000]), &options).unwrap();
+        let stream = Stream::new(&device).unwrap();
+        let spans = upload(&device, &values(rank));
+        let mut step = || {
+            reducer.reduce(&spans, &stream)?;
+            reducer.synchronize(&stream, PATIENCE)
+        };
+        let error = match rank {
+            5 => {
+                std::thread::sleep(Duration::from_secs(2));
+                None
+            }
+            _ => step().err(),
+        };
+        drop(reducer);
+        drop(part);
+        world.finish(PATIENCE).unwrap();
+        error.map(|error| error.to_string())
+    });
+    for rank in [0, 2, 4, 5] {
+        assert_eq!(errors[rank], None, "nobody was missing there");
+    }
+    let texts: Vec<&String> = [1, 3]
+        .iter()
+        .filter_map(|&rank| errors[rank].as_ref())
+        .collect();
+    assert_eq!(texts.len(), 2, "{errors:?}");
+    let waits = texts.iter().find(|text| text.contains("nothing moved"));
+    let waits = waits.unwrap_or_else(|| panic!("{texts:?}"));
+    let list = waits
+        .split("with ranks [")
+        .nth(1)
+        .unwrap()
+        .split(']')
+        .next()
+        .unwrap();
+    let named: Vec<u32> = list.split(", ").map(|rank| rank.parse().unwrap()).collect();
+    assert!(named.iter().all(|rank| rank % 2 == 1), "{waits}");
+    assert!(named.contains(&5) || waits.contains("rank 1:"), "{waits}");
+}
+
+/// Checksums and figures of a delta-weight reducer are those of its deltas; parts of results are of no use to it.
+#[test]
+fn a_delta_reducer_compares_checksums_and_has_figures() {
+    in_world(3, 2, |world| {
+        let options = Options {
+            checksum: true,
+            ..Options::default()
+        };
+        let tensors = specs(&[3000]);
+        let form = DeltaForm::Local;
+        let mut reducer = DeltaWeightReducer::new(world, &tensors, form, &options).unwrap();
+        reducer.observe(true);
+        let stream = Stream::new(world.device()).unwrap();
+        let weights = upload(world.device(), &values(9));
+        reducer.begin(&[], &weights, &stream).unwrap();
+        reducer.synchronize(&stream, PATIENCE).unwrap();
+        // Servers step along one line, by 1, 2 and 3 times the weights.
+        let times = 1.0 - (1 + world.rank() / 2) as f32;
+        let new: Vec<f32> = values(9)[0].iter().map(|x| times * x).collect();
+        weights[0].write(&new).unwrap();
+        reducer.end(&weights, &stream).unwrap();
+        reducer.synchronize(&stream, PATIENCE).unwrap();
+        let figures = reducer.statistics().unwrap().remove(0);
+        assert!((figures.cosine - 1.0).abs() < 1e-6, "{figures:?}");
+        assert!(
+            (figures.norms[2] / figures.norms[0] - 3.0).abs() < 1e-5,
+            "{figures:?}"
+        );
+        // ((1 + 2) / 2 + 3) / 2 against a mean of 2.
+        assert!((figures.gain - 1.125).abs() < 1e-5, "{figures:?}");
+
+        let options = Options {
+            scattered: true,
+            ..Options::default()
+        };
+        let made = DeltaWeightReducer::new(world, &tensors, form, &options).map(|_| ());
+        assert!(made.unwrap_err().to_string().contains("scattered"));
+    });
+}

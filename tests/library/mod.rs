@@ -1,0 +1,19 @@
+//! Reducers, worlds and plans through the Rust interface.
+
+mod backend;
+mod checked_calls;
+mod costs;
+mod execution;
+mod failures;
+mod features;
+pub(crate) mod golden;
+mod golden_bits;
+mod matrix;
+mod mean;
+mod plan;
+mod plan_choices;
+mod properties;
+mod reduction;
+mod statistics;
+mod subsets;
+mod training;

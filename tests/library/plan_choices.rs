@@ -1,0 +1,192 @@
+//! The reduction by every choice of the plan, against the double-precision oracle: numbers of servers, ranks a server,
+//! radices, placements, orders, scalars; all element types in one call.
+
+use crate::library::checked_calls::{FAMILIES, TYPES, Tensor, against_oracle, radix, tensors};
+use crate::support::in_world;
+use adasum::ErrorKind;
+use adasum::plan::mindspore::{ParallelContext, ParallelMode};
+use adasum::reduce::{
+    DType, Form, GradientReducer, Options, Placement, ScalarExchange, TensorSpec, Wire,
+};
+
+/// Every number of servers to 33: two radices up to 16, one beyond, all of them in the end.
+#[test]
+fn every_number_of_servers() {
+    let tensors = tensors();
+    for servers in 2..=33 {
+        let choices = [radix(2 + servers % 7), radix(2 + (servers + 3) % 7)];
+        let some = if servers > 16 { 1 } else { 2 };
+        against_oracle(servers, 1, &tensors, &choices[..some]);
+    }
+}
+
+#[test]
+fn many_servers() {
+    for servers in [48, 64, 97] {
+        against_oracle(servers, 1, &tensors(), &[radix(8)]);
+    }
+}
+
+/// Forms of exchange and scalars change nothing; placement and radix keep the bounds.
+#[test]
+fn every_choice_gives_the_result() {
+    let tensors = tensors();
+    for (servers, locals) in [(4, 2), (6, 1), (5, 4), (2, 8)] {
+        let mut choices = Vec::new();
+        for placement in [Placement::Hierarchical, Placement::Columns] {
+            for radix in [2, 8] {
+                for (exchange, scalars) in [
+                    (Form::Batch, ScalarExchange::Gathered),
+                    (Form::Pairwise, ScalarExchange::Gathered),
+                    (Form::Batch, ScalarExchange::Owned),
+                    (Form::Pairwise, ScalarExchange::Owned),
+                    (Form::AllToAll, ScalarExchange::Owned),
+                    (Form::AllToAll, ScalarExchange::Gathered),
+                ] {
+                    choices.push(Options {
+                        radix,
+                        placement,
+                        exchange: Some(exchange),
+                        scalars,
+                        // Several buckets of a type.
+                        bucket_bytes: 40_000,
+                        ..Options::default()
+                    });
+                }
+            }
+        }
+        choices.push(radix(Options::AUTO_RADIX));
+        against_oracle(servers, locals, &tensors, &choices);
+    }
+}
+
+/// The 398 tensors of BERT-large, each 1/512 as long.
+fn bert() -> Vec<u64> {
+    let hidden = 1024_u64;
+    let mut counts = vec![30_522 * hidden, 512 * hidden, 2 * hidden, hidden, hidden];
+    for _ in 0..24 {
+        for _ in 0..4 {
+            counts.extend([hidden * hidden, hidden]);
+        }
+        counts.extend([hidden, hidden]);
+        counts.extend([4 * hidden * hidden, 4 * hidden]);
+        counts.extend([4 * hidden * hidden, hidden]);
+        counts.extend([hidden, hidden]);
+    }
+    counts.extend([hidden * hidden, hidden]);
+    counts.extend([hidden * hidden, hidden, hidden, hidden, 30_522]);
+    counts.extend([2 * hidden, 2]);
+    counts.iter().map(|count| (count / 512).max(1)).collect()
+}
+
+#[test]
+fn the_tensors_of_bert_large() {
+    let counts = bert();
+    assert_eq!(counts.len(), 398);
+    let tensor = |(number, &count): (u64, &u64)| {
+        let (dtype, bounds) = TYPES[number as usize % 3];
+        Tensor {
+            family: number % FAMILIES,
+            count,
+            dtype,
+            bounds,
+        }
+    };
+    let tensors: Vec<Tensor> = (0..).zip(&counts).map(tensor).collect();
+    let owned = Options {
+        scalars: ScalarExchange::Owned,
+        ..radix(4)
+    };
+    let wire = Options {
+        wire: Wire::F32,
+        ..radix(4)
+    };
+    against_oracle(4, 2, &tensors, &[radix(4), owned, wire]);
+}
+
+/// A mismatch names the first difference, and who has what, on every rank.
+#[test]
+fn what_ranks_disagree_on_is_named() {
+    let differs = |change: fn(&mut Vec<TensorSpec>, &mut Options), what: &[&str]| {
+        let errors = in_world(4, 1, |world| {
+            let mut specs: Vec<TensorSpec> = (0..300)
+                .map(|i| TensorSpec::new(format!("layer{i}.weight"), 16, DType::F32))
+                .collect();
+            let mut options = Options::default();
+            if world.rank() == 2 {
+                change(&mut specs, &mut options);
+            }
+            GradientReducer::new(world, &specs, &options)
+                .map(|_| ())
+                .unwrap_err()
+        });
+        for error in errors {
+            assert_eq!(error.kind(), ErrorKind::Mismatch);
+            for part in what {
+                assert!(error.to_string().contains(part), "{error}");
+            }
+        }
+    };
+    differs(
+        |specs, _| {
+            specs[250].count = 17;
+            specs[251].name = "other".to_owned();
+        },
+        &[
+            "ranks [0, 1, 3] have tensor 250 \"layer250.weight\" with 16 elements of f32",
+            "ranks [2] have tensor 250 \"layer250.weight\" with 17 elements of f32",
+        ],
+    );
+    differs(
+        |specs, _| specs[7].dtype = DType::BF16,
+        &["tensor 7 \"layer7.weight\"", "16 elements of bf16"],
+    );
+    differs(
+        |specs, _| specs[3].name = "x".repeat(1000),
+        &["tensor 3 \"layer3.weight\"", "tensor 3 \"xxx"],
+    );
+    differs(
+        |specs, _| specs.truncate(299),
+        &[
+            "tensor 299 \"layer299.weight\"",
+            "ranks [2] have no more tensors",
+        ],
+    );
+    differs(
+        |_, options| options.radix = 4,
+        &["option radix 2", "ranks [2] have option radix 4"],
+    );
+    differs(
+        |_, options| options.placement = Placement::Columns,
+        &["option placement Hierarchical", "option placement Columns"],
+    );
+}
+
+/// MindSpore's surroundings, the paper's result.
+#[test]
+fn the_profile_mindspore() {
+    let context = |device_num| ParallelContext {
+        mode: ParallelMode::DataParallel,
+        enable_parallel_optimizer: false,
+        pipeline_stages: 1,
+        device_num,
+    };
+    let options = in_world(2, 8, |world| {
+        let other = Options::mindspore(world, &context(32)).unwrap_err();
+        assert!(
+            other
+                .to_string()
+                .contains("4 servers of 8 devices, the world 2 of 8"),
+            "{other}"
+        );
+        let few = Options::mindspore(world, &context(8)).unwrap_err();
+        assert_eq!(
+            few.to_string(),
+            "The device_num must be at least 16 and must be the power of 2 when applying adasum."
+        );
+        Options::mindspore(world, &context(16)).unwrap()
+    });
+    assert_eq!(options[0].placement, Placement::Columns);
+    assert!(options[0].barrier);
+    against_oracle(2, 8, &tensors(), &options[..1]);
+}

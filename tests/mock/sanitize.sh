@@ -1,0 +1,63 @@
+#!/usr/bin/env bash
+# Builds the mock and its C++ tests with a sanitizer and runs them:
+# sanitize.sh address,undefined|thread FOLDER [all]      (all: the conformance programs, too)
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+sanitizer=$1
+out=$2/sanitized-${sanitizer%%,*}
+mkdir -p "$out"
+relaxed=
+# What C passes for an enumeration is any int: cases pass wrong ones on purpose.
+[[ $sanitizer != *undefined* ]] || relaxed=-fno-sanitize=enum
+
+compile() {
+    ${CXX:-g++} -fvisibility=hidden -std=c++17 -O1 -g -fno-omit-frame-pointer -fsanitize="$sanitizer" $relaxed -pthread -Icsrc/cann -Icsrc/mock "$@"
+}
+
+# Two at a time; what does not compile is missed by the linker.
+objects() {
+    local source started=0
+    mkdir -p "$out/$1"
+    for source in csrc/mock/"$1"/*.cpp; do
+        compile -fPIC -c "$source" -o "$out/$1/$(basename "$source").o" &
+        started=$((started + 1))
+        [ $((started % 2)) != 0 ] || wait
+    done
+    wait
+}
+
+objects acl
+compile -shared "$out"/acl/*.o -Wl,-soname,libascendcl.so -o "$out/libascendcl.so" -ldl
+# Empty, as that of the build: clients look operators up in it.
+compile -shared -fPIC -x c++ /dev/null -Wl,-soname,libopapi.so -o "$out/libopapi.so" -L"$out" -Wl,--no-as-needed -lascendcl
+objects hccl
+compile -shared "$out"/hccl/*.o -Wl,-soname,libhccl.so -o "$out/libhccl.so" -L"$out" -lascendcl
+compile -fvisibility=default -shared -fPIC tests/mock/kernel_binary.cpp -o "$out/kernel_binary.so"
+gcc -std=c99 -O1 -g -fsanitize="$sanitizer" -pthread -Icsrc/cann tests/mock/conform.c -o "$out/conform" -L"$out" -Wl,-rpath,"$out" -lascendcl
+tests="mock_collectives mock_exchanges mock_faults mock_inject mock_network mock_order mock_runtime"
+if [ "${3-}" = all ]; then
+    tests="$tests conform_acl conform_contexts conform_streams conform_events conform_kernels conform_memory conform_operators conform_hccl conform_config conform_worlds conform_pairs conform_exchange conform_groups conform_hcom conform_tables"
+fi
+started=0
+for test in $tests; do
+    compile "tests/mock/$test.cpp" -o "$out/$test" -L"$out" -Wl,-rpath,"$out" -lhccl -lascendcl &
+    started=$((started + 1))
+    [ $((started % 2)) != 0 ] || wait
+done
+wait
+
+# A sanitizer's shadow takes a share of the address space: devices are smaller here.
+export ASCEND_MOCK_HBM_MB=1024 HCCL_BUFFSIZE=16 HARNESS_KERNEL=$out/kernel_binary.so HARNESS_SECONDS=300 HARNESS_ROUNDS=1000
+# A sanitizer opens libraries in the program's place: what the program names as their folder does not count then.
+export LD_LIBRARY_PATH=$out
+export UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 TSAN_OPTIONS=halt_on_error=1
+for test in conform $tests; do
+    echo "--- $test under $sanitizer"
+    cases=
+    [ $test != mock_exchanges ] || cases="-t1 -t4 -t5" # the other processors have no code of their own
+    # shellcheck disable=SC2086 # cases are words
+    "$out/$test" $cases
+done
+echo "--- mock_collectives over TCP under $sanitizer"
+HCCL_MOCK_NET=tcp "$out/mock_collectives" random -t4 -t5 sub-p16
+HCCL_MOCK_NET=tcp "$out/mock_exchanges" -t4

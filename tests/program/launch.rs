@@ -1,0 +1,654 @@
+//! `adasum-run launch`: what ranks are given, how their output and their ends are passed on, and that none is left.
+
+use std::collections::HashMap;
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use crate::support::adasum_run::{Folder, adasum_run, alive, err, eventually, out, send};
+
+const TABLE: &str = concat!(
+    env!("CARGO_MANIFEST_DIR"),
+    "/examples/rank_tables/rank_table_16pcs.json"
+);
+/// Each rank notes its number and waits for a signal.
+const WAIT: &str = "echo $$ > $RANK_ID.new; mv $RANK_ID.new $RANK_ID; exec sleep 1000";
+
+/// A shell script on the ranks of the tutorial's table, in `folder`.
+fn shell(folder: &Folder, options: &[&str], script: &str) -> Command {
+    let mut command = adasum_run(&["launch", "--rank-table", TABLE]);
+    command.args(options).args(["--", "sh", "-c", script]);
+    command.current_dir(folder.path());
+    command
+}
+
+fn run(options: &[&str], script: &str) -> Output {
+    let folder = Folder::new(&format!("launch-{:?}", std::thread::current().id()));
+    shell(&folder, options, script).output().unwrap()
+}
+
+fn start(command: &mut Command) -> Child {
+    command
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap()
+}
+
+fn all_gone(pids: &[u32]) {
+    eventually("processes to end", || {
+        (!pids.iter().any(|pid| alive(*pid))).then_some(())
+    });
+}
+
+/// Lines of `env` by rank.
+fn environments(output: &Output) -> HashMap<u32, HashMap<String, String>> {
+    let mut ranks: HashMap<u32, HashMap<String, String>> = HashMap::new();
+    for line in out(output).lines() {
+        let (rank, pair) = line.strip_prefix("[r").unwrap().split_once("] ").unwrap();
+        if let Some((name, value)) = pair.split_once('=') {
+            let rank = ranks.entry(rank.parse().unwrap()).or_default();
+            rank.insert(name.to_owned(), value.to_owned());
+        }
+    }
+    ranks
+}
+
+#[test]
+fn every_rank_gets_the_environment_of_the_tutorial() {
+    let output = run(&[], "env");
+    assert_eq!(output.status.code(), Some(0), "{}", err(&output));
+    let ranks = environments(&output);
+    assert_eq!(ranks.len(), 16);
+    for (rank, environment) in &ranks {
+        let (server, local) = (rank / 8, rank % 8);
+        for (name, value) in [
+            ("RANK_TABLE_FILE", TABLE.to_owned()),
+            ("MINDSPORE_HCCL_CONFIG_PATH", TABLE.to_owned()),
+            ("RANK_ID", rank.to_string()),
+            ("RANK_SIZE", "16".to_owned()),
+            ("DEVICE_ID", local.to_string()),
+            ("DEVICE_NUM", "8".to_owned()),
+            ("SERVER_ID", server.to_string()),
+            ("RANK", rank.to_string()),
+            ("WORLD_SIZE", "16".to_owned()),
+            ("LOCAL_RANK", local.to_string()),
+            ("LOCAL_WORLD_SIZE", "8".to_owned()),
+        ] {
+            assert_eq!(environment.get(name), Some(&value), "rank {rank} {name}");
+        }
+        assert_eq!(environment["HCCL_MOCK_JOB"], ranks[&0]["HCCL_MOCK_JOB"]);
+    }
+    let other = environments(&run(&[], "env"));
+    assert_ne!(other[&0]["HCCL_MOCK_JOB"], ranks[&0]["HCCL_MOCK_JOB"]);
+}
+
+#[test]
+fn one_server_by_index_or_by_id() {
+    for server in ["1", "10.155.111.141"] {
+        let ranks = environments(&run(&["--server-id", server], "env"));
+        let mut numbers: Vec<u32> = ranks.keys().copied().collect();
+        numbers.sort_unstable();
+        assert_eq!(numbers, (8..16).collect::<Vec<_>>());
+        assert!(!ranks[&8].contains_key("HCCL_MOCK_JOB"));
+        assert_eq!(ranks[&8]["SERVER_ID"], "1");
+    }
+    let ranks = environments(&run(&["--server-id", "0", "--job", "mine"], "env"));
+    assert_eq!(ranks[&7]["HCCL_MOCK_JOB"], "mine");
+}
+
+/// What left its group and its session ends with the job, however the job ends.
+#[test]
+fn processes_in_sessions_of_their_own_end_with_the_job() {
+    let folder = Folder::new("launch-setsid");
+    let script =
+        "setsid sh -c 'echo $$ > '$RANK_ID'.new; mv '$RANK_ID'.new '$RANK_ID'; exec sleep 1000' &
+        while [ ! -f $RANK_ID ]; do sleep 0.1; done";
+    for (name, end) in [
+        ("success", "exit 0"),
+        ("failure", "[ $RANK_ID = 3 ] && exit 7; exec sleep 1000"),
+    ] {
+        let output = shell(&folder, &[], &format!("{script}; {end}"))
+            .output()
+            .unwrap();
+        let expected = if name == "success" { 0 } else { 7 };
+        assert_eq!(output.status.code(), Some(expected), "{}", err(&output));
+        all_gone(&noted(&folder));
+    }
+    let mut launcher = start(&mut shell(
+        &folder,
+        &[],
+        &format!("{script}; exec sleep 1000"),
+    ));
+    let pids = eventually("all ranks to start a session", || {
+        let pids = noted(&folder);
+        (pids.len() == 16).then_some(pids)
+    });
+    launcher.kill().unwrap();
+    launcher.wait().unwrap();
+    all_gone(&pids);
+}
+
+/// The process numbers that ranks noted in the folder, which is emptied.
+fn noted(folder: &Folder) -> Vec<u32> {
+    let names: Vec<_> = (0..16)
+        .map(|rank| folder.path().join(rank.to_string()))
+        .collect();
+    if !names.iter().any(|name| name.exists()) {
+        return Vec::new();
+    }
+    let read = |name: &std::path::PathBuf| std::fs::read_to_string(name).ok()?.trim().parse().ok();
+    let pids: Vec<u32> = names.iter().filter_map(read).collect();
+    if pids.len() == 16 {
+        names
+            .iter()
+            .for_each(|name| std::fs::remove_file(name).unwrap());
+    }
+    pids
+}
+
+#[test]
+fn a_relative_table_becomes_absolute() {
+    let folder = Folder::new("relative");
+    std::fs::copy(TABLE, folder.path().join("table.json")).unwrap();
+    let output = adasum_run(&["launch", "--rank-table", "table.json", "--", "env"])
+        .current_dir(folder.path())
+        .output()
+        .unwrap();
+    let path = folder.path().join("table.json");
+    assert_eq!(
+        environments(&output)[&3]["RANK_TABLE_FILE"],
+        path.to_str().unwrap()
+    );
+}
+
+#[test]
+fn wrong_usage_is_2_and_one_line_says_why() {
+    let output = run(&["--server-id", "7"], "true");
+    assert_eq!(output.status.code(), Some(2));
+    let message = err(&output);
+    assert!(
+        message.starts_with("adasum-run: ") && message.lines().count() == 1,
+        "{message}"
+    );
+    assert!(message.contains("no server \"7\""), "{message}");
+    assert!(message.contains("1 (\"10.155.111.141\")"), "{message}");
+
+    let missing = adasum_run(&["launch", "--rank-table", "/none.json", "--", "true"]);
+    let output = { missing }.output().unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    assert!(err(&output).starts_with("adasum-run: /none.json: "));
+
+    for arguments in [
+        &["launch", "--rank-table", TABLE][..],
+        &["launch", "--", "true"],
+        &[
+            "launch",
+            "--rank-table",
+            TABLE,
+            "--timeout",
+            "0",
+            "--",
+            "true",
+        ],
+        &[
+            "launch",
+            "--rank-table",
+            TABLE,
+            "--timeout",
+            "soon",
+            "--",
+            "true",
+        ],
+        &["nonsense"],
+    ] {
+        assert_eq!(
+            adasum_run(arguments).output().unwrap().status.code(),
+            Some(2),
+            "{arguments:?}"
+        );
+    }
+}
+
+#[test]
+fn a_program_that_cannot_be_started_is_127_or_126() {
+    let folder = Folder::new("nostart");
+    let launch = |program: &str| {
+        adasum_run(&["launch", "--rank-table", TABLE, "--", program])
+            .current_dir(folder.path())
+            .output()
+            .unwrap()
+    };
+    let output = launch("./no-such-program");
+    assert_eq!(output.status.code(), Some(127));
+    assert!(err(&output).starts_with("adasum-run: rank 0: cannot start ./no-such-program: "));
+    std::fs::write(folder.path().join("text"), "not a program").unwrap();
+    assert_eq!(launch("./text").status.code(), Some(126));
+}
+
+#[test]
+fn lines_are_whole_and_carry_their_rank() {
+    let script = "i=0; while [ $i -lt 50 ]; do printf '%s-' $RANK_ID; printf '%0200d\\n' $i; i=$((i+1)); done; printf last";
+    let output = run(&[], script);
+    let mut next = HashMap::new();
+    let mut last = 0;
+    for line in out(&output).lines() {
+        let (rank, text) = line.strip_prefix("[r").unwrap().split_once("] ").unwrap();
+        if text == "last" {
+            last += 1;
+            continue;
+        }
+        // Each rank's lines are whole and in their order.
+        let number = next.entry(rank.to_owned()).or_insert(0);
+        assert_eq!(text, format!("{rank}-{number:0200}"));
+        *number += 1;
+    }
+    assert_eq!((next.len(), last), (16, 16));
+    assert!(next.values().all(|count| *count == 50));
+}
+
+#[test]
+fn both_streams_stay_apart_and_nothing_is_lost() {
+    let output = run(&["--server-id", "0"], "seq 1 5000; echo oops >&2");
+    assert_eq!(out(&output).lines().count(), 8 * 5000);
+    let mut errors: Vec<String> = err(&output).lines().map(str::to_owned).collect();
+    errors.sort();
+    let expected: Vec<String> = (0..8).map(|rank| format!("[r{rank}] oops")).collect();
+    assert_eq!(errors, expected);
+}
+
+#[test]
+fn the_first_failure_is_reported_first_and_its_code_passed_on() {
+    let script = "case $RANK_ID in
+        2) echo before; echo broken >&2; touch failing; exit 5;;
+        6) while ! [ -e failing ]; do sleep 0.01; done; sleep 0.1; exit 9;;
+        *) exec sleep 1000;; esac";
+    let output = run(&[], script);
+    assert_eq!(output.status.code(), Some(5));
+    let message = err(&output);
+    let lines: Vec<&str> = message
+        .lines()
+        .filter(|line| line.starts_with("adasum-run"))
+        .collect();
+    assert_eq!(
+        lines[0],
+        "adasum-run: rank 2 failed first: exit status 5 (server 0 \"10.155.111.140\", device 2)"
+    );
+    assert_eq!(lines[1], "adasum-run: its last lines:");
+    assert!(
+        lines[2..4].contains(&"adasum-run:   [r2] before"),
+        "{message}"
+    );
+    assert!(
+        lines[2..4].contains(&"adasum-run:   [r2] broken"),
+        "{message}"
+    );
+    assert!(
+        lines[4].starts_with("adasum-run: stopping the others: "),
+        "{message}"
+    );
+}
+
+#[test]
+fn a_killed_rank_ends_the_job_at_once() {
+    let folder = Folder::new("kill9");
+    let child = start(&mut shell(&folder, &[], WAIT));
+    let pids = folder.pids(0..16);
+    let begin = Instant::now();
+    send("-KILL", pids[11]);
+    let output = child.wait_with_output().unwrap();
+    assert!(
+        begin.elapsed() < Duration::from_secs(4),
+        "{:?}",
+        begin.elapsed()
+    );
+    assert_eq!(output.status.code(), Some(128 + 9));
+    let message = err(&output);
+    assert!(
+        message.starts_with("adasum-run: rank 11 failed first: killed by signal 9 (SIGKILL)"),
+        "{message}"
+    );
+    assert!(
+        message.contains("stopping the others: ranks 0-10, 12-15"),
+        "{message}"
+    );
+    all_gone(&pids);
+}
+
+#[test]
+fn what_a_rank_started_goes_with_it() {
+    let folder = Folder::new("family");
+    // Rank 0 fails once the others' own processes run; they ignore the polite request.
+    let script = "trap '' TERM
+        if [ $RANK_ID = 0 ]; then while ! [ -e 7 ]; do sleep 0.01; done; exit 1; fi
+        sleep 1000 & echo $! > $RANK_ID.new; mv $RANK_ID.new $RANK_ID; wait";
+    let begin = Instant::now();
+    let mut command = shell(&folder, &["--server-id", "0"], script);
+    let output = command.output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    // Five seconds of grace, then SIGKILL.
+    assert!(begin.elapsed() > Duration::from_secs(5));
+    assert!(begin.elapsed() < Duration::from_secs(30));
+    all_gone(&folder.pids(1..8));
+}
+
+#[test]
+fn a_rank_that_ends_well_leaves_nothing_either() {
+    let folder = Folder::new("leftover");
+    let script = "sleep 1000 & echo $! > $RANK_ID";
+    let output = shell(&folder, &["--server-id", "0"], script)
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(0));
+    all_gone(&folder.pids(0..8));
+}
+
+#[test]
+fn the_timeout_is_124_and_names_who_still_runs() {
+    let folder = Folder::new("timeout");
+    let script = format!("[ $RANK_ID = 3 ] && exit 0; {WAIT}");
+    let output = shell(&folder, &["--timeout", "0.7"], &script)
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(124));
+    assert_eq!(
+        err(&output),
+        "adasum-run: timeout after 0.7 s, still running: ranks 0-2, 4-15\n"
+    );
+    all_gone(&folder.pids(4..16));
+}
+
+#[test]
+fn ranks_can_be_told_to_end() {
+    // Not a shell, which would unblock signals by itself.
+    let mut command = adasum_run(&["launch", "--rank-table", TABLE, "--timeout", "0.3"]);
+    let begin = Instant::now();
+    let output = command.args(["--", "sleep", "1000"]).output().unwrap();
+    assert_eq!(output.status.code(), Some(124));
+    assert!(
+        begin.elapsed() < Duration::from_secs(4),
+        "{:?}",
+        begin.elapsed()
+    );
+}
+
+#[test]
+fn interrupts_are_passed_on() {
+    for (signal, code) in [("-INT", 130), ("-TERM", 143), ("-HUP", 129)] {
+        let folder = Folder::new("interrupt");
+        // In the background, so that the shell runs its trap at once.
+        let script = "trap 'echo told; exit 0' INT TERM HUP
+            echo $$ > $RANK_ID.new; mv $RANK_ID.new $RANK_ID; sleep 1000 & wait";
+        let child = start(&mut shell(&folder, &["--server-id", "1"], script));
+        let pids = folder.pids(8..16);
+        send(signal, child.id());
+        let output = child.wait_with_output().unwrap();
+        assert_eq!(output.status.code(), Some(code), "{}", err(&output));
+        assert_eq!(out(&output).matches("] told\n").count(), 8, "{signal}");
+        all_gone(&pids);
+    }
+}
+
+#[test]
+fn a_second_interrupt_does_not_wait() {
+    let folder = Folder::new("twice");
+    let script = format!("trap '' INT; {WAIT}");
+    let mut child = start(&mut shell(&folder, &["--server-id", "1"], &script));
+    let pids = folder.pids(8..16);
+    let begin = Instant::now();
+    send("-INT", child.id());
+    // Equal signals that wait together count once: send until one is seen.
+    let status = eventually("the end", || {
+        send("-INT", child.id());
+        std::thread::sleep(Duration::from_millis(50));
+        child.try_wait().unwrap()
+    });
+    assert_eq!(status.code(), Some(130));
+    assert!(begin.elapsed() < Duration::from_secs(4));
+    all_gone(&pids);
+}
+
+#[test]
+fn ranks_die_with_a_killed_launcher() {
+    // The rank itself, and what a rank started.
+    let family = "sleep 1000 & echo $! > $RANK_ID.new; mv $RANK_ID.new $RANK_ID; wait";
+    for script in [WAIT, family] {
+        let folder = Folder::new("launcher");
+        let mut child = start(&mut shell(&folder, &[], script));
+        let pids = folder.pids(0..16);
+        send("-KILL", child.id());
+        assert_eq!(child.wait().unwrap().signal(), Some(9));
+        all_gone(&pids);
+    }
+}
+
+#[test]
+fn a_reader_that_has_seen_enough_is_no_failure() {
+    let folder = Folder::new("pipe");
+    let mut child = start(&mut shell(&folder, &[], "yes"));
+    drop(child.stdout.take());
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", err(&output));
+}
+
+/// Ranks leave what the tutorial's scripts leave, each in its directory.
+#[test]
+fn each_rank_has_a_directory_with_its_logs() {
+    let folder = Folder::new("launch-logs");
+    std::fs::write(folder.path().join("train.txt"), "copied\n").unwrap();
+    let options = [
+        "--server-id",
+        "1",
+        "--log-dir",
+        "logs",
+        "--own-dir",
+        "--copy",
+        "train.txt",
+        "--silent",
+    ];
+    let script = "cat train.txt; pwd >&2; echo made > made";
+    let output = shell(&folder, &options, script).output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", err(&output));
+    assert_eq!((out(&output), err(&output)), (String::new(), String::new()));
+    for rank in 8..16 {
+        let own = folder.path().join(format!("logs/device_{rank}"));
+        let read = |name: &str| std::fs::read_to_string(own.join(name)).unwrap();
+        let log = read("train.log");
+        let mut lines: Vec<&str> = log.lines().collect();
+        lines.sort_unstable();
+        assert_eq!(
+            lines,
+            [own.canonicalize().unwrap().to_str().unwrap(), "copied"]
+        );
+        assert_eq!(read("made"), "made\n");
+        let environment = read("env.log");
+        for line in [format!("RANK_ID={rank}"), "WORLD_SIZE=16".to_owned()] {
+            assert!(environment.lines().any(|found| found == line), "{line}");
+        }
+        // The rest is that of the launcher.
+        assert!(environment.lines().any(|line| line.starts_with("PATH=")));
+    }
+    assert!(!folder.path().join("logs/device_0").exists());
+}
+
+#[test]
+fn a_job_that_fails_is_started_again_as_often_as_asked() {
+    let folder = Folder::new("launch-restarts");
+    let script = "echo $ADASUM_RESTART_COUNT $HCCL_MOCK_JOB $MASTER_ADDR:$MASTER_PORT
+        [ $RANK_ID = 5 ] && [ $ADASUM_RESTART_COUNT -lt 2 ] && exit 7; exit 0";
+    let options = ["--restarts", "2", "--log-dir", "logs"];
+    let output = shell(&folder, &options, script).output().unwrap();
+    let message = err(&output);
+    assert_eq!(output.status.code(), Some(0), "{message}");
+    assert_eq!(
+        message
+            .matches("rank 5 failed first: exit status 7")
+            .count(),
+        2,
+        "{message}"
+    );
+    assert!(
+        message.contains("adasum-run: starting all ranks again: restart 2 of 2\n"),
+        "{message}"
+    );
+    // The log holds all attempts, each of them a job of its own.
+    let log = std::fs::read_to_string(folder.path().join("logs/device_5/train.log")).unwrap();
+    let attempts: Vec<Vec<&str>> = log.lines().map(|line| line.split(' ').collect()).collect();
+    let counts: Vec<&str> = attempts.iter().map(|words| words[0]).collect();
+    assert_eq!(counts, ["0", "1", "2"]);
+    assert_ne!(attempts[0][1], attempts[1][1]);
+    assert!(attempts[0][2].starts_with("127.0.0.1:"), "{log}");
+
+    let output = shell(&folder, &["--restarts", "1"], "exit 3")
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(3));
+    assert_eq!(err(&output).matches("starting all ranks again").count(), 1);
+}
+
+/// An interrupt ends a job for good.
+#[test]
+fn what_is_interrupted_is_not_started_again() {
+    let folder = Folder::new("launch-interrupt");
+    let options = ["--server-id", "0", "--restarts", "3"];
+    // The first attempt fails; the second waits.
+    let script = format!("[ $ADASUM_RESTART_COUNT = 0 ] && exit 1; {WAIT}");
+    let child = start(&mut shell(&folder, &options, &script));
+    let pids = folder.pids(0..8);
+    send("-INT", child.id());
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(130), "{}", err(&output));
+    assert_eq!(err(&output).matches("starting all ranks again").count(), 1);
+    all_gone(&pids);
+}
+
+/// The timeout is that of all attempts together.
+#[test]
+fn restarts_do_not_prolong_the_timeout() {
+    let folder = Folder::new("launch-restart-timeout");
+    let options = ["--server-id", "0", "--restarts", "1000", "--timeout", "2"];
+    let begin = Instant::now();
+    let output = shell(&folder, &options, "sleep 0.3; exit 1")
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(124), "{}", err(&output));
+    assert!(
+        begin.elapsed() < Duration::from_secs(20),
+        "{:?}",
+        begin.elapsed()
+    );
+}
+
+#[test]
+fn under_another_launcher_each_process_starts_its_rank() {
+    let run = |variables: &[(&str, &str)], rank: &str| {
+        let mut command = adasum_run(&["launch", "--rank", rank, "--", "env"]);
+        command.env("RANK_TABLE_FILE", TABLE);
+        command.envs(variables.iter().copied()).output().unwrap()
+    };
+    let output = run(
+        &[
+            ("OMPI_COMM_WORLD_RANK", "9"),
+            ("OMPI_COMM_WORLD_SIZE", "16"),
+        ],
+        "env",
+    );
+    assert_eq!(output.status.code(), Some(0), "{}", err(&output));
+    let ranks = environments(&output);
+    assert_eq!(ranks.keys().copied().collect::<Vec<_>>(), [9]);
+    for (name, value) in [
+        ("RANK_ID", "9"),
+        ("DEVICE_ID", "1"),
+        ("SERVER_ID", "1"),
+        ("LOCAL_RANK", "1"),
+        ("MASTER_ADDR", "10.155.111.140"),
+        ("MASTER_PORT", "29500"),
+    ] {
+        assert_eq!(ranks[&9][name], value, "{name}");
+    }
+    let output = run(&[("SLURM_PROCID", "3"), ("SLURM_NTASKS", "4")], "env");
+    assert_eq!(output.status.code(), Some(2));
+    assert!(err(&output).contains("SLURM_NTASKS is 4, but the rank table has 16 ranks"));
+    assert_eq!(environments(&run(&[], "2"))[&2]["RANK"], "2");
+}
+
+/// The server whose `server_id` is an address of this machine.
+#[test]
+fn the_own_server_is_found_by_its_address() {
+    let folder = Folder::new("launch-auto");
+    let text = std::fs::read_to_string(TABLE).unwrap();
+    let table = |first: &str, second: &str| {
+        let text = text
+            .replace("10.155.111.140", first)
+            .replace("10.155.111.141", second);
+        std::fs::write(folder.path().join("table.json"), text).unwrap();
+        adasum_run(&[
+            "launch",
+            "--rank-table",
+            "table.json",
+            "--server-id",
+            "auto",
+            "--",
+            "env",
+        ])
+        .current_dir(folder.path())
+        .output()
+        .unwrap()
+    };
+    // An address that is set aside for documentation, and one that every machine has.
+    let ranks = environments(&table("203.0.113.1", "127.0.0.1"));
+    assert_eq!(ranks.len(), 8);
+    assert_eq!(ranks[&8]["MASTER_ADDR"], "203.0.113.1");
+    let none = table("203.0.113.1", "203.0.113.2");
+    assert_eq!(none.status.code(), Some(2));
+    assert!(err(&none).contains("no server_id is an address or the name of this machine"));
+    let both = table("127.0.0.2", "127.0.0.1");
+    assert!(
+        err(&both).contains("several servers are this machine"),
+        "{}",
+        err(&both)
+    );
+}
+
+/// What any program records is drawn, and progress that it tells is shown.
+#[test]
+fn a_report_shows_what_ranks_recorded() {
+    let folder = Folder::new("launch-report");
+    let script = r#"for step in 1 2 3; do
+            echo "{\"step\":$step,\"values\":{\"loss\":$((step + RANK_ID))},\"tensors\":[{\"name\":\"w\",\"cosine\":0.$step,\"gain\":null}]}" \
+                >> $ADASUM_STATISTICS_DIR/rank_$RANK_ID.jsonl
+        done
+        echo "adasum-report: {\"report\":\"progress\",\"rank\":$RANK_ID,\"done\":1,\"total\":2,\"unit\":\"epochs\"}" >&2
+        exit 4"#;
+    // A record of an earlier run must not be in the report.
+    std::fs::create_dir(folder.path().join("report")).unwrap();
+    std::fs::write(folder.path().join("report/rank_3.jsonl"), "{\"step\":99}\n").unwrap();
+    let output = shell(&folder, &["--report", "report", "--server-id", "0"], script)
+        .output()
+        .unwrap();
+    // The report is written although the job failed.
+    assert_eq!(output.status.code(), Some(4), "{}", err(&output));
+    let message = err(&output);
+    assert!(message.contains("adasum-run: 1/2 epochs, "), "{message}");
+    assert!(!message.contains("adasum-report"), "{message}");
+    assert!(message.contains("adasum-run: report: "), "{message}");
+    let read =
+        |name: &str| std::fs::read_to_string(folder.path().join("report").join(name)).unwrap();
+    let loss = read("loss.csv");
+    assert!(loss.starts_with("step,loss\n1,"), "{loss}");
+    assert_eq!(loss.lines().count(), 4);
+    assert_eq!(read("cosine.csv"), "step,w\n1,0.1\n2,0.2\n3,0.3\n");
+    assert!(!folder.path().join("report/gain.csv").exists());
+    let report: serde_json::Value = serde_json::from_str(&read("report.json")).unwrap();
+    assert_eq!(
+        (&report["schema"], &report["exit_code"]),
+        (&"adasum.launch/1".into(), &4.into())
+    );
+    assert_eq!(report["charts"][0]["name"], "loss");
+    let page = read("index.html");
+    assert_eq!(page.matches("<svg ").count(), 2);
+    // One file that needs nothing else.
+    for outside in ["<script", "src=", "@import", "url("] {
+        assert!(!page.contains(outside), "{outside}");
+    }
+}

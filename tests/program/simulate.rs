@@ -1,0 +1,141 @@
+//! `adasum-run simulate`: its forms, and the figures that the documentation states.
+
+use serde_json::Value;
+
+use crate::support::adasum_run::{Folder, adasum_run, err, out};
+
+fn simulate(options: &[&str]) -> String {
+    let output = adasum_run(&[&["simulate"], options].concat())
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", err(&output));
+    out(&output)
+}
+
+fn row<'a>(all: &'a Value, devices: u32, scheme: &str) -> &'a Value {
+    let mut rows = all["rows"].as_array().unwrap().iter();
+    rows.find(|row| row["devices"] == devices && row["scheme"] == scheme)
+        .unwrap()
+}
+
+/// ResNet-50 on 910B, as documented: near the hierarchical all-reduce in small clusters and in the largest.
+#[test]
+fn ratios_are_those_of_the_documentation() {
+    let all: Value = serde_json::from_str(&simulate(&["--devices", "64,8192", "--json"])).unwrap();
+    assert_eq!(
+        (&all["bytes"], &all["tensors"]),
+        (&102_228_128.into(), &161.into())
+    );
+    let ratio =
+        |devices, scheme: &str, name: &str| row(&all, devices, scheme)[name].as_f64().unwrap();
+    let auto = |devices, name: &str| ratio(devices, "AdaSum, auto", name);
+    assert!(auto(64, "ratio") <= 1.08, "{}", auto(64, "ratio"));
+    assert!(auto(64, "pipelined_ratio") <= 1.0);
+    assert!(auto(8192, "ratio") <= 1.26, "{}", auto(8192, "ratio"));
+    assert!(
+        auto(8192, "pipelined_ratio") <= 1.10,
+        "{}",
+        auto(8192, "pipelined_ratio")
+    );
+    for devices in [64, 8192] {
+        assert!(ratio(devices, "AdaSum, seed's scheme", "ratio") > 4.0);
+        assert!(auto(devices, "ratio") <= ratio(devices, "AdaSum, radix 2", "ratio"));
+    }
+    // 2 (1 - 1/S) N / D, but for slices that cannot be cut evenly; the seed sends D times as much.
+    let sent = |scheme: &str| {
+        row(&all, 64, scheme)["bytes_between_servers"]
+            .as_f64()
+            .unwrap()
+    };
+    let expected = 2.0 * 7.0 / 8.0 * 102_228_128.0 / 8.0;
+    assert!((sent("AdaSum, auto") / expected - 1.0).abs() < 0.01);
+    assert!((sent("AdaSum, seed's scheme") / expected - 8.0).abs() < 0.01);
+}
+
+#[test]
+fn files_hold_what_the_table_shows() {
+    let folder = Folder::new("simulate");
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let (csv, svg) = (path("a.csv"), path("a.svg"));
+    let table = simulate(&[
+        "--cluster",
+        "A3",
+        "--model",
+        "7b",
+        "--csv",
+        &csv,
+        "--svg",
+        &svg,
+    ]);
+    assert!(
+        table.starts_with("A3, servers of 16; 14.0 GB of bf16 in 291 tensors"),
+        "{table}"
+    );
+    assert!(table.contains("nothing here was measured on an NPU"));
+    let csv = std::fs::read_to_string(csv).unwrap();
+    let mut devices: Vec<&str> = csv
+        .lines()
+        .skip(1)
+        .map(|line| line.split(',').nth(4).unwrap())
+        .collect();
+    devices.dedup();
+    // One server has nothing to combine, and no supernode has more than 768 dies.
+    assert_eq!(devices, ["32", "64", "128", "256", "512"]);
+    let svg = std::fs::read_to_string(svg).unwrap();
+    for text in [
+        "devices",
+        "ratio to hierarchical all-reduce",
+        "auto, pipelined",
+        "prefers-color-scheme:dark",
+    ] {
+        assert!(svg.contains(text), "{text}");
+    }
+}
+
+#[test]
+fn a_cluster_of_ones_own_is_read() {
+    let folder = Folder::new("simulate-own");
+    let known = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/src/cli/lab/simulate/clusters.toml"
+    );
+    let text = std::fs::read_to_string(known).unwrap();
+    let path = folder.path().join("mine.toml");
+    std::fs::write(&path, text.replace("\"910B\"", "\"mine\"")).unwrap();
+    let path = path.to_str().unwrap();
+    let figures = |options: &[&str]| -> Value { serde_json::from_str(&simulate(options)).unwrap() };
+    let mine = figures(&[
+        "--clusters",
+        path,
+        "--cluster",
+        "mine",
+        "--devices",
+        "24",
+        "--json",
+    ]);
+    // Three servers: the seed's scheme needs a power of two.
+    let rows = mine["rows"].as_array().unwrap();
+    assert!(
+        rows.iter()
+            .all(|row| row["scheme"] != "AdaSum, seed's scheme")
+    );
+    assert_eq!(
+        mine["rows"],
+        figures(&["--devices", "24", "--json"])["rows"]
+    );
+    for (options, part) in [
+        (&["--clusters", path][..], "known are 910A, mine, A3"),
+        (&["--devices", "8"], "--devices 8: 910B has servers of 8"),
+        (
+            &["--cluster", "A3", "--devices", "1024"],
+            "at most 768 devices",
+        ),
+        (&["--clusters", "nowhere.toml"], "nowhere.toml"),
+    ] {
+        let output = adasum_run(&[&["simulate"], options].concat())
+            .output()
+            .unwrap();
+        assert_eq!(output.status.code(), Some(2), "{options:?}");
+        assert!(err(&output).contains(part), "{}", err(&output));
+    }
+}
