@@ -154,7 +154,7 @@ void run(const adasum::RootInfo &root, std::uint32_t rank) {
     REQUIRE(aclrtMemcpy(memory, bytes, values.data(), bytes, ACL_MEMCPY_HOST_TO_DEVICE) == ACL_SUCCESS);
     {
         adasum::GradientReducer reducer(world, {{"w", values.size(), ADASUM_F32}},
-                                adasum::Options().set("radix", 4).set("barrier", true));
+                                        adasum::Options().set("radix", 4).set("barrier", true));
         reducer.reduce({memory}, stream);
         reducer.synchronize(stream, LIMIT);
         REQUIRE(!reducer.nonfinite().at(0));
