@@ -1,4 +1,4 @@
-// Events: a record is a mark in a stream's queue; waits bind the latest mark at the time of the call.
+// Events: a record stands in a stream's queue; a wait is for the latest record at the time of the call.
 
 #include <atomic>
 #include <condition_variable>
@@ -10,7 +10,7 @@
 #include "counters.h"
 #include "deviate.h"
 #include "device.h"
-#include "mark.h"
+#include "event_record.h"
 #include "registry.h"
 #include "stream.h"
 #include "system.h"
@@ -25,25 +25,25 @@ class Event {
 public:
     Event(Kind kind, uint32_t flags, const Context &context) : kind_(kind), flags_(flags), context_(context) {}
 
-    std::shared_ptr<Mark> latest() const {
+    std::shared_ptr<EventRecord> latest() const {
         std::lock_guard<std::mutex> lock(mutex_);
         return latest_;
     }
-    // The mark for a new record, which is the latest once it is queued.
-    std::shared_ptr<Mark> new_mark() {
+    // A new record, which is the latest once it is queued.
+    std::shared_ptr<EventRecord> new_record() {
         std::lock_guard<std::mutex> lock(mutex_);
-        std::shared_ptr<Mark> mark = std::exchange(next_, nullptr);
-        return mark != nullptr ? mark : std::make_shared<Mark>();
+        std::shared_ptr<EventRecord> record = std::exchange(next_, nullptr);
+        return record != nullptr ? record : std::make_shared<EventRecord>();
     }
-    void set_latest(std::shared_ptr<Mark> mark) {
+    void set_latest(std::shared_ptr<EventRecord> record) {
         std::lock_guard<std::mutex> lock(mutex_);
-        latest_ = std::move(mark);
+        latest_ = std::move(record);
     }
     // The record to come, for which streams wait if there is none yet: with ACL_EVENT_SYNC of the older kind only.
-    std::shared_ptr<Mark> next() {
+    std::shared_ptr<EventRecord> next() {
         std::lock_guard<std::mutex> lock(mutex_);
         if (next_ == nullptr) {
-            next_ = std::make_shared<Mark>();
+            next_ = std::make_shared<EventRecord>();
         }
         return next_;
     }
@@ -59,8 +59,8 @@ private:
     const uint32_t flags_;
     const Context &context_;
     mutable std::mutex mutex_;
-    std::shared_ptr<Mark> latest_;
-    std::shared_ptr<Mark> next_;
+    std::shared_ptr<EventRecord> latest_;
+    std::shared_ptr<EventRecord> next_;
 };
 
 Registry<Event> &events() {
@@ -94,17 +94,17 @@ void refuse_extended(const Event &event) {
 }
 
 // `limit` counts from the moment that the wait is the stream's turn; 0 is none.
-Outcome wait_for_mark(Mark &mark, const Cancelled &cancelled, std::chrono::milliseconds limit) {
+Outcome wait_for_record(EventRecord &record, const Cancelled &cancelled, std::chrono::milliseconds limit) {
     constexpr int YIELDS = 16; // often it is about to complete, and to be woken takes longer
     const auto start = Clock::now();
-    for (int i = 0; i < YIELDS && !mark.done(); i++) {
+    for (int i = 0; i < YIELDS && !record.done(); i++) {
         sched_yield();
     }
     auto slice = std::chrono::milliseconds(100);
     if (limit.count() > 0 && limit < slice) {
         slice = limit;
     }
-    while (!mark.await_done(slice)) {
+    while (!record.await_done(slice)) {
         if (cancelled) {
             return {ACL_ERROR_RT_STREAM_ABORT, "a wait for an event was aborted"};
         }
@@ -185,65 +185,65 @@ void queue_wait(aclrtStream stream, aclrtEvent event, std::chrono::milliseconds 
     if (deviates(Deviation::WaitIgnored)) {
         return;
     }
-    std::shared_ptr<Mark> mark = found->latest();
-    if (mark == nullptr && found->kind() == Kind::Plain) {
+    std::shared_ptr<EventRecord> record = found->latest();
+    if (record == nullptr && found->kind() == Kind::Plain) {
         fail(ACL_ERROR_RT_PARAM_INVALID, "the event of aclrtCreateEvent was not recorded yet");
     }
-    if (mark == nullptr && found->extended()) {
+    if (record == nullptr && found->extended()) {
         return;
     }
     if (family() == Family::Ascend910A && found->context().device() != queue->device()) {
         warn_once("a stream of another device waits for an event: this processor does not wait");
         return;
     }
-    if (mark != nullptr) {
-        order_wait(queue->number(), mark->before);
-        if (mark->ended()) {
+    if (record != nullptr) {
+        order_wait(queue->number(), record->before);
+        if (record->ended()) {
             return;
         }
     } else {
-        mark = found->next();
+        record = found->next();
     }
     auto count = std::make_shared<WaitCount>(found);
-    auto resource = mark->resource.lock();
-    queue->push({"a wait for an event", [mark, count, limit, resource](const Cancelled &cancelled) {
-        return wait_for_mark(*mark, cancelled, limit);
+    auto resource = record->resource.lock();
+    queue->push({"a wait for an event", [record, count, limit, resource](const Cancelled &cancelled) {
+        return wait_for_record(*record, cancelled, limit);
     }});
 }
 
-void record(aclrtEvent event, aclrtStream stream) {
+void enqueue_record(aclrtEvent event, aclrtStream stream) {
     const std::shared_ptr<Event> found = find_event(event);
     const std::shared_ptr<Stream> queue = usable_stream(stream);
     queue->context().check();
     auto resource = take_device_event(*found, queue->context());
-    const std::shared_ptr<Mark> mark = found->new_mark();
-    mark->resource = resource;
-    auto complete = [mark, resource = std::move(resource)](const Cancelled &) {
-        mark->complete();
+    const std::shared_ptr<EventRecord> record = found->new_record();
+    record->resource = resource;
+    auto complete = [record, resource = std::move(resource)](const Cancelled &) {
+        record->complete();
         return Outcome{};
     };
     const uint64_t position =
-        queue->push({"an event record", std::move(complete), [mark](aclError why) { mark->lose(why); }});
-    mark->before = order_through(queue->number(), position);
-    mark->context = &queue->context();
-    found->set_latest(mark);
+        queue->push({"an event record", std::move(complete), [record](aclError why) { record->lose(why); }});
+    record->before = order_through(queue->number(), position);
+    record->context = &queue->context();
+    found->set_latest(record);
 }
 
 // Whether the host may take the event for complete; throws the failure of a context that stopped.
 bool seen_complete(const Event &event) {
     event.context().check();
-    const std::shared_ptr<Mark> mark = event.latest();
-    if (mark == nullptr) {
+    const std::shared_ptr<EventRecord> record = event.latest();
+    if (record == nullptr) {
         return event.extended();
     }
     if (deviates(Deviation::EventEarly)) {
         return true;
     }
-    if (!mark->ended()) {
-        mark->context->check();
+    if (!record->ended()) {
+        record->context->check();
         return false;
     }
-    order_seen(mark->before);
+    order_seen(record->before);
     return true;
 }
 
@@ -251,10 +251,10 @@ bool seen_complete(const Event &event) {
 void synchronize_event(const Event &event, int32_t timeout_ms) {
     constexpr std::chrono::milliseconds SLICE(50); // to see whether the context has failed
     event.context().check();
-    const std::shared_ptr<Mark> mark = event.latest();
-    if (mark == nullptr || mark->ended() || deviates(Deviation::EventEarly)) {
-        if (mark != nullptr) {
-            order_seen(mark->before);
+    const std::shared_ptr<EventRecord> record = event.latest();
+    if (record == nullptr || record->ended() || deviates(Deviation::EventEarly)) {
+        if (record != nullptr) {
+            order_seen(record->before);
         }
         return;
     }
@@ -265,8 +265,8 @@ void synchronize_event(const Event &event, int32_t timeout_ms) {
             const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(limit - Clock::now());
             slice = std::max(std::min(slice, left), std::chrono::milliseconds(0));
         }
-        const bool ended = mark->await_end(slice);
-        mark->context->check();
+        const bool ended = record->await_end(slice);
+        record->context->check();
         if (ended) {
             break;
         }
@@ -274,9 +274,9 @@ void synchronize_event(const Event &event, int32_t timeout_ms) {
             fail(ACL_ERROR_RT_EVENT_SYNC_TIMEOUT, "the event did not complete in %d ms", timeout_ms);
         }
     }
-    order_seen(mark->before);
-    if (mark->loss() != ACL_SUCCESS) {
-        fail(mark->loss(), "the stream of the event's record was aborted");
+    order_seen(record->before);
+    if (record->loss() != ACL_SUCCESS) {
+        fail(record->loss(), "the stream of the event's record was aborted");
     }
 }
 
@@ -306,7 +306,7 @@ aclError aclrtDestroyEvent(aclrtEvent event) {
 }
 
 aclError aclrtRecordEvent(aclrtEvent event, aclrtStream stream) {
-    return guarded("aclrtRecordEvent", [&] { record(event, stream); });
+    return guarded("aclrtRecordEvent", [&] { enqueue_record(event, stream); });
 }
 
 aclError aclrtResetEvent(aclrtEvent event, aclrtStream stream) {
@@ -387,14 +387,14 @@ aclError aclrtEventGetTimestamp(aclrtEvent event, uint64_t *timestamp) {
         if (found->kind() != Kind::Plain && (found->has(ACL_EVENT_EXTERNAL) || found->has(ACL_EVENT_IPC))) {
             fail(ACL_ERROR_RT_FEATURE_NOT_SUPPORT, "external events have no time");
         }
-        const std::shared_ptr<Mark> mark = found->latest();
-        if (mark == nullptr) {
+        const std::shared_ptr<EventRecord> record = found->latest();
+        if (record == nullptr) {
             fail(ACL_ERROR_RT_INTERNAL_ERROR, "the event was not recorded");
         }
-        if (!mark->done()) {
+        if (!record->done()) {
             fail(ACL_ERROR_RT_EVENT_TIMESTAMP_INVALID, "the event is not complete");
         }
-        const auto since = std::chrono::duration_cast<std::chrono::microseconds>(mark->when().time_since_epoch());
+        const auto since = std::chrono::duration_cast<std::chrono::microseconds>(record->when().time_since_epoch());
         *timestamp = static_cast<uint64_t>(since.count());
     });
 }
@@ -405,14 +405,14 @@ aclError aclrtEventElapsedTime(float *ms, aclrtEvent startEvent, aclrtEvent endE
         const std::shared_ptr<Event> events[] = {find_event(startEvent), find_event(endEvent)};
         Clock::time_point times[2];
         for (int i = 0; i < 2; i++) {
-            const std::shared_ptr<Mark> mark = events[i]->latest();
-            if (mark == nullptr) {
+            const std::shared_ptr<EventRecord> record = events[i]->latest();
+            if (record == nullptr) {
                 fail(ACL_ERROR_RT_INTERNAL_ERROR, "the %s event was not recorded", i == 0 ? "start" : "end");
             }
-            if (!mark->done()) {
+            if (!record->done()) {
                 fail(ACL_ERROR_RT_EVENT_TIMESTAMP_INVALID, "the %s event is not complete", i == 0 ? "start" : "end");
             }
-            times[i] = mark->when();
+            times[i] = record->when();
         }
         *ms = std::chrono::duration<float, std::milli>(times[1] - times[0]).count();
     });

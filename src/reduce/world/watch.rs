@@ -238,7 +238,7 @@ impl Watch {
     /// Watches until [`Watch::stop`] or the first failure; `true` for a stall.
     pub(in crate::reduce) fn run(&self) -> bool {
         let mut last: Option<(Seen, Instant)> = None;
-        let mut told = false;
+        let mut reported = false;
         loop {
             let (flights, seen) = {
                 let mut state = self.state();
@@ -263,7 +263,7 @@ impl Watch {
             let timeout = timeout.unwrap_or_default();
             match self.look(flights, seen) {
                 None => {
-                    if std::mem::take(&mut told) {
+                    if std::mem::take(&mut reported) {
                         Report::Moving { rank: self.rank }.send();
                     }
                     last = None;
@@ -273,12 +273,12 @@ impl Watch {
                         if since.elapsed() >= timeout {
                             return self.poison(&self.stall(since.elapsed()), Trouble::Stalled);
                         }
-                        if !told && since.elapsed() >= timeout / 4 {
-                            told = self.tell_waiting();
+                        if !reported && since.elapsed() >= timeout / 4 {
+                            reported = self.report_waiting();
                         }
                     }
                     _ => {
-                        if std::mem::take(&mut told) {
+                        if std::mem::take(&mut reported) {
                             Report::Moving { rank: self.rank }.send();
                         }
                         last = Some((seen, Instant::now()));
@@ -290,7 +290,7 @@ impl Watch {
     }
 
     /// Tells what this rank waits for, before it gives up: whoever says nothing does not wait.
-    fn tell_waiting(&self) -> bool {
+    fn report_waiting(&self) -> bool {
         let waiting = self.waiting();
         if let Some(waiting) = &waiting {
             let (rank, waiting) = (self.rank, waiting.clone());

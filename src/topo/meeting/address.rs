@@ -27,7 +27,7 @@ struct Connection {
 struct Hello {
     rank: u32,
     size: u32,
-    told: Vec<u8>,
+    contribution: Vec<u8>,
 }
 
 impl TcpMeeting<'_> {
@@ -42,24 +42,28 @@ impl TcpMeeting<'_> {
         answer: impl FnOnce(&[Vec<u8>]) -> Result<Vec<u8>>,
     ) -> Result<Vec<u8>> {
         let listener = self.listen()?;
-        let mut told: Vec<Option<Vec<u8>>> = vec![None; participant.size as usize];
+        let mut contributions: Vec<Option<Vec<u8>>> = vec![None; participant.size as usize];
         let mut connections: Vec<Option<Connection>> =
             (0..participant.size).map(|_| None).collect();
-        told[0] = Some(own.to_vec());
+        contributions[0] = Some(own.to_vec());
         let deadline = Deadline::new(participant.limit);
-        while told.iter().any(Option::is_none) && !deadline.is_over() {
+        while contributions.iter().any(Option::is_none) && !deadline.is_over() {
             match listener.accept() {
-                Ok((stream, from)) => {
-                    receive(stream, from, participant.size, &mut told, &mut connections)
-                }
+                Ok((stream, from)) => receive(
+                    stream,
+                    from,
+                    participant.size,
+                    &mut contributions,
+                    &mut connections,
+                ),
                 Err(error) if error.kind() == Io::WouldBlock => pause(deadline),
                 Err(error) => log::warn!("{}: {error}", self.name()),
             }
         }
-        let all: Option<Vec<Vec<u8>>> = told.iter().cloned().collect();
+        let all: Option<Vec<Vec<u8>>> = contributions.iter().cloned().collect();
         let answer = match all {
             Some(all) => answer(&all),
-            None => Err(absence(&told, &self.name(), participant.limit)),
+            None => Err(absence(&contributions, &self.name(), participant.limit)),
         };
         let bytes = encode(&answer);
         for connection in connections.iter_mut().flatten() {
@@ -159,7 +163,7 @@ fn receive(
     mut stream: TcpStream,
     from: SocketAddr,
     size: u32,
-    told: &mut [Option<Vec<u8>>],
+    contributions: &mut [Option<Vec<u8>>],
     connections: &mut [Option<Connection>],
 ) {
     let hello = match read_hello(&mut stream) {
@@ -175,7 +179,7 @@ fn receive(
             "rank {} has a job of {} ranks, rank 0 one of {size}",
             hello.rank, hello.size
         ))
-    } else if index == 0 || index >= told.len() {
+    } else if index == 0 || index >= contributions.len() {
         Some(format!(
             "rank {} came as a guest to a job of {size} ranks",
             hello.rank
@@ -200,7 +204,7 @@ fn receive(
             }
         }
         None => {
-            told[index] = Some(hello.told);
+            contributions[index] = Some(hello.contribution);
             connections[index] = Some(Connection { stream, from });
         }
     }
@@ -212,8 +216,12 @@ fn read_hello(stream: &mut TcpStream) -> std::io::Result<Hello> {
     stream.set_write_timeout(Some(HELLO_LIMIT))?;
     expect_magic(stream)?;
     let (rank, size) = (number(stream)?, number(stream)?);
-    let told = payload(stream)?;
-    Ok(Hello { rank, size, told })
+    let contribution = payload(stream)?;
+    Ok(Hello {
+        rank,
+        size,
+        contribution,
+    })
 }
 
 /// Whether the other side still has its end open.

@@ -34,7 +34,7 @@ struct RankFile {
     session: Nonce,
     nonce: Nonce,
     size: u32,
-    told: Vec<u8>,
+    contribution: Vec<u8>,
 }
 
 impl FileMeeting<'_> {
@@ -52,15 +52,15 @@ impl FileMeeting<'_> {
     ) -> Result<Vec<u8>> {
         let session = nonce();
         self.write_root(&session, &[], &[])?;
-        let mut told: Vec<Option<Vec<u8>>> = vec![None; participant.size as usize];
-        told[0] = Some(own.to_vec());
+        let mut contributions: Vec<Option<Vec<u8>>> = vec![None; participant.size as usize];
+        contributions[0] = Some(own.to_vec());
         let mut nonces: Vec<Nonce> = vec![[0; NONCE]; participant.size as usize];
         let deadline = Deadline::new(participant.limit);
         let mut disagreement = None;
         loop {
-            for (rank, told) in (0..participant.size)
-                .zip(&mut told)
-                .filter(|(_, told)| told.is_none())
+            for (rank, contribution) in (0..participant.size)
+                .zip(&mut contributions)
+                .filter(|(_, contribution)| contribution.is_none())
             {
                 let Some(file) = self.read_rank(rank)?.filter(|file| file.session == session)
                 else {
@@ -76,19 +76,22 @@ impl FileMeeting<'_> {
                     ));
                 }
                 nonces[rank as usize] = file.nonce;
-                *told = Some(file.told);
+                *contribution = Some(file.contribution);
             }
-            if told.iter().all(Option::is_some) || deadline.is_over() || disagreement.is_some() {
+            if contributions.iter().all(Option::is_some)
+                || deadline.is_over()
+                || disagreement.is_some()
+            {
                 break;
             }
             pause(deadline);
         }
-        let all: Option<Vec<Vec<u8>>> = told.iter().cloned().collect();
+        let all: Option<Vec<Vec<u8>>> = contributions.iter().cloned().collect();
         let answer = match (disagreement, all) {
             (Some(error), _) => Err(error),
             (None, Some(all)) => answer(&all),
             (None, None) => Err(absence(
-                &told,
+                &contributions,
                 &self.path.display().to_string(),
                 participant.limit,
             )),
@@ -198,7 +201,7 @@ impl RankFile {
             session: fields.nonce()?,
             nonce: fields.nonce()?,
             size: fields.number()?,
-            told: fields.0.to_vec(),
+            contribution: fields.0.to_vec(),
         })
     }
 }

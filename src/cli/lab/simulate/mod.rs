@@ -15,7 +15,7 @@ use serde::Serialize;
 use crate::cli::lab::element_type::ElementType;
 use crate::cli::lab::simulate::cluster::Cluster;
 use crate::cli::lab::simulate::schemes::Formula;
-use crate::cli::lab::simulate::timeline::{Stage, pipelined, sequential};
+use crate::cli::lab::simulate::timeline::{TimedStage, pipelined, sequential};
 use crate::cli::lab::workload::{self, Bucket, TensorArgs, bucketed};
 use crate::cli::report::chart::{Chart, Series};
 use crate::cli::{io, text};
@@ -184,17 +184,18 @@ fn shapes(args: &Args, cluster: &Cluster) -> Result<Vec<Shape>> {
 
 /// All schemes on one size.
 fn compare(cluster: &Cluster, shape: Shape, workload: &Workload) -> Result<Vec<Row>> {
-    let row = |scheme: &str, radix, whole: Vec<Stage>, buckets: &[Vec<Stage>], bytes| Row {
-        devices: shape.size(),
-        servers: shape.servers,
-        scheme: scheme.to_owned(),
-        radix,
-        seconds: sequential(&[whole]),
-        ratio: f64::NAN,
-        pipelined_seconds: pipelined(buckets, workload.depth),
-        pipelined_ratio: f64::NAN,
-        bytes_between_servers: bytes,
-    };
+    let row =
+        |scheme: &str, radix, whole: Vec<TimedStage>, buckets: &[Vec<TimedStage>], bytes| Row {
+            devices: shape.size(),
+            servers: shape.servers,
+            scheme: scheme.to_owned(),
+            radix,
+            seconds: sequential(&[whole]),
+            ratio: f64::NAN,
+            pipelined_seconds: pipelined(buckets, workload.depth),
+            pipelined_ratio: f64::NAN,
+            bytes_between_servers: bytes,
+        };
     let bytes = |layout: &Layout| (layout.elements() * layout.dtype().size()) as f64;
     let mut rows = Vec::new();
     for formula in Formula::ALL {

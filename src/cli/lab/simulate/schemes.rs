@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 
 use crate::cli::lab::simulate::cluster::Cluster;
-use crate::cli::lab::simulate::timeline::{Lane, Stage};
+use crate::cli::lab::simulate::timeline::{Lane, TimedStage};
 use crate::error::{Error, Result};
 use crate::plan::{Choices, Cost, Layout, Link, Planner, Shape, StepKind, StepSeconds};
 
@@ -45,7 +45,12 @@ impl Formula {
     }
 
     /// The stages of `bytes`; `None` where the scheme does not exist.
-    pub(crate) fn stages(self, cluster: &Cluster, shape: Shape, bytes: f64) -> Option<Vec<Stage>> {
+    pub(crate) fn stages(
+        self,
+        cluster: &Cluster,
+        shape: Shape,
+        bytes: f64,
+    ) -> Option<Vec<TimedStage>> {
         let model = Model {
             cluster,
             shape,
@@ -81,14 +86,14 @@ struct Model<'a> {
 }
 
 impl Model<'_> {
-    fn ring(&self) -> Vec<Stage> {
+    fn ring(&self) -> Vec<TimedStage> {
         let p = f64::from(self.shape.size());
         let link = self.slowest();
         let moved = (p - 1.0) * link.latency + (p - 1.0) / p * self.bytes / link.bandwidth;
         self.all_reduce(moved, (p - 1.0) / p * self.bytes)
     }
 
-    fn nhr(&self) -> Vec<Stage> {
+    fn nhr(&self) -> Vec<TimedStage> {
         let p = f64::from(self.shape.size());
         let link = self.slowest();
         let moved = f64::from(doublings(self.shape.size())) * link.latency
@@ -96,7 +101,7 @@ impl Model<'_> {
         self.all_reduce(moved, (p - 1.0) / p * self.bytes)
     }
 
-    fn hierarchical(&self) -> Vec<Stage> {
+    fn hierarchical(&self) -> Vec<TimedStage> {
         let share = self.bytes / f64::from(self.shape.locals);
         let mut stages = self.mean();
         stages.extend(self.between(share));
@@ -104,7 +109,7 @@ impl Model<'_> {
         stages
     }
 
-    fn seed(&self) -> Option<Vec<Stage>> {
+    fn seed(&self) -> Option<Vec<TimedStage>> {
         if !self.shape.servers.is_power_of_two() {
             return None;
         }
@@ -118,7 +123,7 @@ impl Model<'_> {
             stages.push(self.remote_step(half));
             // Copies, products and sums of its operators: twelve passes over the half.
             stages.push(kernel(12.0 * half / machine.memory));
-            stages.push(Stage {
+            stages.push(TimedStage {
                 lane: Lane::Scalars,
                 seconds: 3.0 * f64::from(round) * machine.remote.latency,
             });
@@ -131,7 +136,7 @@ impl Model<'_> {
     }
 
     /// Each device gets its share of the server's sum.
-    fn mean(&self) -> Vec<Stage> {
+    fn mean(&self) -> Vec<TimedStage> {
         let locals = f64::from(self.shape.locals);
         let share = self.bytes / locals;
         let mut stages = self.in_server();
@@ -142,7 +147,7 @@ impl Model<'_> {
     }
 
     /// One exchange of shares with all devices of the server.
-    fn in_server(&self) -> Vec<Stage> {
+    fn in_server(&self) -> Vec<TimedStage> {
         let machine = &self.cluster.machine;
         let peers = f64::from(self.shape.locals) - 1.0;
         if peers < 1.0 {
@@ -157,14 +162,14 @@ impl Model<'_> {
         let seconds = machine.local.latency
             + (peers - 1.0) * machine.message
             + busiest / machine.local.bandwidth;
-        vec![Stage {
+        vec![TimedStage {
             lane: Lane::Payload,
             seconds,
         }]
     }
 
     /// NHR of `bytes` between servers: steps that halve, then double, each with its sum.
-    fn between(&self, bytes: f64) -> Vec<Stage> {
+    fn between(&self, bytes: f64) -> Vec<TimedStage> {
         let servers = self.shape.servers;
         if servers == 1 {
             return Vec::new();
@@ -193,17 +198,17 @@ impl Model<'_> {
         stages
     }
 
-    fn remote_step(&self, bytes: f64) -> Stage {
+    fn remote_step(&self, bytes: f64) -> TimedStage {
         let link = &self.cluster.machine.remote;
-        Stage {
+        TimedStage {
             lane: Lane::Payload,
             seconds: link.latency + bytes / link.bandwidth,
         }
     }
 
     /// Scatter, sum and gather, of which two move for `moved` seconds and one reads and writes `summed` bytes thrice.
-    fn all_reduce(&self, moved: f64, summed: f64) -> Vec<Stage> {
-        let payload = Stage {
+    fn all_reduce(&self, moved: f64, summed: f64) -> Vec<TimedStage> {
+        let payload = TimedStage {
             lane: Lane::Payload,
             seconds: moved,
         };
@@ -223,8 +228,8 @@ impl Model<'_> {
     }
 }
 
-fn kernel(seconds: f64) -> Stage {
-    Stage {
+fn kernel(seconds: f64) -> TimedStage {
+    TimedStage {
         lane: Lane::Kernels,
         seconds,
     }
@@ -244,7 +249,7 @@ pub(crate) fn adasum(
     shape: Shape,
     layout: &Layout,
     choices: Choices,
-) -> Result<(Vec<Stage>, u64)> {
+) -> Result<(Vec<TimedStage>, u64)> {
     let planner = Planner::with(shape, layout.clone(), choices)?;
     let samples = SAMPLE.min(shape.size());
     let mut slowest: BTreeMap<StepKind, StepSeconds> = BTreeMap::new();
@@ -271,14 +276,14 @@ pub(crate) fn adasum(
 }
 
 /// The phases of a step, with launches: the sum in the server; Gram matrix, coefficients and weighted sum of a round.
-fn stages(phases: &StepSeconds, launch: f64) -> Vec<Stage> {
-    let mut stages = vec![Stage {
+fn stages(phases: &StepSeconds, launch: f64) -> Vec<TimedStage> {
+    let mut stages = vec![TimedStage {
         lane: Lane::Payload,
         seconds: phases.exchange,
     }];
     if phases.gram > 0.0 || phases.scalars > 0.0 {
         stages.push(kernel(phases.gram + launch));
-        stages.push(Stage {
+        stages.push(TimedStage {
             lane: Lane::Scalars,
             seconds: phases.scalars,
         });

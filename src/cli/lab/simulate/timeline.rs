@@ -12,18 +12,18 @@ pub(crate) enum Lane {
 
 /// A part of a bucket's reduction.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Stage {
+pub(crate) struct TimedStage {
     pub(crate) lane: Lane,
     pub(crate) seconds: f64,
 }
 
 /// Seconds if each stage waits for the one before it, and nothing overlaps.
-pub(crate) fn sequential(buckets: &[Vec<Stage>]) -> f64 {
+pub(crate) fn sequential(buckets: &[Vec<TimedStage>]) -> f64 {
     buckets.iter().flatten().map(|stage| stage.seconds).sum()
 }
 
 /// Seconds if at most `depth` buckets are under way at a time, issued in the order of the reducers.
-pub(crate) fn pipelined(buckets: &[Vec<Stage>], depth: usize) -> f64 {
+pub(crate) fn pipelined(buckets: &[Vec<TimedStage>], depth: usize) -> f64 {
     let lengths: Vec<usize> = buckets.iter().map(Vec::len).collect();
     let mut free = [0.0_f64; 3];
     let mut done = vec![0.0_f64; buckets.len()];
@@ -45,8 +45,8 @@ pub(crate) fn pipelined(buckets: &[Vec<Stage>], depth: usize) -> f64 {
 mod tests {
     use super::*;
 
-    fn stage(lane: Lane, seconds: f64) -> Stage {
-        Stage { lane, seconds }
+    fn stage(lane: Lane, seconds: f64) -> TimedStage {
+        TimedStage { lane, seconds }
     }
 
     #[test]

@@ -8,24 +8,24 @@ use serde::{Deserialize, Serialize};
 use crate::error::{Error, ErrorKind, Result};
 
 /// Start of a line with a finding; JSON follows.
-const MARK: &str = "adasum-qualify: ";
+const PREFIX: &str = "adasum-qualify: ";
 
 /// How a check or a stage ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Verdict {
+pub(crate) enum FindingStatus {
     Passed,
     Failed,
     /// Not tried; the note says why.
     Skipped,
 }
 
-impl Verdict {
+impl FindingStatus {
     pub(crate) fn name(self) -> &'static str {
         match self {
-            Verdict::Passed => "passed",
-            Verdict::Failed => "failed",
-            Verdict::Skipped => "skipped",
+            FindingStatus::Passed => "passed",
+            FindingStatus::Failed => "failed",
+            FindingStatus::Skipped => "skipped",
         }
     }
 }
@@ -41,7 +41,7 @@ pub(crate) struct Figure {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Finding {
     pub(crate) check: String,
-    pub(crate) verdict: Verdict,
+    pub(crate) verdict: FindingStatus,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) figure: Option<Figure>,
     /// A sentence: what was seen, or what is wrong.
@@ -53,7 +53,7 @@ pub(crate) struct Finding {
 impl Finding {
     /// The finding in a line of a process, if there is one.
     pub(crate) fn parse(line: &[u8]) -> Option<Finding> {
-        serde_json::from_slice(line.strip_prefix(MARK.as_bytes())?).ok()
+        serde_json::from_slice(line.strip_prefix(PREFIX.as_bytes())?).ok()
     }
 
     /// "12.3 GB/s; what was seen".
@@ -152,10 +152,10 @@ impl Findings {
     ) -> Result<T> {
         let begin = Instant::now();
         let (made, verdict, seen) = match check() {
-            Ok((made, seen)) => (Ok(made), Verdict::Passed, seen),
+            Ok((made, seen)) => (Ok(made), FindingStatus::Passed, seen),
             Err(error) => {
                 let note = error.to_string();
-                (Err(error), Verdict::Failed, Seen::note(note))
+                (Err(error), FindingStatus::Failed, Seen::note(note))
             }
         };
         self.send(&Finding {
@@ -172,7 +172,7 @@ impl Findings {
     pub(crate) fn skip(&mut self, name: impl Into<String>, why: impl Into<String>) {
         self.send(&Finding {
             check: name.into(),
-            verdict: Verdict::Skipped,
+            verdict: FindingStatus::Skipped,
             figure: None,
             note: why.into(),
             seconds: 0.0,
@@ -182,7 +182,7 @@ impl Findings {
     fn send(&mut self, finding: &Finding) {
         match serde_json::to_string(finding) {
             Ok(json) => {
-                let line = format!("{MARK}{json}\n");
+                let line = format!("{PREFIX}{json}\n");
                 // A command that is gone reads nothing; its reaper ends this process.
                 let _ = self.0.write_all(line.as_bytes());
             }
@@ -206,7 +206,7 @@ mod tests {
     fn a_finding_comes_back_from_its_line() {
         let finding = Finding {
             check: "copy".to_owned(),
-            verdict: Verdict::Failed,
+            verdict: FindingStatus::Failed,
             figure: Some(Figure {
                 value: 1.5,
                 unit: "GB/s".to_owned(),
@@ -214,7 +214,7 @@ mod tests {
             note: "byte 3 differs".to_owned(),
             seconds: 0.25,
         };
-        let line = format!("{MARK}{}", serde_json::to_string(&finding).unwrap());
+        let line = format!("{PREFIX}{}", serde_json::to_string(&finding).unwrap());
         assert_eq!(Finding::parse(line.as_bytes()), Some(finding.clone()));
         assert_eq!(finding.text(), "1.50 GB/s; byte 3 differs");
         assert_eq!(Finding::parse(b"a line of a library"), None);

@@ -11,7 +11,7 @@ use crate::cli::io::{failed, json};
 use crate::cli::launch::event::Pipe;
 use crate::cli::launch::job::{self, End, Limits, Observer, Rank, prefixed};
 use crate::cli::launch::ranks::this_program;
-use crate::cli::tools::qualify::findings::{Finding, Verdict};
+use crate::cli::tools::qualify::findings::{Finding, FindingStatus};
 use crate::cli::tools::qualify::stage::{Ranks, Request, Stage};
 use crate::error::Result;
 
@@ -39,7 +39,7 @@ pub(crate) enum Scope {
 /// How a stage ended.
 pub(crate) struct StageResult {
     pub(crate) stage: &'static Stage,
-    pub(crate) verdict: Verdict,
+    pub(crate) verdict: FindingStatus,
     /// Whether the user wants it.
     pub(crate) is_asked_for: bool,
     /// Findings of each rank.
@@ -54,7 +54,7 @@ impl StageResult {
         StageResult {
             stage,
             is_asked_for,
-            verdict: Verdict::Skipped,
+            verdict: FindingStatus::Skipped,
             findings: Vec::new(),
             notes: vec![why],
             seconds: 0.0,
@@ -165,9 +165,9 @@ impl Listener {
     fn result(self, stage: &'static Stage, end: End, time: Duration) -> StageResult {
         let has = |verdict| self.findings.iter().any(|(_, f)| f.verdict == verdict);
         let verdict = match end {
-            End::Success if has(Verdict::Failed) => Verdict::Failed,
-            End::Success if has(Verdict::Passed) => Verdict::Passed,
-            _ => Verdict::Failed,
+            End::Success if has(FindingStatus::Failed) => FindingStatus::Failed,
+            End::Success if has(FindingStatus::Passed) => FindingStatus::Passed,
+            _ => FindingStatus::Failed,
         };
         StageResult {
             stage,

@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::cli::io::{failed, print, save};
-use crate::cli::tools::qualify::findings::Verdict;
+use crate::cli::tools::qualify::findings::FindingStatus;
 use crate::cli::tools::qualify::job::{Job, Scope, StageResult};
 use crate::cli::tools::qualify::stage::{Ranks, STAGES, Stage};
 use crate::error::{Error, Result};
@@ -128,7 +128,7 @@ fn reason_to_skip(
     }
     let passed = |name: &&&str| {
         let mut results = results.iter();
-        results.any(|result| result.stage.name == **name && result.verdict == Verdict::Passed)
+        results.any(|result| result.stage.name == **name && result.verdict == FindingStatus::Passed)
     };
     let mut needs = stage.needs.iter().filter(|name| is_asked_for(name, args));
     if let Some(need) = needs.find(|name| !passed(name)) {

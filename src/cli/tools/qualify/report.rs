@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use serde_json::{Value, json};
 
-use crate::cli::tools::qualify::findings::{Finding, Verdict};
+use crate::cli::tools::qualify::findings::{Finding, FindingStatus};
 use crate::cli::tools::qualify::job::StageResult;
 
 /// A line for a stage: "passed   memory           2.1 s  what it shows".
@@ -12,18 +12,18 @@ pub(crate) fn line(result: &StageResult) -> String {
     let (verdict, stage) = (result.verdict.name(), result.stage);
     let line = format!("{verdict:<8} {:<15}", stage.name);
     match (result.verdict, result.notes.first()) {
-        (Verdict::Skipped, Some(why)) => format!("{line}         {why}"),
+        (FindingStatus::Skipped, Some(why)) => format!("{line}         {why}"),
         _ => format!("{line}{:6.1} s  {}", result.seconds, stage.about),
     }
 }
 
 /// What did not pass in a stage, a line each.
 pub(crate) fn faults(result: &StageResult) -> Vec<String> {
-    if result.verdict != Verdict::Failed {
+    if result.verdict != FindingStatus::Failed {
         return Vec::new();
     }
     let failed = result.findings.iter();
-    let failed = failed.filter(|(_, finding)| finding.verdict == Verdict::Failed);
+    let failed = failed.filter(|(_, finding)| finding.verdict == FindingStatus::Failed);
     let lines =
         failed.map(|(rank, finding)| format!("rank {rank}: {}: {}", finding.check, finding.text()));
     lines.chain(result.notes.iter().cloned()).collect()
@@ -36,7 +36,7 @@ pub(crate) fn summary(results: &[StageResult]) -> (String, bool) {
         with.map(|result| result.stage.name).collect()
     };
     let mut parts = Vec::new();
-    for verdict in [Verdict::Failed, Verdict::Skipped] {
+    for verdict in [FindingStatus::Failed, FindingStatus::Skipped] {
         let names = names(verdict);
         if !names.is_empty() {
             parts.push(format!("{}: {}", verdict.name(), names.join(", ")));
@@ -45,7 +45,7 @@ pub(crate) fn summary(results: &[StageResult]) -> (String, bool) {
     match parts.is_empty() {
         true => ("all stages passed".to_owned(), true),
         false => {
-            let is_fine = |o: &StageResult| o.verdict == Verdict::Passed || !o.is_asked_for;
+            let is_fine = |o: &StageResult| o.verdict == FindingStatus::Passed || !o.is_asked_for;
             (parts.join("; "), results.iter().all(is_fine))
         }
     }

@@ -1,7 +1,7 @@
-// One record of an event: a mark in a stream's queue. It outlives the event as long as a task of a stream refers to it.
+// One record of an event in a stream's queue. It outlives the event as long as a task of a stream refers to it.
 
-#ifndef ASCEND_MOCK_ACL_MARK_H
-#define ASCEND_MOCK_ACL_MARK_H
+#ifndef ASCEND_MOCK_ACL_EVENT_RECORD_H
+#define ASCEND_MOCK_ACL_EVENT_RECORD_H
 
 #include <condition_variable>
 #include <memory>
@@ -12,7 +12,7 @@
 
 namespace mock {
 
-class Mark {
+class EventRecord {
 public:
     // The record has run.
     void complete() { end(State::Done, ACL_SUCCESS); }
@@ -39,7 +39,7 @@ public:
         return await(limit, [this] { return state_ != State::Pending; });
     }
 
-    Before before;                    // what whoever waits for it comes after; set before others see the mark
+    Before before;                    // what a wait for it comes after; set before others see the record
     const Context *context = nullptr; // of its stream
     std::weak_ptr<void> resource;     // the device's event that it takes until the record and waits for it have ended
 
