@@ -349,9 +349,10 @@ impl Comm {
     }
 }
 
-/// The memory of all transfers, for a call to keep.
+/// The memory of all transfers but empty ones, for a call to keep.
 fn spans(transfers: &[Transfer<Span>]) -> Vec<&Span> {
-    transfers.iter().map(|transfer| &transfer.part).collect()
+    let parts = transfers.iter().map(|transfer| &transfer.part);
+    parts.filter(|part| !part.is_empty()).collect()
 }
 
 /// One side of an all-to-all, as the vendor takes it.

@@ -3,8 +3,8 @@
 //! The check does not repeat how plans are made. It follows them step by step as the machines would: who
 //! holds which range of which vector, who sends what to whom, and whether both sides agree.
 
+mod pairwise;
 mod scalars;
-mod turns;
 
 use super::{Combine, Exchange, Form, Group, Placement, Plan, Range, Step, StepKind, VectorPart};
 use crate::error::{Error, ErrorKind, Result};
@@ -366,7 +366,7 @@ impl<'a> State<'a> {
             )));
         }
         match form {
-            Form::Pairwise => turns::end(step, self.plans, exchange),
+            Form::Pairwise => pairwise::end(step, self.plans, exchange),
             Form::AllToAll => self.stays_in_servers(step, exchange),
             Form::Batch | Form::Group => Ok(()),
         }

@@ -134,7 +134,7 @@ impl<T> Exchange<T> {
     /// Brings transfers of rank `rank` into their order.
     pub fn new(rank: u32, transfers: impl IntoIterator<Item = Transfer<T>>) -> Self {
         let mut transfers: Vec<Transfer<T>> = transfers.into_iter().collect();
-        transfers.sort_by_key(|transfer| turn(rank, transfer));
+        transfers.sort_by_key(|transfer| position(rank, transfer));
         Exchange { transfers }
     }
 
@@ -155,22 +155,25 @@ impl<T> Exchange<T> {
 
     /// What rank `rank`, whose exchange this is, receives from rank `peer`.
     pub fn received_from(&self, rank: u32, peer: u32) -> Option<&T> {
-        let wanted = turn(rank, &Transfer::receive(peer, ()));
+        let wanted = position(rank, &Transfer::receive(peer, ()));
         let found = self
             .transfers
-            .binary_search_by_key(&wanted, |transfer| turn(rank, transfer));
+            .binary_search_by_key(&wanted, |transfer| position(rank, transfer));
         found.ok().map(|index| &self.transfers[index].part)
     }
 
     /// Whether the transfers of rank `rank` are in their order, with no peer twice in one direction.
     pub fn is_in_order(&self, rank: u32) -> bool {
-        let turns = self.transfers.iter().map(|transfer| turn(rank, transfer));
-        turns.is_sorted_by(|before, after| before < after)
+        let positions = self
+            .transfers
+            .iter()
+            .map(|transfer| position(rank, transfer));
+        positions.is_sorted_by(|before, after| before < after)
     }
 }
 
 /// The place of a transfer of rank `rank` among its transfers.
-fn turn<T>(rank: u32, transfer: &Transfer<T>) -> (u32, bool) {
+fn position<T>(rank: u32, transfer: &Transfer<T>) -> (u32, bool) {
     let peer = transfer.peer;
     (rank ^ peer, transfer.is_send() != (rank < peer))
 }

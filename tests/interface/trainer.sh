@@ -18,7 +18,7 @@ cmake -S "$examples/cpp" -B "$work/build" -DCMAKE_PREFIX_PATH="$prefix" -DCMAKE_
 cmake --build "$work/build" > "$work/cmake.log" 2>&1 || { cat "$work/cmake.log"; exit 1; }
 # Another minor version is another interface.
 mkdir -p "$work/other"
-printf 'cmake_minimum_required(VERSION 3.19)\nproject(other NONE)\nfind_package(adasum 0.2 QUIET)\nif(adasum_FOUND)\n  message(FATAL_ERROR "0.2 is not there")\nendif()\n' \
+printf 'cmake_minimum_required(VERSION 3.19)\nproject(other NONE)\nfind_package(adasum 0.1 QUIET)\nif(adasum_FOUND)\n  message(FATAL_ERROR "0.1 is not there")\nendif()\n' \
     > "$work/other/CMakeLists.txt"
 cmake -S "$work/other" -B "$work/other/build" -DCMAKE_PREFIX_PATH="$prefix" > "$work/cmake.log" || { cat "$work/cmake.log"; exit 1; }
 export PKG_CONFIG_PATH="$prefix/lib/pkgconfig"

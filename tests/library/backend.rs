@@ -34,7 +34,7 @@ fn child() {
 /// The line that a process with these variables prints.
 fn outcome(variables: &[(&str, &str)]) -> String {
     let mut command = Command::new(std::env::current_exe().unwrap());
-    command.args(["--exact", "backend::child", "--nocapture"]);
+    command.args(["--exact", "library::backend::child", "--nocapture"]);
     for name in [
         "ADASUM_BACKEND",
         "ADASUM_CANN_HOME",

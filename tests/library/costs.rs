@@ -17,26 +17,26 @@ use crate::support::{in_world, noise, run_alone, run_alone_with, specs};
 
 #[test]
 fn a_step_moves_what_the_plan_says() {
-    run_alone("costs::counted_traffic");
+    run_alone("library::costs::counted_traffic");
 }
 
 #[test]
 fn a_bucket_costs_the_same_with_one_tensor_and_with_many() {
-    run_alone("costs::counted_tensors");
+    run_alone("library::costs::counted_tensors");
 }
 
 /// With the strict twin of the kernels, which counts what they copy from and to device memory.
 #[test]
 fn kernels_read_and_write_what_the_plan_says() {
     run_alone_with(
-        "costs::counted_accesses",
+        "library::costs::counted_accesses",
         &[(KERNELS, strict::binary(2201))],
     );
 }
 
 #[test]
 fn device_memory_is_what_the_device_gives() {
-    run_alone("costs::counted_memory");
+    run_alone("library::costs::counted_memory");
 }
 
 /// Tensors in one buffer, each at a multiple of 64 bytes.

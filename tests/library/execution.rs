@@ -55,7 +55,7 @@ const COUNTERS: [&str; 5] = [
 /// Counters are those of a process, so this test has one of its own.
 #[test]
 fn a_step_waits_for_nothing_allocates_nothing_and_costs_what_the_plan_says() {
-    run_alone("engine::counted_steps");
+    run_alone("library::execution::counted_steps");
 }
 
 /// Launches and operations of all ranks in one step, from the plans alone. Before each exchange what kernels did is checked
@@ -398,7 +398,7 @@ fn the_result_does_not_depend_on_the_number_of_cores() {
     let hash = |soc: &str| {
         let output = std::process::Command::new(std::env::current_exe().unwrap())
             .args([
-                "engine::hashed_results",
+                "library::execution::hashed_results",
                 "--exact",
                 "--ignored",
                 "--nocapture",

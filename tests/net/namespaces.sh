@@ -38,7 +38,7 @@ root_info() {
     flags=$("$program" config --cflags)
     libraries=$("$program" config --libs)
     # shellcheck disable=SC2086 # flags are words, and the compiler may have a wrapper before it
-    ${CXX:-c++} -std=c++17 -O1 -pthread $flags "$(dirname "$0")/../c/launched_ranks.cpp" -o "$work/launched_ranks" $libraries
+    ${CXX:-c++} -std=c++17 -O1 -pthread $flags "$(dirname "$0")/../mock/launched_ranks.cpp" -o "$work/launched_ranks" $libraries
     rm -f "$work/root-info"
     for rank in 0 1 2 3; do
         env -u HCCL_MOCK_NET HCCL_CONNECT_TIMEOUT=30 ROOT_INFO_FILE="$work/root-info" OMPI_COMM_WORLD_RANK=$rank \

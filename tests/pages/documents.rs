@@ -225,7 +225,7 @@ fn excerpt(place: &str, text: &str, file: &str) {
 
 #[test]
 fn the_readme_runs() {
-    assert!(check("README.md") > 3);
+    assert!(check("README.md") > 1);
 }
 
 #[test]

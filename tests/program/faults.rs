@@ -128,7 +128,12 @@ struct Outcome {
 /// Runs it, with more variables for its ranks.
 fn job(folder: &Folder, fault: Option<&str>, variables: &[(&str, &str)]) -> Outcome {
     let program = std::env::current_exe().unwrap();
-    let rank = ["faults::one_rank", "--exact", "--ignored", "--nocapture"];
+    let rank = [
+        "program::faults::one_rank",
+        "--exact",
+        "--ignored",
+        "--nocapture",
+    ];
     let command: Vec<&std::ffi::OsStr> = std::iter::once(program.as_os_str())
         .chain(rank.map(std::ffi::OsStr::new))
         .collect();
@@ -533,7 +538,7 @@ fn a_rank_that_hangs_while_starting_is_named() {
             script.as_ref(),
             "sh".as_ref(),
             program.as_ref(),
-            "faults::one_rank".as_ref(),
+            "program::faults::one_rank".as_ref(),
             "--exact".as_ref(),
             "--ignored".as_ref(),
             "--nocapture".as_ref(),

@@ -8,7 +8,7 @@ use crate::kernel::{Tensors, Vectors};
 use crate::reduce::engine::device_memory::TableAllocator;
 
 /// Bytes of an address.
-const WORD: usize = size_of::<u64>();
+const ADDRESS: usize = size_of::<u64>();
 
 /// Changes that may be on their way at a time; one more waits for the first.
 const PAGES: usize = 8;
@@ -34,12 +34,12 @@ impl AddressTable {
         let device = tables.device();
         let pages = (0..PAGES).map(|_| {
             Ok(Page {
-                memory: HostBuffer::new(device, len * WORD)?,
+                memory: HostBuffer::new(device, len * ADDRESS)?,
                 copied: Event::new(device)?,
             })
         });
         Ok(AddressTable {
-            table: tables.zeroed(len * WORD)?,
+            table: tables.zeroed(len * ADDRESS)?,
             current: vec![0; len],
             pages: pages.collect::<Result<_>>()?,
             next: 0,
@@ -82,6 +82,7 @@ impl AddressTable {
     }
 
     fn part(&self, entries: &Range<usize>) -> Result<Span> {
-        self.table.slice(entries.start * WORD..entries.end * WORD)
+        self.table
+            .slice(entries.start * ADDRESS..entries.end * ADDRESS)
     }
 }

@@ -8,7 +8,8 @@ use crate::error::Result;
 use crate::kernel::{Receipt, SegmentTable};
 use crate::plan::Segment;
 
-/// Device memory of a [`GradientReducer`](crate::reduce::GradientReducer) in bytes: all that it takes from its creation on.
+/// Device memory of a [`GradientReducer`](crate::reduce::GradientReducer) in bytes: all that it takes from its creation on, without
+/// the copies that [`observe`](crate::reduce::GradientReducer::observe) keeps.
 /// Plans of subsets of its tensors have tables of their own, and share its buffers, which grow if a subset has a larger bucket.
 ///
 /// With `depth` buckets under way, bucket i uses the buffers of slot i modulo `depth`:

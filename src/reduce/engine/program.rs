@@ -25,7 +25,7 @@ pub(in crate::reduce) struct Program {
     /// Their indices in the reducer's list, in the order in which callers give them.
     pub(in crate::reduce) tensors: Vec<usize>,
     pub(in crate::reduce) buckets: Vec<Bucket>,
-    /// The device memory of all but the buffers of slots.
+    /// The device memory of all tables.
     pub(in crate::reduce) tables: DeviceMemory,
     addresses: AddressTable,
     pub(in crate::reduce) reduction: Schedule,
@@ -92,12 +92,12 @@ impl Program {
             true => Some(world.watched("barrier", 0)?),
             false => None,
         };
-        let program =
+        let schedule =
             |pass| Schedule::new(&buckets, pass, options.pipeline_depth, barrier.as_ref());
         Ok(Program {
             tensors,
-            reduction: program(Pass::Reduction),
-            collection: program(Pass::Collection),
+            reduction: schedule(Pass::Reduction),
+            collection: schedule(Pass::Collection),
             addresses: AddressTable::new(&tables, entries)?,
             barrier,
             tables: tables.taken(),
@@ -170,14 +170,14 @@ impl Program {
                 entries.map(move |entry| entry.address(gradients, memory))
             });
         let addresses = entries.collect();
-        let program = match run.pass {
+        let schedule = match run.pass {
             Pass::Reduction => &self.reduction,
             Pass::Collection => &self.collection,
         };
         // A bucket's own stages follow each other: without others under way there is nothing to overlap.
         let overlap = slots.depth.min(self.buckets.len()) > 1 && run.clock.is_none();
         world.enqueue_on(stream, overlap, |streams| {
-            world.watch().begin(&program.watched, run.timeout);
+            world.watch().begin(&schedule.watched, run.timeout);
             if let Some(changed) = self.addresses.update(addresses, streams.kernels)? {
                 streams.payload.wait(changed)?;
             }
@@ -200,9 +200,9 @@ impl Program {
             run.clock
                 .map_or(Ok(()), |clock| clock.start(streams.payload))?;
             if let Some(messages) = run.messages {
-                messages.begin(&program.watched);
+                messages.begin(&schedule.watched);
             }
-            for (position, &(bucket, stage)) in program.stages.iter().enumerate() {
+            for (position, &(bucket, stage)) in schedule.stages.iter().enumerate() {
                 progress[bucket].issue(stage, streams)?;
                 if let Some(messages) = run.messages {
                     let stage = &self.buckets[bucket].stages(run.pass)[stage];
@@ -212,7 +212,7 @@ impl Program {
                     .map_or(Ok(()), |clock| clock.end(position, streams.payload))?;
             }
             if let Some(barrier) = &self.barrier {
-                let (watch, position) = (world.watch(), program.stages.len());
+                let (watch, position) = (world.watch(), schedule.stages.len());
                 watch.call(barrier, position, || world.comm().barrier(streams.payload))?;
                 streams.payload.record(&barrier.done)?;
             }

@@ -1,6 +1,7 @@
 //! The gradient reducer: AdaSum (or the mean) of every tensor over all ranks, in place.
 
 mod describe;
+mod observation;
 mod observed;
 mod plans;
 pub(super) mod scattered;
@@ -22,7 +23,7 @@ use crate::reduce::engine::clock::Clock;
 use crate::reduce::engine::device_memory::DeviceMemory;
 use crate::reduce::engine::message_log::MessageLog;
 use crate::reduce::engine::program::{Program, Run, Slots};
-use crate::reduce::gradient::observed::Observation;
+use crate::reduce::gradient::observation::Observation;
 use crate::reduce::gradient::plans::{PlanNumber, Plans, WHOLE};
 use crate::reduce::options::{InServer, Options, Reduction};
 use crate::reduce::world::World;

@@ -18,27 +18,6 @@ use crate::reduce::options::{InServer, Options, Reduction, Wire};
 /// The Gram kernel takes at least two vectors: one vector twice.
 const TWICE: usize = 2;
 
-/// Whether gradients are saved, and of which tensors those of the last reduction were.
-pub(super) struct Observation {
-    on: bool,
-    observed: Vec<bool>,
-}
-
-impl Observation {
-    /// Off, for so many tensors.
-    pub(super) fn new(tensors: usize) -> Self {
-        Observation {
-            on: false,
-            observed: vec![false; tensors],
-        }
-    }
-
-    /// Whether the last reduction of every tensor was observed.
-    pub(super) fn is_complete(&self) -> bool {
-        !self.observed.is_empty() && self.observed.iter().all(|&observed| observed)
-    }
-}
-
 impl GradientReducer {
     /// Whether the next reductions keep a copy of their gradients, so that [`GradientReducer::statistics`] has every
     /// figure also of reductions of several rounds. Off at first.
@@ -47,10 +26,9 @@ impl GradientReducer {
     /// gradients; device memory for that, as much as the tensors have, is allocated by the first and freed when this is turned
     /// off.
     pub fn observe(&mut self, on: bool) {
-        self.observation.on = on;
+        self.observation.switch(on);
         if !on {
             self.plans.all_mut().for_each(Program::forget);
-            self.observation.observed.fill(false);
         }
     }
 
@@ -64,10 +42,7 @@ impl GradientReducer {
         let Some(plan) = self.plans.get_mut(number) else {
             return Ok(());
         };
-        for &tensor in &plan.tensors {
-            self.observation.observed[tensor] = self.observation.on;
-        }
-        match self.observation.on {
+        match self.observation.begin(&plan.tensors) {
             true => plan.save(&self.world, &self.specs, gradients, stream),
             false => Ok(()),
         }

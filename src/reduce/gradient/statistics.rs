@@ -18,7 +18,7 @@ use crate::reduce::world::World;
 
 /// Figures of one tensor in the last reduction; NaN where there is no number, all of them if the tensor is not finite.
 ///
-/// The vectors are those that AdaSum combined: g_s is that of server s, the mean over its ranks.
+/// The vectors are those that AdaSum combined: g_s is the vector of server s, by default the mean over its ranks.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TensorStatistics {
     /// Name of the tensor.

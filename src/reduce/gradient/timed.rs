@@ -59,8 +59,8 @@ impl GradientReducer {
         enqueued?;
         self.world.synchronize(stream, timeout)?;
         let mut phases = Phases::default();
-        let program = &self.plans.whole().reduction;
-        for (&(bucket, stage), seconds) in program.stages.iter().zip(clock.seconds()?) {
+        let schedule = &self.plans.whole().reduction;
+        for (&(bucket, stage), seconds) in schedule.stages.iter().zip(clock.seconds()?) {
             let stages = &self.plans.whole().buckets[bucket].stages;
             let combines = |stage: &Stage| matches!(stage.task, Task::Combine(_));
             let combined = !stages[stage..].iter().any(combines);

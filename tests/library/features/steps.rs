@@ -12,7 +12,7 @@ use adasum::reduce::{
 /// Counters are those of a process, so this test has one of its own.
 #[test]
 fn steps_of_all_reducers_wait_for_nothing_and_allocate_nothing() {
-    run_alone("beyond::counted::counted_steps");
+    run_alone("library::features::steps::counted_steps");
 }
 
 #[test]
