@@ -323,21 +323,34 @@ fn servers_are_found_by_the_keys_of_hosts() {
 /// Events that are recorded again and again before they complete must not look like a stall.
 #[test]
 fn a_host_that_is_far_ahead_is_no_stall() {
-    in_world(4, 1, |world| {
-        let options = Options {
-            stall_timeout: Duration::from_millis(1500),
-            ..Options::default()
-        };
-        let mut reducer = with(world, &COUNTS, &options);
-        let stream = Stream::new(world.device()).unwrap();
-        let spans = upload(world.device(), &inputs(world, &COUNTS));
-        for _ in 0..300 {
-            reducer.reduce(&spans, &stream).unwrap();
-        }
-        reducer
-            .synchronize(&stream, Duration::from_secs(300))
-            .unwrap();
-    });
+    const STEPS: u32 = 300;
+    let run = |steps: u32, stall_timeout: Duration| {
+        let seconds = in_world(4, 1, |world| {
+            let options = Options {
+                stall_timeout,
+                ..Options::default()
+            };
+            let mut reducer = with(world, &COUNTS, &options);
+            let stream = Stream::new(world.device()).unwrap();
+            let spans = upload(world.device(), &inputs(world, &COUNTS));
+            let start = Instant::now();
+            for _ in 0..steps {
+                reducer.reduce(&spans, &stream).unwrap();
+            }
+            reducer
+                .synchronize(&stream, Duration::from_secs(300))
+                .unwrap();
+            start.elapsed()
+        });
+        seconds[0]
+    };
+    // The limit is far above what a step takes on this machine now, and far below what all of them take.
+    let time = run(STEPS, Duration::from_secs(100));
+    let limit = time.max(Duration::from_millis(1500));
+    run(
+        STEPS * (3 * limit).div_duration_f32(time).ceil() as u32,
+        limit,
+    );
 }
 
 /// A rank that never makes its reducer holds the others in a call of HCCL, which builds links: the watchdog ends it.

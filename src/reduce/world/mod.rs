@@ -11,6 +11,7 @@ mod order;
 mod part;
 mod profile;
 pub(super) mod report;
+mod step_ends;
 pub(super) mod streams;
 pub(super) mod watch;
 

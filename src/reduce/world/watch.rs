@@ -1,15 +1,13 @@
 //! The health of a world: its first failure, and a thread that turns a stall into one.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::BTreeSet;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use crate::ascend::{Device, Event, Stream};
 use crate::error::{Error, ErrorKind, Result};
 use crate::reduce::world::report::{Failure, Report, Trouble, Waiting};
-
-/// Steps under way whose ends are seen one by one.
-const ENDS: usize = 16;
+use crate::reduce::world::step_ends::StepEnds;
 
 /// A step of a reduction as others see it.
 pub(in crate::reduce) struct WatchedStep {
@@ -48,44 +46,16 @@ struct State {
     /// The newest reduction of each reducer that may not have ended, by the address of its list of steps.
     flights: Vec<Flight>,
     steps: u64,
-    /// Recorded behind steps, the oldest first; behind some of them only where the host is far ahead.
-    ends: VecDeque<(u64, Event)>,
-    /// For the ends of steps to come.
-    free: Vec<Event>,
-    /// The newest step of which the end has been seen.
-    finished: u64,
+    /// Events behind the steps of the caller's streams.
+    ends: StepEnds<Event>,
     /// The position that is being enqueued: a call of the vendor's that has not returned yet.
     call: Option<(Arc<WatchedStep>, usize)>,
     over: bool,
 }
 
-impl State {
-    /// Makes room for the end of one more step: forgets every other one, so that those left are spread over all steps
-    /// that are under way, however many.
-    fn thin_out(&mut self) {
-        if !self.free.is_empty() {
-            return;
-        }
-        let ends = std::mem::take(&mut self.ends);
-        for (index, (step, event)) in ends.into_iter().enumerate() {
-            match index % 2 {
-                0 => self.free.push(event),
-                _ => self.ends.push_back((step, event)),
-            }
-        }
-    }
-
-    /// Takes note of steps that have ended.
-    fn forget_ended(&mut self) {
-        while let Some((step, event)) = self.ends.pop_front() {
-            if !event.is_complete().unwrap_or(false) {
-                self.ends.push_front((step, event));
-                return;
-            }
-            self.finished = step;
-            self.free.push(event);
-        }
-    }
+/// Whether a recorded event has ended.
+fn has_ended(event: &Event) -> bool {
+    event.is_complete().unwrap_or(false)
 }
 
 /// What moves when a reduction does.
@@ -98,9 +68,8 @@ struct Seen {
 
 impl Watch {
     pub(in crate::reduce) fn new(device: &Device, rank: u32) -> Result<Arc<Self>> {
-        let free: Result<Vec<Event>> = (0..ENDS).map(|_| Event::new(device)).collect();
         let state = State {
-            free: free?,
+            ends: StepEnds::new(|| Event::new(device))?,
             ..State::default()
         };
         Report::Joined { rank }.send();
@@ -170,12 +139,7 @@ impl Watch {
             flight.enqueued = true;
         }
         let step = state.steps;
-        state.thin_out();
-        if let Some(event) = state.free.pop() {
-            stream.record(&event)?;
-            state.ends.push_back((step, event));
-        }
-        Ok(())
+        state.ends.add(step, |event| stream.record(event))
     }
 
     /// Runs `call`, a call of the vendor's for the step at `position` that may wait for other ranks. One that fails is what
@@ -198,8 +162,8 @@ impl Watch {
     pub(in crate::reduce) fn waiting(&self) -> Option<Waiting> {
         let (flights, call, oldest) = {
             let mut state = self.state();
-            state.forget_ended();
-            let oldest = state.ends.front().map(|(step, _)| *step);
+            state.ends.finished(has_ended);
+            let oldest = state.ends.oldest();
             (state.flights.clone(), state.call.clone(), oldest)
         };
         let pending = flights.iter().find_map(|flight| {
@@ -251,9 +215,8 @@ impl Watch {
                 if state.over || state.failure.is_some() {
                     return false;
                 }
-                state.forget_ended();
                 let seen = Seen {
-                    finished: state.finished,
+                    finished: state.ends.finished(has_ended),
                     call: state.call.as_ref().map(|(_, position)| *position),
                     complete: 0,
                 };
