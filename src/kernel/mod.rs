@@ -16,7 +16,8 @@
 //! not know why anything is reduced.
 //!
 //! Launches check types, lengths and starts of memory. They do not read tables in device memory: addresses in them must be
-//! of memory of the device, and segments must lie within the vectors and name tensors that there are.
+//! of memory of the device, segments must lie within the vectors and name tensors that have coefficients or flags, and
+//! references must name records that there are.
 
 mod addresses;
 mod arch;

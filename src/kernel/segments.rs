@@ -23,17 +23,20 @@ impl SegmentTable {
     /// # Errors
     /// If device memory is short.
     pub fn new(device: &Device, entries: &[Segment]) -> Result<Self> {
-        let words: Vec<u64> = entries.iter().flat_map(Segment::words).collect();
-        Ok(SegmentTable::in_span(table(device, &words)?, entries))
+        SegmentTable::uploaded(entries, |words| table(device, words))
     }
 
-    /// A table whose `span` holds the words of `entries`.
-    pub(crate) fn in_span(span: Span, entries: &[Segment]) -> Self {
-        SegmentTable {
-            table: span,
+    /// A table of `entries`, whose words `upload` brings to the device.
+    pub(crate) fn uploaded(
+        entries: &[Segment],
+        upload: impl FnOnce(&[u64]) -> Result<Span>,
+    ) -> Result<Self> {
+        let words: Vec<u64> = entries.iter().flat_map(Segment::words).collect();
+        Ok(SegmentTable {
+            table: upload(&words)?,
             count: entries.len() as u64,
             units: entries.iter().map(Segment::units).sum(),
-        }
+        })
     }
 
     /// The first `elements` elements of a buffer, as tensor 0.

@@ -165,6 +165,8 @@ impl Kernels {
         check_gram_radix("fold", launch.radix)?;
         launch.segments.check("fold")?;
         let (count, bytes) = (launch.segments.count, record_bytes(launch.radix));
+        let units = launch.segments.units;
+        check_room("fold", "partials", launch.partials, units, bytes)?;
         check_room("fold", "records", launch.records, count, bytes)?;
         let arguments = [
             Argument::Span(launch.partials),

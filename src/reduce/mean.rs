@@ -88,11 +88,6 @@ impl MeanReducer {
         })
     }
 
-    /// Number of ranks that are reduced over.
-    pub fn group_size(&self) -> u32 {
-        self.world.size()
-    }
-
     /// Replaces each of `gradients` by its mean or sum, in the order of creation.
     ///
     /// Collective among the group and stream-ordered, as [`GradientReducer::reduce`]. Each span is a whole

@@ -14,7 +14,7 @@ use crate::reduce::engine::device_tables::uniform_weights;
 use crate::reduce::mean::{factor, group_world};
 use crate::reduce::options::MeanOptions;
 use crate::reduce::world::World;
-use crate::reduce::world::watch::WatchedStep;
+use crate::reduce::world::watch::WatchedStage;
 
 /// How many rows a rank brings to a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -92,7 +92,7 @@ pub struct SparseReducer {
     /// The segment of all values, in the tables of the call.
     all: SegmentTable,
     counts: Option<Counts>,
-    watched: Arc<WatchedStep>,
+    watched: Arc<WatchedStage>,
     timeout: Duration,
 }
 

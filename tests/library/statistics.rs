@@ -1,5 +1,7 @@
 //! `GradientReducer::statistics` against figures in double precision.
 
+use std::time::Duration;
+
 use adasum::ErrorKind;
 use adasum::ascend::Stream;
 use adasum::reduce::{
@@ -170,6 +172,24 @@ fn several_rounds_that_are_not_observed_leave_figures_open() {
         (&open.norms, open.norm, open.kappa),
         (&known.norms, known.norm, known.kappa)
     );
+}
+
+/// A timed reduction is a reduction: its figures take the place of those of a subset before.
+#[test]
+fn timed_reductions_have_figures() {
+    let known = format!("{:?}", figures(4, 1, 2, gradients));
+    in_world(4, 1, |world| {
+        let mut reducer = reducer(world, &COUNTS);
+        reducer.observe(true);
+        let stream = Stream::new(world.device()).unwrap();
+        let ones = upload(world.device(), &vec_of_ones(&COUNTS[1..2]));
+        reducer.reduce_some(&[1], &ones, &stream).unwrap();
+        let spans = upload(world.device(), &gradients(world.rank()));
+        reducer
+            .phases(&spans, &stream, Duration::from_secs(100))
+            .unwrap();
+        assert_eq!(format!("{:?}", reducer.statistics().unwrap()), known);
+    });
 }
 
 /// Gradients are kept of every type, of subsets, and as they count: weighed, summed, in parts.

@@ -265,6 +265,47 @@ fn what_is_not_printed_is_noticed() {
     assert!(std::panic::catch_unwind(|| excerpt("", "mod nothing;\n", "tests/main.rs")).is_err());
 }
 
+/// A test that a page names is there: `folder::file::name`.
+#[test]
+fn tests_that_pages_name_exist() {
+    let folder = root().join("tests");
+    let modules = [
+        "library",
+        "tables",
+        "program",
+        "kernels",
+        "mock",
+        "interface",
+        "pages",
+    ];
+    let mut named = 0;
+    for entry in fs::read_dir(root().join("docs")).unwrap().flatten() {
+        let path = entry.path();
+        if path.extension().is_none_or(|extension| extension != "md") {
+            continue;
+        }
+        let text = fs::read_to_string(&path).unwrap();
+        for name in text.split('`').skip(1).step_by(2) {
+            let parts: Vec<&str> = name.split("::").collect();
+            let [module, file, test] = parts[..] else {
+                continue;
+            };
+            if !modules.contains(&module) {
+                continue;
+            }
+            named += 1;
+            let source = folder.join(module).join(file).with_extension("rs");
+            let source = fs::read_to_string(&source).unwrap_or_default();
+            assert!(
+                source.contains(&format!("fn {test}(")),
+                "{}: there is no test {name}",
+                path.display()
+            );
+        }
+    }
+    assert!(named >= 5, "{named} tests");
+}
+
 /// Links between pages and to files lead somewhere.
 #[test]
 fn links_lead_to_files() {

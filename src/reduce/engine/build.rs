@@ -18,7 +18,7 @@ use crate::reduce::engine::stage::{
 };
 use crate::reduce::options::Options;
 use crate::reduce::world::World;
-use crate::reduce::world::watch::WatchedStep;
+use crate::reduce::world::watch::WatchedStage;
 use crate::transfer::Direction;
 
 /// Prepares the stages of the tensors `members`, of which all have type `dtype`, for the bucket that messages call
@@ -260,7 +260,7 @@ impl<'a> StageBuilder<'a> {
 
     fn push(&self, stages: &mut Vec<Stage>, name: &str, task: Task) -> Result<()> {
         let (peers, bytes) = task.traffic();
-        let watched = Arc::new(WatchedStep {
+        let watched = Arc::new(WatchedStage {
             operation: format!("{}, {name}", self.bucket),
             peers: peers
                 .into_iter()

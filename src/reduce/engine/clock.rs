@@ -1,17 +1,17 @@
-//! How long each step of a program takes on the device.
+//! How long each stage of a program takes on the device.
 
 use crate::ascend::{Device, Event, Stream};
 use crate::error::Result;
 
-/// Events at the start and at the end of each step.
+/// Events at the start and at the end of each stage.
 pub(in crate::reduce) struct Clock {
     start: Event,
     ends: Vec<Event>,
 }
 
 impl Clock {
-    pub(in crate::reduce) fn new(device: &Device, steps: usize) -> Result<Self> {
-        let ends: Result<Vec<Event>> = (0..steps).map(|_| Event::timed(device)).collect();
+    pub(in crate::reduce) fn new(device: &Device, stages: usize) -> Result<Self> {
+        let ends: Result<Vec<Event>> = (0..stages).map(|_| Event::timed(device)).collect();
         Ok(Clock {
             start: Event::timed(device)?,
             ends: ends?,
@@ -22,14 +22,18 @@ impl Clock {
         stream.record(&self.start)
     }
 
-    pub(in crate::reduce) fn end(&self, step: usize, stream: &Stream) -> Result<()> {
-        self.ends.get(step).map_or(Ok(()), |end| stream.record(end))
+    pub(in crate::reduce) fn end(&self, stage: usize, stream: &Stream) -> Result<()> {
+        self.ends
+            .get(stage)
+            .map_or(Ok(()), |end| stream.record(end))
     }
 
-    /// Seconds that each step took.
+    /// Seconds that each stage took.
     pub(in crate::reduce) fn seconds(&self) -> Result<Vec<f64>> {
         let starts = std::iter::once(&self.start).chain(&self.ends);
-        let steps = starts.zip(&self.ends);
-        steps.map(|(start, end)| end.seconds_since(start)).collect()
+        let stages = starts.zip(&self.ends);
+        stages
+            .map(|(start, end)| end.seconds_since(start))
+            .collect()
     }
 }

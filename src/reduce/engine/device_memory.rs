@@ -114,8 +114,7 @@ impl<'a> TableAllocator<'a> {
 
     /// A table of segments.
     pub(in crate::reduce) fn segments(&self, segments: &[Segment]) -> Result<SegmentTable> {
-        let words: Vec<u64> = segments.iter().flat_map(Segment::words).collect();
-        Ok(SegmentTable::in_span(self.upload(&words)?, segments))
+        SegmentTable::uploaded(segments, |words| self.upload(words))
     }
 
     /// A receipt for the kernels of a bucket.

@@ -8,7 +8,7 @@ use crate::reduce::engine::stage::{Places, Stage, StageContext, Task};
 use crate::reduce::world::streams::{CallStreams, StreamRole};
 
 /// How far a bucket has been issued in one reduction.
-pub(in crate::reduce) struct Progress<'a> {
+pub(in crate::reduce) struct BucketProgress<'a> {
     bucket: &'a Bucket,
     stages: &'a [Stage],
     context: StageContext<'a>,
@@ -22,7 +22,7 @@ pub(in crate::reduce) struct Progress<'a> {
     guarded: usize,
 }
 
-impl<'a> Progress<'a> {
+impl<'a> BucketProgress<'a> {
     pub(in crate::reduce) fn new(
         bucket: &'a Bucket,
         pass: Pass,
@@ -37,7 +37,7 @@ impl<'a> Progress<'a> {
             true => stages.iter().rposition(sends).unwrap_or(0),
             false => stages.len(),
         };
-        Progress {
+        BucketProgress {
             stages,
             guarded,
             bucket,

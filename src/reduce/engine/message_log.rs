@@ -16,7 +16,7 @@ use crate::reduce::engine::checksum::{DIGEST, digest};
 use crate::reduce::engine::memory::Memory;
 use crate::reduce::engine::stage::{Stage, Task};
 use crate::reduce::world::World;
-use crate::reduce::world::watch::WatchedStep;
+use crate::reduce::world::watch::WatchedStage;
 use crate::transfer::Direction;
 
 /// How long the host sleeps between two looks at a message.
@@ -26,7 +26,7 @@ const CALLS: usize = 1024;
 /// The receiver, where all ranks of a group must hold the same.
 const GROUP: u32 = u32::MAX;
 
-/// Which message, in the order in which they are issued: call, step, sender, receiver, and which of theirs in that step.
+/// Which message, in the order in which they are issued: call, stage, sender, receiver, and which of theirs in that stage.
 type Key = [u32; 5];
 
 /// What one rank holds of a message.
@@ -41,26 +41,26 @@ pub(in crate::reduce) struct MessageLog(Mutex<Notes>);
 
 #[derive(Default)]
 struct Notes {
-    /// The steps of each call.
-    calls: Vec<Arc<[Arc<WatchedStep>]>>,
+    /// The stages of each call.
+    calls: Vec<Arc<[Arc<WatchedStage>]>>,
     claims: Vec<Claim>,
 }
 
 impl MessageLog {
-    /// A call begins, with these steps.
-    pub(in crate::reduce) fn begin(&self, steps: &Arc<[Arc<WatchedStep>]>) {
+    /// A call begins, with these stages.
+    pub(in crate::reduce) fn begin(&self, stages: &Arc<[Arc<WatchedStage>]>) {
         let mut notes = self.notes();
         if notes.calls.len() == CALLS {
             *notes = Notes::default();
         }
-        notes.calls.push(Arc::clone(steps));
+        notes.calls.push(Arc::clone(stages));
     }
 
-    /// Waits for what was issued as step number `step`, if that is a message, and notes what it left.
+    /// Waits for what was issued at `position`, if that is a message, and notes what it left.
     pub(in crate::reduce) fn note(
         &self,
         world: &World,
-        step: usize,
+        position: usize,
         stage: &Stage,
         memory: &Memory,
     ) -> Result<()> {
@@ -93,7 +93,7 @@ impl MessageLog {
             _ => return Ok(()),
         };
         let watch = world.watch();
-        watch.call(&stage.watched, step, || {
+        watch.call(&stage.watched, position, || {
             // The watchdog sets the limit.
             while !stage.watched.done.is_complete()? {
                 watch.check()?;
@@ -106,7 +106,7 @@ impl MessageLog {
         let mut parts: BTreeMap<[u32; 2], u32> = BTreeMap::new();
         for ([from, to], span) in spans {
             let part = parts.entry([from, to]).or_default();
-            let key = [number(call), number(step), from, to, *part];
+            let key = [number(call), number(position), from, to, *part];
             *part += 1;
             notes.claims.push((key, digest(&span)?));
         }
@@ -140,9 +140,9 @@ impl MessageLog {
             .collect();
         match first_difference(&ranks) {
             None => Ok(()),
-            Some(([call, step, from, to, _], odd)) => {
-                let steps = calls.get(call as usize);
-                let watched = steps.and_then(|steps| steps.get(step as usize));
+            Some(([call, stage, from, to, _], odd)) => {
+                let stages = calls.get(call as usize);
+                let watched = stages.and_then(|stages| stages.get(stage as usize));
                 let operation = watched.map_or("a message", |watched| watched.operation.as_str());
                 let what = match to {
                     GROUP => format!("ranks {odd:?} hold other data than the rest of their group"),
@@ -196,7 +196,7 @@ fn read(bytes: &[u8]) -> Claim {
     claim
 }
 
-/// Calls and steps are few.
+/// Calls and stages are few.
 fn number(index: usize) -> u32 {
     u32::try_from(index).unwrap_or(u32::MAX)
 }

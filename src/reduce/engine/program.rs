@@ -11,14 +11,14 @@ use crate::reduce::engine::bucket::{Bucket, Pass, data_type};
 use crate::reduce::engine::build::bucket;
 use crate::reduce::engine::clock::Clock;
 use crate::reduce::engine::device_memory::{DeviceMemory, TableAllocator};
-use crate::reduce::engine::issue::Progress;
+use crate::reduce::engine::issue::BucketProgress;
 use crate::reduce::engine::memory::Memory;
 use crate::reduce::engine::message_log::MessageLog;
 use crate::reduce::engine::stage::StageContext;
 use crate::reduce::engine::tensor_copies::{Store, TensorCopies};
 use crate::reduce::options::Options;
 use crate::reduce::world::World;
-use crate::reduce::world::watch::WatchedStep;
+use crate::reduce::world::watch::WatchedStage;
 
 /// All tensors of a reducer, or some of them.
 pub(in crate::reduce) struct Program {
@@ -30,7 +30,7 @@ pub(in crate::reduce) struct Program {
     addresses: AddressTable,
     pub(in crate::reduce) reduction: Schedule,
     collection: Schedule,
-    barrier: Option<Arc<WatchedStep>>,
+    barrier: Option<Arc<WatchedStage>>,
     /// The gradients of the last reduction, where it was observed.
     saved: Option<TensorCopies>,
 }
@@ -41,7 +41,7 @@ pub(in crate::reduce) struct Run<'a> {
     /// Without them, on whatever the fused buffers hold.
     pub(in crate::reduce) tensors: Option<&'a [Span]>,
     pub(in crate::reduce) timeout: Duration,
-    /// Times the steps, which follow each other then.
+    /// Times the stages, which follow each other then.
     pub(in crate::reduce) clock: Option<&'a Clock>,
     /// Notes what messages left, and waits for each.
     pub(in crate::reduce) messages: Option<&'a MessageLog>,
@@ -51,8 +51,8 @@ pub(in crate::reduce) struct Run<'a> {
 pub(in crate::reduce) struct Schedule {
     /// Bucket and stage, in the order in which they are issued.
     pub(in crate::reduce) stages: Vec<(usize, usize)>,
-    /// The steps in that order, for those who watch.
-    watched: Arc<[Arc<WatchedStep>]>,
+    /// The stages in that order, for those who watch.
+    watched: Arc<[Arc<WatchedStage>]>,
 }
 
 impl Schedule {
@@ -60,7 +60,7 @@ impl Schedule {
         buckets: &[Bucket],
         pass: Pass,
         depth: usize,
-        barrier: Option<&Arc<WatchedStep>>,
+        barrier: Option<&Arc<WatchedStage>>,
     ) -> Self {
         let lengths: Vec<usize> = buckets.iter().map(|b| b.stages(pass).len()).collect();
         let stages = wavefront(&lengths, depth);
@@ -106,8 +106,8 @@ impl Program {
         })
     }
 
-    /// The steps of a reduction, in the order in which they are issued.
-    pub(in crate::reduce) fn steps(&self) -> &[Arc<WatchedStep>] {
+    /// The stages of a reduction, in the order in which they are issued.
+    pub(in crate::reduce) fn stages(&self) -> &[Arc<WatchedStage>] {
         &self.reduction.watched
     }
 
@@ -181,7 +181,7 @@ impl Program {
             if let Some(changed) = self.addresses.update(addresses, streams.kernels)? {
                 streams.payload.wait(changed)?;
             }
-            let mut progress: Vec<Progress<'_>> = (0..)
+            let mut progress: Vec<BucketProgress<'_>> = (0..)
                 .zip(self.buckets.iter().zip(&memories))
                 .map(|(index, (bucket, memory))| {
                     let context = StageContext {
@@ -194,7 +194,7 @@ impl Program {
                         dtype: data_type(bucket.layout.dtype()),
                     };
                     let copies = gradients.is_some() && !flat[index];
-                    Progress::new(bucket, run.pass, context, copies, streams)
+                    BucketProgress::new(bucket, run.pass, context, copies, streams)
                 })
                 .collect();
             run.clock

@@ -1,4 +1,4 @@
-//! The steps of one bucket, each the work of one stream.
+//! The stages of one bucket, each the work of one stream.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -16,15 +16,15 @@ use crate::reduce::engine::address_table::AddressTable;
 use crate::reduce::engine::device_tables::FoldList;
 use crate::reduce::engine::memory::{Memory, Place, WORD};
 use crate::reduce::world::streams::{CallStreams, StreamRole};
-use crate::reduce::world::watch::{Watch, WatchedStep};
+use crate::reduce::world::watch::{Watch, WatchedStage};
 
-/// A step and what others see of it.
+/// A stage and what others see of it.
 pub(in crate::reduce) struct Stage {
     pub(in crate::reduce) task: Task,
-    pub(in crate::reduce) watched: Arc<WatchedStep>,
+    pub(in crate::reduce) watched: Arc<WatchedStage>,
 }
 
-/// An element of each tensor's part in what a step leaves: what is spoilt if the step failed.
+/// An element of each tensor's part in what a stage leaves: what is spoilt if the stage failed.
 #[derive(Clone)]
 pub(in crate::reduce) struct Places {
     /// Addresses in the address table.
@@ -32,7 +32,7 @@ pub(in crate::reduce) struct Places {
     pub(in crate::reduce) dtype: DataType,
 }
 
-/// What a step does.
+/// What a stage does.
 pub(in crate::reduce) enum Task {
     /// Nothing on this rank: others have more to do here.
     Nothing,

@@ -3,8 +3,8 @@
 use crate::reduce::gradient::GradientReducer;
 
 impl GradientReducer {
-    /// The reduction of all tensors as this rank sees it: what was chosen, the buckets, and one line a step, in the order in
-    /// which steps are issued.
+    /// The reduction of all tensors as this rank sees it: what was chosen, the buckets, and one line a stage, in the order in
+    /// which stages are issued.
     pub fn plan_text(&self) -> String {
         let shape = self.world.shape();
         let mut lines = vec![format!(
@@ -27,12 +27,12 @@ impl GradientReducer {
                 names.collect::<Vec<_>>().join(" ")
             ));
         }
-        for (number, step) in self.plans.whole().steps().iter().enumerate() {
-            lines.push(match step.peers.as_slice() {
-                [] => format!("{number}: {}", step.operation),
+        for (number, stage) in self.plans.whole().stages().iter().enumerate() {
+            lines.push(match stage.peers.as_slice() {
+                [] => format!("{number}: {}", stage.operation),
                 peers => format!(
                     "{number}: {}, {} bytes with ranks {peers:?}",
-                    step.operation, step.bytes
+                    stage.operation, stage.bytes
                 ),
             });
         }

@@ -116,7 +116,7 @@ impl GradientReducer {
     pub fn reduce(&mut self, gradients: &[Span], stream: &Stream) -> Result<()> {
         self.world.check()?;
         self.check(gradients)?;
-        self.run(WHOLE, Pass::Reduction, gradients, stream)
+        self.run(WHOLE, Pass::Reduction, gradients, stream, None)
     }
 
     /// As [`GradientReducer::reduce`], for tensors that lie one right behind the other in `buffer`, in the order of
@@ -265,19 +265,21 @@ impl GradientReducer {
         })
     }
 
-    /// Enqueues a pass by plan `number` on checked tensors.
+    /// Enqueues a pass by plan `number` on checked tensors; with a clock one stage after the other.
     fn run(
         &mut self,
         number: PlanNumber,
         pass: Pass,
         tensors: &[Span],
         stream: &Stream,
+        clock: Option<&Clock>,
     ) -> Result<()> {
         let saved = match pass {
             Pass::Reduction => self.save(number, tensors, stream),
             Pass::Collection => Ok(()),
         };
-        let enqueued = saved.and_then(|()| self.enqueue(number, pass, Some(tensors), stream, None));
+        let enqueued =
+            saved.and_then(|()| self.enqueue(number, pass, Some(tensors), stream, clock));
         // Work of the world's own streams uses them, too, and `stream` waits for that.
         stream.keep(tensors);
         if pass == Pass::Reduction

@@ -51,7 +51,7 @@ impl GradientReducer {
         self.check_scattered()?;
         self.world.check()?;
         self.check(tensors)?;
-        self.run(WHOLE, Pass::Collection, tensors, stream)
+        self.run(WHOLE, Pass::Collection, tensors, stream, None)
     }
 
     /// As [`GradientReducer::collect`], of the parts that [`GradientReducer::owned_some`] names.

@@ -79,7 +79,7 @@ impl GradientReducer {
         let specs = self.specs_of(tensors)?;
         check_tensors(&self.world, specs.into_iter(), spans, "gradient")?;
         let number = self.number_of(tensors)?;
-        self.run(number, pass, spans, stream)
+        self.run(number, pass, spans, stream, None)
     }
 
     /// The plan of these tensors, made if there is none.

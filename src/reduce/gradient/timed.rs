@@ -1,4 +1,4 @@
-//! How long each kind of step takes when nothing overlaps.
+//! How long each kind of stage takes when nothing overlaps.
 
 use std::time::Duration;
 
@@ -10,8 +10,8 @@ use crate::reduce::engine::stage::{Stage, Task};
 use crate::reduce::gradient::GradientReducer;
 use crate::reduce::gradient::plans::WHOLE;
 
-/// Seconds of device time that the steps of a reduction took, by kind; sums over all buckets. Waits for other ranks count
-/// to the step that waits.
+/// Seconds of device time that the stages of a reduction took, by kind; sums over all buckets. Waits for other ranks count
+/// to the stage that waits.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Phases {
     /// Between the caller's tensors and fused buffers, both ways; next to nothing where tensors are reduced in place.
@@ -29,8 +29,8 @@ pub struct Phases {
 }
 
 impl GradientReducer {
-    /// Reduces `gradients` as [`GradientReducer::reduce`] does, but one step after the other, and waits for the end at most
-    /// `timeout`; the result is how long the steps took on this rank.
+    /// Reduces `gradients` as [`GradientReducer::reduce`] does, but one stage after the other, and waits for the end at most
+    /// `timeout`; the result is how long the stages took on this rank.
     ///
     /// Collective. For measurements: nothing overlaps, so that the phases are more in sum than a reduction takes.
     ///
@@ -48,15 +48,7 @@ impl GradientReducer {
             self.world.device(),
             self.plans.whole().reduction.stages.len(),
         )?;
-        let enqueued = self.enqueue(
-            WHOLE,
-            Pass::Reduction,
-            Some(gradients),
-            stream,
-            Some(&clock),
-        );
-        stream.keep(gradients);
-        enqueued?;
+        self.run(WHOLE, Pass::Reduction, gradients, stream, Some(&clock))?;
         self.world.synchronize(stream, timeout)?;
         let mut phases = Phases::default();
         let schedule = &self.plans.whole().reduction;

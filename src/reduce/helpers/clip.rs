@@ -15,7 +15,7 @@ use crate::reduce::engine::device_memory::TableAllocator;
 use crate::reduce::engine::tensor_copies::{Store, TensorCopies};
 use crate::reduce::gradient::scattered::OwnedPart;
 use crate::reduce::world::World;
-use crate::reduce::world::watch::WatchedStep;
+use crate::reduce::world::watch::WatchedStage;
 
 /// The AdaSum of a vector and itself is the vector: this many operands make the kernels work for one.
 const TWICE: usize = 2;
@@ -50,7 +50,7 @@ pub struct NormClip {
 struct Sharing {
     /// This rank's records, as many as any rank has.
     own: Span,
-    watched: Arc<WatchedStep>,
+    watched: Arc<WatchedStage>,
     timeout: Duration,
 }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::ascend::{Event, Stream};
 use crate::error::Result;
 use crate::reduce::world::streams::CallStreams;
-use crate::reduce::world::watch::WatchedStep;
+use crate::reduce::world::watch::WatchedStage;
 use crate::reduce::world::{World, lock};
 
 /// Chains what is enqueued on different streams. Its lock is held while a call enqueues.
@@ -25,9 +25,9 @@ impl World {
         &self,
         operation: &str,
         bytes: u64,
-    ) -> Result<Arc<WatchedStep>> {
+    ) -> Result<Arc<WatchedStage>> {
         let others = (0..self.size()).filter(|&rank| rank != self.rank());
-        Ok(Arc::new(WatchedStep {
+        Ok(Arc::new(WatchedStage {
             operation: operation.to_owned(),
             peers: others.map(|rank| self.rank_in_root(rank)).collect(),
             bytes,
@@ -39,7 +39,7 @@ impl World {
     /// end within `timeout`, poisons the world.
     pub(in crate::reduce) fn enqueue_watched(
         &self,
-        watched: &Arc<WatchedStep>,
+        watched: &Arc<WatchedStage>,
         timeout: Duration,
         stream: &Stream,
         work: impl FnOnce(&Stream) -> Result<()>,

@@ -9,8 +9,8 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::reduce::world::report::{Failure, Report, Trouble, Waiting};
 use crate::reduce::world::step_ends::StepEnds;
 
-/// A step of a reduction as others see it.
-pub(in crate::reduce) struct WatchedStep {
+/// A stage of a reduction as others see it.
+pub(in crate::reduce) struct WatchedStage {
     /// Bucket, round and operation.
     pub(in crate::reduce) operation: String,
     /// World ranks that it exchanges data with.
@@ -21,12 +21,12 @@ pub(in crate::reduce) struct WatchedStep {
     pub(in crate::reduce) done: Event,
 }
 
-/// A reduction whose steps were enqueued, or are being enqueued.
+/// A reduction whose stages were enqueued, or are being enqueued.
 #[derive(Clone)]
 struct Flight {
     step: u64,
     /// In the order in which they are issued; the same list for all steps of a reducer.
-    watched: Arc<[Arc<WatchedStep>]>,
+    watched: Arc<[Arc<WatchedStage>]>,
     timeout: Duration,
     /// Whether all of them have been enqueued; before, their events are those of an earlier step.
     enqueued: bool,
@@ -43,13 +43,13 @@ pub(in crate::reduce) struct Watch {
 struct State {
     /// The first failure.
     failure: Option<Error>,
-    /// The newest reduction of each reducer that may not have ended, by the address of its list of steps.
+    /// The newest reduction of each reducer that may not have ended, by the address of its list of stages.
     flights: Vec<Flight>,
     steps: u64,
     /// Events behind the steps of the caller's streams.
     ends: StepEnds<Event>,
     /// The position that is being enqueued: a call of the vendor's that has not returned yet.
-    call: Option<(Arc<WatchedStep>, usize)>,
+    call: Option<(Arc<WatchedStage>, usize)>,
     over: bool,
 }
 
@@ -113,7 +113,7 @@ impl Watch {
     }
 
     /// A reduction begins to be enqueued.
-    pub(in crate::reduce) fn begin(&self, watched: &Arc<[Arc<WatchedStep>]>, timeout: Duration) {
+    pub(in crate::reduce) fn begin(&self, watched: &Arc<[Arc<WatchedStage>]>, timeout: Duration) {
         let mut state = self.state();
         state.steps += 1;
         let flight = Flight {
@@ -142,11 +142,11 @@ impl Watch {
         state.ends.add(step, |event| stream.record(event))
     }
 
-    /// Runs `call`, a call of the vendor's for the step at `position` that may wait for other ranks. One that fails is what
+    /// Runs `call`, a call of the vendor's for the stage at `position` that may wait for other ranks. One that fails is what
     /// this rank waits for, as far as others learn.
     pub(in crate::reduce) fn call<T>(
         &self,
-        watched: &Arc<WatchedStep>,
+        watched: &Arc<WatchedStage>,
         position: usize,
         call: impl FnOnce() -> Result<T>,
     ) -> Result<T> {
@@ -168,7 +168,7 @@ impl Watch {
         };
         let pending = flights.iter().find_map(|flight| {
             let incomplete =
-                |watched: &Arc<WatchedStep>| !watched.done.is_complete().unwrap_or(false);
+                |watched: &Arc<WatchedStage>| !watched.done.is_complete().unwrap_or(false);
             let position = flight.watched.iter().position(incomplete)?;
             Some((flight, position, Arc::clone(&flight.watched[position])))
         });
@@ -267,7 +267,7 @@ impl Watch {
         let mut moving = seen.call.is_some();
         for flight in flights {
             let complete =
-                |watched: &&Arc<WatchedStep>| watched.done.is_complete().unwrap_or(false);
+                |watched: &&Arc<WatchedStage>| watched.done.is_complete().unwrap_or(false);
             let count = flight.watched.iter().filter(complete).count();
             seen.complete += count;
             if flight.enqueued && count == flight.watched.len() {
