@@ -21,7 +21,7 @@ except ImportError as error:
     raise SystemExit("this MindSpore cannot adopt communicators: it has no GroupOptions") from error
 
 import adasum
-import adasum_abi
+from adasum._abi import ROOT_INFO_BYTES
 
 
 def on_device(values):
@@ -37,7 +37,7 @@ def view(tensor):
 def make_comm(rank, size):
     """An HcclComm of all ranks."""
     hccl = ctypes.CDLL("libhccl.so")
-    info = np.zeros(adasum_abi.ROOT_INFO_BYTES, np.int8)
+    info = np.zeros(ROOT_INFO_BYTES, np.int8)
     if rank == 0:
         check(hccl.HcclGetRootInfo(info.ctypes.data_as(ctypes.c_void_p)))
     info = broadcast(on_device(info), 0).asnumpy().copy()
@@ -68,14 +68,14 @@ def main():
     print(f"rank {rank}: the shared communicator: {total.asnumpy()[0]}", flush=True)
 
     gradient = on_device(np.eye(size, dtype=np.float32)[rank])
-    with adasum.World.from_comm(comm, adasum.Options(devices_per_server=1)) as world:
+    with adasum.World.from_comm(comm, devices_per_server=1) as world:
         with adasum.GradientReducer(world, [adasum.TensorSpec("gradient", gradient.size, adasum.F32)]) as reducer:
             # MindSpore's streams have no address in Python: its work has to be done before another stream goes on.
             mindspore.runtime.synchronize()
             with adasum.Stream(world.device) as stream:
-                reducer.reduce([view(gradient)], stream.handle)
-                reducer.synchronize(stream.handle)
-                reducer.forget_stream(stream.handle)
+                reducer.reduce([view(gradient)], stream)
+                reducer.synchronize(stream)
+                reducer.forget_stream(stream)
     # Gradients at right angles are added.
     assert np.allclose(gradient.asnumpy(), 1), gradient.asnumpy()
     print(f"rank {rank}: AdaSum: {gradient.asnumpy()}", flush=True)

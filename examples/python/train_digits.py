@@ -14,7 +14,7 @@ import torch
 import torch.distributed as dist
 from torch.nn.parallel import DistributedDataParallel
 
-import adasum_torch  # AdaSum
+import adasum.torch  # AdaSum
 
 DATA = Path(__file__).resolve().parent.parent / "data/optdigits.csv"
 TRAINED = 1500  # the other images are for the test
@@ -60,9 +60,9 @@ def main():
     rank, size = dist.get_rank(), dist.get_world_size()
 
     model = DistributedDataParallel(network().to(options.device))
-    world = adasum_torch.world()  # AdaSum
-    state = adasum_torch.State(world, model.module)  # AdaSum
-    model.register_comm_hook(state, adasum_torch.hook)  # AdaSum
+    world = adasum.torch.world()  # AdaSum
+    state = adasum.torch.State(world, model.module)  # AdaSum
+    model.register_comm_hook(state, adasum.torch.hook)  # AdaSum
     optimizer = make_optimizer(model.parameters())
     loss_of = torch.nn.CrossEntropyLoss()
     pixels, digits = (part.to(options.device) for part in load())

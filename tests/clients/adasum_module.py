@@ -1,5 +1,5 @@
-"""One rank of a test of examples/python/adasum.py, started by `adasum-run launch`. Needs nothing but Python; NumPy's part is
-left out, loudly, where there is none.
+"""One rank of a test of the Python package, started by `adasum-run launch`. Needs nothing but Python; NumPy's part is left out,
+loudly, where there is none.
 
     adasum_module.py FOLDER     a folder that all ranks share
 
@@ -7,17 +7,17 @@ What comes out is compared with AdaSum in double precision, written here from th
 
 import array
 import ctypes
+import gc
+import logging
 import math
 import os
 import sys
 import time
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "examples/python"))
-
-import adasum  # noqa: E402
-import adasum_abi  # noqa: E402
-from adasum_device import Stage  # noqa: E402
+import adasum
+from adasum._abi import ROOT_INFO_BYTES
+from adasum.device import HostCopies
 
 RANK, SIZE = int(os.environ["RANK_ID"]), int(os.environ["RANK_SIZE"])
 LOCALS = int(os.environ["DEVICE_NUM"])
@@ -82,7 +82,7 @@ def refuses(kind, part, action):
 
 def reduces_buffers_of_the_host(world):
     named = dict(zip("abcd", inputs()))
-    with adasum.GradientReducer(world, adasum.specs(named)) as reducer:
+    with adasum.GradientReducer(world, named) as reducer:
         for step in range(2):
             data = inputs(step)
             reducer.reduce(data)
@@ -94,17 +94,18 @@ def reduces_buffers_of_the_host(world):
 def reduces_on_the_device(world):
     data = inputs()
     views = [adasum.view(x) for x in data]
-    stage = Stage(world.device, [seen.bytes for seen in views])
-    stage.upload([seen.address for seen in views])
+    addresses = dict(enumerate(seen.address for seen in views))
+    stage = HostCopies(world.device, [seen.bytes for seen in views])
+    stage.upload(addresses)
     on_device = [adasum.View(place, seen.count, seen.dtype, True) for place, seen in zip(stage.addresses, views)]
-    with adasum.GradientReducer(world, adasum.specs(data)) as reducer:
-        refuses(ValueError, "need the stream", lambda: reducer.reduce(on_device))
+    with adasum.GradientReducer(world, data) as reducer:
+        refuses(ValueError, "stream is missing", lambda: reducer.reduce(on_device))
         reducer.reduce(on_device, stage.stream)
         world.barrier(stage.stream)
         reducer.synchronize(stage.stream, 60)
         world.forget_stream(stage.stream)
         reducer.forget_stream(stage.stream)
-    stage.download([seen.address for seen in views])
+    stage.download(addresses)
     stage.close()
     for index, found in enumerate(data):
         near(f"tensor {index} on the device", found, expected(index))
@@ -113,8 +114,8 @@ def reduces_on_the_device(world):
 def reduces_to_mean_and_sum(world):
     for name, factor in (("mean", 1 / SIZE), ("sum", 1)):
         data = inputs()
-        options = adasum.Options(reduction=name, bucket_bytes=4096, wire="f32", pipeline_depth=2)
-        with adasum.GradientReducer(world, adasum.specs(data), options) as reducer:
+        choices = dict(reduction=name, bucket_bytes=4096, wire="f32", pipeline_depth=2)
+        with adasum.GradientReducer(world, data, **choices) as reducer:
             reducer.reduce(data)
         for index, found in enumerate(data):
             values = zip(*(tensor(rank, index) for rank in range(SIZE)))
@@ -125,7 +126,7 @@ def reduces_some(world):
     """Two subsets, the second twice, and statistics of the whole."""
     everything = inputs()
     # One round for all servers: cosine and gain are not known after several.
-    with adasum.GradientReducer(world, adasum.specs(everything), adasum.Options(radix=4)) as reducer:
+    with adasum.GradientReducer(world, everything, radix=4) as reducer:
         for indices in ([2, 0], [3], [3]):
             data = inputs()
             reducer.reduce_some(indices, [data[index] for index in indices])
@@ -144,7 +145,7 @@ def reduces_steps_of_an_optimizer(world):
     for form in ("server_mean", "local"):
         old = [[0.25] * count for count in COUNTS]
         weights, gradients = [array.array("f", values) for values in old], inputs()
-        with adasum.DeltaWeightReducer(world, adasum.specs(weights), adasum.Options(delta_form=form)) as reducer:
+        with adasum.DeltaWeightReducer(world, weights, delta_form=form) as reducer:
             reducer.begin(weights, gradients)
             reducer.reset()
             gradients = inputs()
@@ -162,7 +163,7 @@ def reduces_steps_of_an_optimizer(world):
 def takes_the_mean_of_a_group(world):
     members = [rank for rank in range(SIZE) if rank % 2 == RANK % 2]
     data = inputs()
-    with adasum.MeanReducer(world, adasum.specs(data), adasum.Options(group=members)) as reducer:
+    with adasum.MeanReducer(world, data, group=members) as reducer:
         reducer.reduce(data)
     for index, found in enumerate(data):
         near(f"mean of {members}", found, mean([tensor(rank, index) for rank in members]))
@@ -172,25 +173,111 @@ def finds_what_is_not_finite(world):
     data = inputs()
     if RANK == SIZE - 1:
         data[2][5] = math.nan
-    with adasum.GradientReducer(world, adasum.specs(data)) as reducer:
+    with adasum.GradientReducer(world, data) as reducer:
         reducer.reduce(data)
         assert reducer.nonfinite() == [False, False, True, False]
 
 
+def votes_on_overflow(world):
+    data = inputs()
+    with adasum.GradientReducer(world, data, overflow="vote") as reducer:
+        assert not reducer.overflow(data)
+        if RANK == SIZE - 1:
+            data[1][3] = math.inf
+        assert reducer.overflow(data)
+        assert list(data[0]) == tensor(RANK, 0), "a vote changed a gradient"
+
+
+def reduces_flat_buffers(world):
+    """All tensors, and some, one behind the other."""
+    with adasum.GradientReducer(world, inputs()) as reducer:
+        reducer.prepare_some([3, 1])
+        for indices in (None, [3, 1]):
+            order = range(len(COUNTS)) if indices is None else indices
+            buffer = array.array("f", [value for index in order for value in tensor(RANK, index)])
+            if indices is None:
+                reducer.reduce_flat(buffer)
+            else:
+                reducer.reduce_some_flat(indices, buffer)
+            start = 0
+            for index in order:
+                near(f"flat, tensor {index}", buffer[start : start + COUNTS[index]], expected(index))
+                start += COUNTS[index]
+
+
+def scatters_and_collects(world):
+    """Each rank has its parts of the results, and all have all after they were collected."""
+    data = inputs()
+    with adasum.GradientReducer(world, data, scattered=True) as reducer:
+        reducer.reduce(data)
+        weights = [array.array("f", bytes(4 * count)) for count in COUNTS]
+        for part in reducer.owned():
+            found = data[part.tensor][part.start : part.start + part.length]
+            near(f"own part of {part.tensor}", found, expected(part.tensor)[part.start : part.start + part.length], 2e-5)
+            weights[part.tensor][part.start : part.start + part.length] = found
+        reducer.collect(weights)
+        for index, found in enumerate(weights):
+            near(f"collected {index}", found, expected(index))
+
+
+def gathers_rows(world):
+    """Two rows of rank 0, one of each other rank but the last, whose number of rows is zero."""
+    width, rows = 3, 2 if RANK == 0 else int(RANK < SIZE - 1)
+    with adasum.SparseReducer(world, "embedding", width, 2, reduction="sum") as reducer:
+        for _ in range(2):
+            indices = array.array("q", [10 * RANK + row for row in range(rows)])
+            values = array.array("f", [100.0 * RANK + i for i in range(rows * width)])
+            found = reducer.gather(indices, values)
+            numbers = [10 * rank + row for rank in range(SIZE - 1) for row in range(2 if rank == 0 else 1)]
+            assert list(found.indices) == numbers, list(found.indices)
+            wanted = [100.0 * rank + i for rank in range(SIZE - 1) for i in range((2 if rank == 0 else 1) * width)]
+            assert list(found.values) == wanted, list(found.values)
+        refuses(ValueError, "values has 3 rows", lambda: reducer.gather(indices, array.array("f", bytes(36))))
+
+
+def ends_what_nobody_holds(world):
+    """A reducer that is dropped frees itself; one that is still held is closed by the world's end."""
+    reducer = adasum.GradientReducer(world, inputs())
+    reducer.reduce(inputs())
+    del reducer
+    gc.collect()
+
+
+def loads_and_logs():
+    """Records of the library come to `logging`: the first say which library was loaded, and nothing comes below the level."""
+    records, logger, handler = [], logging.getLogger("adasum"), logging.Handler()
+    handler.emit = lambda record: records.append((record.levelno, record.getMessage()))
+    logger.addHandler(handler)
+    logger.setLevel(logging.INFO)
+    assert adasum.backend() == "mock", adasum.backend()
+    assert any(level == logging.INFO and "mock" in text for level, text in records), records
+    assert all(level >= logging.INFO for level, _ in records), records
+    adasum.set_log_level(logging.WARNING)
+    logger.removeHandler(handler)
+
+
 def refuses_what_is_wrong(world):
     data = inputs()
-    refuses(adasum.Error, '"colour" is no option', lambda: adasum.Options(colour=1))
-    refuses(adasum.Error, 'reduction is "max", must be adasum, mean or sum', lambda: adasum.Options(reduction="max"))
+    refuses(TypeError, "'colour' is no option", lambda: adasum.Options(colour=1))
+    refuses(TypeError, "both given", lambda: adasum.GradientReducer(world, data, adasum.Options(), radix=2))
+    refuses(TypeError, "must be adasum.Options", lambda: adasum.GradientReducer(world, data, {"radix": 2}))
+    refuses(TypeError, "world is a list", lambda: adasum.GradientReducer(data, data))
+    refuses(ValueError, 'reduction is "max", must be adasum, mean or sum', lambda: adasum.Options(reduction="max"))
     error = refuses(adasum.Error, "radix", lambda: adasum.Options(radix=9))
     assert error.status == "INVALID_ARGUMENT" and error.vendor_code == 0, error.status
     refuses(TypeError, "neither fp32", lambda: adasum.view(array.array("d", [1.0])))
     refuses(ValueError, "not writable", lambda: adasum.view(b"1234"))
-    refuses(adasum.Error, "RANK_TABLE_FILE", lambda: adasum.World.from_rank_table("/nowhere/RANK_TABLE_FILE", 0))
-    with adasum.GradientReducer(world, adasum.specs(data)) as reducer:
-        refuses(ValueError, "the reducer has 4", lambda: reducer.reduce(data[:3]))
+    refuses(ValueError, "dtype is 99", lambda: adasum.TensorSpec("x", 3, 99))
+    refuses(ValueError, "RANK_TABLE_FILE", lambda: adasum.World.from_rank_table("/nowhere/RANK_TABLE_FILE", 0))
+    with adasum.GradientReducer(world, data) as reducer:
+        refuses(ValueError, "the reducer expects 4", lambda: reducer.reduce(data[:3]))
         refuses(ValueError, "was made for 7", lambda: reducer.reduce([data[0], data[2], data[2], data[3]]))
-        still_used = refuses(adasum.Error, "reducers still use the world", world.finish)
-        assert still_used.status == "INVALID_STATE", still_used.status
+        refuses(TypeError, "tensors, tensor '1': ", lambda: reducer.reduce([data[0], array.array("d", [0] * 7), *data[2:]]))
+        refuses(ValueError, "timeout is -1", lambda: reducer.reduce(data, timeout=-1))
+        refuses(TypeError, "timeout is '1'", lambda: reducer.reduce(data, timeout="1"))
+        refuses(ValueError, "indices has 4", lambda: reducer.reduce_some([4], data[:1]))
+        refuses(TypeError, "stream is a str", lambda: world.barrier("0"))
+    assert reducer.closed
     refuses(ValueError, "is closed", lambda: reducer.reduce(data))
 
 
@@ -203,7 +290,7 @@ def reduces_numpy(world):
         return
     for dtype, tolerance in (("float32", 3e-6), ("float16", 2e-3)):
         data = {f"t{i}": np.array(tensor(RANK, i), dtype=dtype).reshape(-1, 1) for i in range(len(COUNTS))}
-        with adasum.GradientReducer(world, adasum.specs(data)) as reducer:
+        with adasum.GradientReducer(world, data) as reducer:
             reducer.reduce(list(data.values()))
         for index, found in enumerate(data.values()):
             near(f"NumPy {dtype} {index}", found.ravel().tolist(), expected(index), tolerance)
@@ -228,10 +315,10 @@ def world_by_root_info(folder):
     """One rank's bytes, handed on by a file; here every rank is a server."""
     info = shared(folder / "root-info", adasum.root_info(RANK) if RANK == 0 else b"")
     servers = adasum.Options(devices_per_server=1)
-    with adasum.World.from_root_info(RANK, info, SIZE, RANK, servers) as world:
+    with adasum.World.from_root_info(RANK, info, SIZE, RANK, options=servers) as world:
         assert (world.rank, world.size, world.servers, world.device) == (RANK, SIZE, SIZE, RANK)
         data = inputs()
-        with adasum.GradientReducer(world, adasum.specs(data)) as reducer:
+        with adasum.GradientReducer(world, data) as reducer:
             reducer.reduce(data)
         near("root info", data[3], expected(3, locals_=1))
 
@@ -247,28 +334,28 @@ def world_of_a_communicator(folder):
     def check(result):
         assert result == 0, f"rank {RANK}: {hccl.HcclGetErrorString(result)}"
 
-    info = ctypes.create_string_buffer(adasum_abi.ROOT_INFO_BYTES)
+    info = ctypes.create_string_buffer(ROOT_INFO_BYTES)
     if RANK == 0:
         check(hccl.HcclGetRootInfo(info))
     info.raw = shared(folder / "pyhccl", info.raw)
     comm = ctypes.c_void_p()
     check(hccl.HcclCommInitRootInfo(ctypes.c_uint32(SIZE), info, ctypes.c_uint32(RANK), ctypes.byref(comm)))
     source, out = array.array("f", [RANK + 1.0] * 8), array.array("f", [0.0] * 8)
-    addresses = [adasum.view(x).address for x in (source, out)]
-    stage = Stage(RANK, [32, 32])
+    addresses = {index: adasum.view(x).address for index, x in enumerate((source, out))}
+    stage = HostCopies(RANK, [32, 32])
 
     def all_reduce():
         stage.upload(addresses)
         check(hccl.HcclAllReduce(ctypes.c_void_p(stage.addresses[0]), ctypes.c_void_p(stage.addresses[1]),
-                                 ctypes.c_uint64(8), 4, 0, comm, ctypes.c_void_p(stage.stream)))
-        assert acl.aclrtSynchronizeStream(ctypes.c_void_p(stage.stream)) == 0
+                                 ctypes.c_uint64(8), 4, 0, comm, ctypes.c_void_p(stage.stream.handle)))
+        assert acl.aclrtSynchronizeStream(ctypes.c_void_p(stage.stream.handle)) == 0
         stage.download(addresses)
         assert list(out) == [SIZE * (SIZE + 1) / 2] * 8, out
 
     all_reduce()
     with adasum.World.from_comm(comm.value, adasum.Options(devices_per_server=1)) as world:
         data = inputs()
-        with adasum.GradientReducer(world, adasum.specs(data)) as reducer:
+        with adasum.GradientReducer(world, data) as reducer:
             reducer.reduce(data)
         near("a borrowed communicator", data[3], expected(3, locals_=1))
     all_reduce()
@@ -281,22 +368,25 @@ def world_by_torchrun(folder):
     for name in ("RANK_TABLE_FILE", "MINDSPORE_HCCL_CONFIG_PATH", "RANK_ID"):
         os.environ.pop(name, None)
     os.environ.update(ADASUM_ROOTINFO_FILE=str(folder / "meeting"), LOCAL_RANK=str(RANK), DEVICE_ID=str(RANK))
-    with adasum.World.from_environment(adasum.Options(devices_per_server=2)) as world:
+    with adasum.World.from_environment(devices_per_server=2) as world:
         assert (world.rank, world.size, world.servers) == (RANK, SIZE, SIZE // 2)
         data = inputs()
-        with adasum.GradientReducer(world, adasum.specs(data)) as reducer:
+        with adasum.GradientReducer(world, data) as reducer:
             reducer.reduce(data)
         near("torchrun", data[3], expected(3, locals_=2))
 
 
 def main(folder):
-    assert adasum.backend() == "mock", adasum.backend()
+    loads_and_logs()
     with adasum.World.from_environment() as world:
         assert (world.rank, world.size, world.devices_per_server) == (RANK, SIZE, LOCALS)
         for case in (reduces_buffers_of_the_host, reduces_on_the_device, reduces_to_mean_and_sum, reduces_some,
                      reduces_steps_of_an_optimizer, takes_the_mean_of_a_group, finds_what_is_not_finite,
+                     votes_on_overflow, reduces_flat_buffers, scatters_and_collects, gathers_rows, ends_what_nobody_holds,
                      refuses_what_is_wrong, reduces_numpy):
             case(world)
+        held = adasum.GradientReducer(world, inputs())
+    assert held.closed and world.closed
     if LOCALS == 1:
         world_by_root_info(folder)
         world_of_a_communicator(folder)

@@ -34,7 +34,7 @@ echo "$((SECONDS - start)) s for the wheel"
 
 "$python" tests/clients/mindspore_companions.py "$("$run" config --mock-lib-dir)" "$work/vendor"
 export ADASUM_LIBRARY=$library ADASUM_BACKEND=mock PYTHONDONTWRITEBYTECODE=1
-export LD_LIBRARY_PATH=$work/vendor/latest/lib64 PYTHONPATH=$work/vendor/python PATH=$(dirname "$python"):$PATH
+export LD_LIBRARY_PATH=$work/vendor/latest/lib64 PYTHONPATH=$PWD/python:$work/vendor/python PATH=$(dirname "$python"):$PATH
 unset RANK_TABLE_FILE
 
 for size in 2 4; do

@@ -1,31 +1,45 @@
 #!/usr/bin/env bash
-# The Python module over the mock: its declarations beside the header, and reductions of ranks as processes.
-#   bash tests/clients/python.sh ADASUM_RUN LIBRARY WORK
-# ADASUM_RUN is the program, LIBRARY libadasum.so, WORK a folder for what comes up. NumPy and pycparser are had from pip; parts
-# that need one which cannot be had are left out, with a line that says SKIPPED.
+# The Python package as it is installed: the wheel, its declarations beside the header, its types, and reductions of ranks as processes.
+#   bash tests/clients/python.sh WORK
+# WORK is a folder for what comes up. Builds the wheel and installs it into an environment of its own; NumPy, pycparser, mypy and
+# auditwheel are had from pip, and parts that need one which cannot be had are left out, with a line that says SKIPPED.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
-run=$1 work=$3/python
-export ADASUM_LIBRARY=$2 PYTHONDONTWRITEBYTECODE=1
+work=$1/python
 mkdir -p "$work"
+unset ADASUM_LIBRARY PYTHONPATH
 
-for package in pycparser numpy; do
-    if ! python3 -c "import $package" 2> "$work/why" &&
-        ! python3 -m pip install --quiet --disable-pip-version-check --no-cache-dir --only-binary=:all: \
-            --target "$work/packages" "$package" > "$work/why" 2>&1; then
+start=$SECONDS
+python3 -m venv "$work/venv"
+python=$work/venv/bin/python
+pip=("$python" -m pip --quiet --disable-pip-version-check)
+"${pip[@]}" wheel --no-deps --wheel-dir "$work" .
+"${pip[@]}" install "$work"/adasum-*.whl
+echo "$((SECONDS - start)) s for the wheel: $(cd "$work" && du -k adasum-*.whl | tr '\t' ' ') (KB)"
+for package in pycparser numpy mypy auditwheel; do
+    "${pip[@]}" install --only-binary=:all: "$package" > "$work/why" 2>&1 ||
         echo "!!! SKIPPED what needs $package: $(tail -1 "$work/why")"
-    fi
 done
-export PYTHONPATH=$work/packages
 
-if python3 -c 'import pycparser' 2> /dev/null; then
-    python3 tests/clients/signatures.py
+# has PACKAGE: whether it could be installed.
+has() { "$python" -c "import $1" 2> "$work/why"; }
+! has pycparser || "$python" tests/clients/signatures.py
+! has mypy || "$work/venv/bin/mypy"
+if has auditwheel; then
+    "$work/venv/bin/auditwheel" show "$work"/adasum-*.whl | tee "$work/audit"
+    grep -q manylinux "$work/audit"
 fi
+"$python" tests/clients/import_time.py
+
+# Nothing of the source tree is needed from here on.
+mkdir "$work/elsewhere"
+cp tests/clients/adasum_module.py tests/clients/rank_table.py "$work/elsewhere"
+cd "$work/elsewhere"
+export PATH=$work/venv/bin:$PATH ADASUM_CACHE_DIR=$work/cache
 for shape in "4 1" "2 2"; do
     read -r servers locals <<< "$shape"
-    table=$work/table-${servers}x$locals.json
-    mkdir "$work/shared-${servers}x$locals"
-    python3 tests/clients/rank_table.py "$servers" "$locals" "$table"
-    "$run" launch --rank-table "$table" --timeout 120 -- \
-        python3 tests/clients/adasum_module.py "$work/shared-${servers}x$locals"
+    table=table-${servers}x$locals.json
+    mkdir "shared-${servers}x$locals"
+    python rank_table.py "$servers" "$locals" "$table"
+    adasum-run launch --rank-table "$table" --timeout 300 -- python adasum_module.py "shared-${servers}x$locals"
 done

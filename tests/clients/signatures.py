@@ -1,4 +1,4 @@
-"""Compares the ctypes declarations in examples/python/adasum_abi.py with include/adasum.h. Needs pycparser and a C compiler.
+"""Compares the ctypes declarations in python/adasum/_abi.py with include/adasum.h. Needs pycparser and a C compiler.
 
 Every function, constant, status and structure that Python declares must be in the header just so. What the header has beyond
 that is named, since a program may call it through adasum.library()."""
@@ -13,9 +13,9 @@ from pathlib import Path
 from pycparser import c_ast, c_parser
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "examples/python"))
+sys.path.insert(0, str(ROOT / "python"))
 
-import adasum_abi as abi  # noqa: E402
+from adasum import _abi as abi  # noqa: E402
 
 #: How C spells each ctypes type; those of a size that differs between machines by their own names.
 SPELLING = {

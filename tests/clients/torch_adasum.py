@@ -1,4 +1,4 @@
-"""adasum_torch beside torch's own process group: worlds of groups, streams, types, and the wrapper for optimizers.
+"""adasum.torch beside torch's own process group: worlds of groups, streams, types, and the wrapper for optimizers.
 
     torchrun --nproc-per-node N torch_adasum.py cpu
     torchrun --nproc-per-node N cpu_operators.py torch_adasum.py npu
@@ -13,10 +13,9 @@ import torch
 import torch.distributed as dist
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "examples/python"))
 
 import adasum  # noqa: E402
-import adasum_torch  # noqa: E402
+import adasum.torch as adasum_torch  # noqa: E402
 from digits_reference import adasum as reference  # noqa: E402
 from digits_reference import device_dot  # noqa: E402
 
@@ -52,7 +51,7 @@ def expected(ranks, locals_=1, seed=0):
 def reduces(world, ranks, what):
     assert (world.rank, world.size) == (ranks.index(RANK), len(ranks)), what
     tensors = [tensor.to(DEVICE) for tensor in values(RANK)]
-    with adasum.GradientReducer(world, adasum.specs(tensors)) as reducer:
+    with adasum.GradientReducer(world, tensors) as reducer:
         reducer.reduce(tensors, adasum_torch.current_stream(tensors[0]))
         expect(what, tensors, expected(ranks, world.devices_per_server))
 
@@ -84,7 +83,7 @@ def types(world):
         tensors = [tensor.to(DEVICE) for tensor in values(RANK, dtype)]
         exact = [values(rank, dtype) for rank in range(SIZE)]
         wanted = [combined(of_ranks) for of_ranks in zip(*exact)]
-        with adasum.GradientReducer(world, adasum.specs(tensors)) as reducer:
+        with adasum.GradientReducer(world, tensors) as reducer:
             reducer.reduce(tensors, adasum_torch.current_stream(tensors[0]))
             expect(f"{dtype}", tensors, wanted, tolerance)
 
@@ -118,7 +117,7 @@ def delta(world, form):
 
     mine = model().to(DEVICE)
     adam = torch.optim.Adam(mine.parameters(), lr=0.01)
-    optimizer = adasum_torch.DeltaOptimizer(adam, world, mine, adasum.Options(delta_form=form))
+    optimizer = adasum_torch.DeltaOptimizer(adam, world, mine, delta_form=form)
     schedule = torch.optim.lr_scheduler.ExponentialLR(optimizer, 0.5)
     others = [model() for _ in range(SIZE)]
     adams = [torch.optim.Adam(other.parameters(), lr=0.01) for other in others]

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The torch_npu wheel, unmodified, over the mock; and adasum.py with torch, on CPU tensors and on torch_npu's.
+# The torch_npu wheel, unmodified, over the mock; and adasum.torch, on CPU tensors and on torch_npu's.
 #   bash tests/clients/torch_npu.sh ADASUM_RUN LIBRARY WORK
 # ADASUM_RUN is the program, LIBRARY libadasum.so, WORK a folder for an environment of 6 GB, which is deleted at the end. Ends with
 # 77 if the wheels cannot be had. ADASUM_TORCH_PYTHON names a Python that has them already.
@@ -37,7 +37,7 @@ echo "$((SECONDS - start)) s for the wheels"
 
 mock=$("$run" config --mock-lib-dir)
 export ADASUM_LIBRARY=$library ADASUM_BACKEND=mock OMP_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE=1
-export ASCEND_MOCK_SOC=Ascend950PR_9599
+export PYTHONPATH=$PWD/python ASCEND_MOCK_SOC=Ascend950PR_9599
 unset RANK_TABLE_FILE
 
 # ranks N PROGRAM ARGUMENTS...: torchrun on a port of its own; prints what it said only if it fails.

@@ -4,3 +4,4 @@ mod capi;
 mod corpus;
 mod fuzz;
 mod header;
+mod python;

@@ -9,8 +9,8 @@ use adasum::reduce::{self, BOOST_FILE};
 use adasum::variables::{PREFIXES, Reader, VARIABLES, Variable};
 
 /// Where variables are read.
-const PLACES: [&str; 8] = [
-    "src", "csrc", "build.rs", "benches", "examples", "tests", "include", ".ci",
+const PLACES: [&str; 9] = [
+    "src", "csrc", "build.rs", "benches", "examples", "python", "tests", "include", ".ci",
 ];
 /// Names that tests make up, or give to processes of their own, and beginnings of names.
 const OTHERS: [&str; 5] = [

@@ -1,6 +1,6 @@
 """The C interface of adasum (include/adasum.h) as ctypes declarations, and how the library is found.
 
-`adasum.py` is what programs import. A test compares every declaration here with the header."""
+The other modules wrap these functions for programs. A test compares every declaration here with the header."""
 
 from __future__ import annotations
 
@@ -162,32 +162,27 @@ SIGNATURES: dict[str, tuple[Any, list[Any]]] = {
 
 def _places() -> Iterator[Path]:
     """Where the library may lie, best first."""
-    named = os.environ.get("ADASUM_LIBRARY")
-    if named:
-        # Nothing else: who names a library does not want another one.
-        yield Path(named)
-        return
     here = Path(__file__).resolve().parent
-    folders = [here]
+    yield here / "libadasum.so"
     program = shutil.which("adasum-run")
     if program:
         binary = Path(program).resolve().parent
-        folders += [binary, binary.parent / "lib"]
-    target = Path(os.environ.get("CARGO_TARGET_DIR", here.parent.parent / "target"))
-    folders += [target / "release", target / "debug"]
-    for folder in folders:
-        yield folder / "libadasum.so"
+        yield binary / "libadasum.so"
+        yield binary.parent / "lib/libadasum.so"
+    # A source tree: the package lies in its folder `python`.
+    target = Path(os.environ.get("CARGO_TARGET_DIR", here.parents[1] / "target"))
+    yield target / "release/libadasum.so"
+    yield target / "debug/libadasum.so"
 
 
 def find_library() -> str:
-    """The library that ADASUM_LIBRARY names; else the one beside this file, beside `adasum-run` (or in the `lib` folder
-    next to it) or in the build's `target` folder; else the loader's own search."""
-    if "ADASUM_LIBRARY" in os.environ:
-        return str(next(_places()))
-    for place in _places():
-        if place.exists():
-            return str(place)
-    return "libadasum.so"
+    """The library that ADASUM_LIBRARY names; else the one in this package, beside `adasum-run` (or in the `lib` folder next to
+    its own) or in a source tree's `target` folder; else the loader's own search."""
+    named = os.environ.get("ADASUM_LIBRARY")
+    if named:
+        # Nothing else: who names a library does not want another one.
+        return named
+    return next((str(place) for place in _places() if place.exists()), "libadasum.so")
 
 
 def load() -> ctypes.CDLL:
@@ -198,7 +193,7 @@ def load() -> ctypes.CDLL:
     try:
         library = ctypes.CDLL(name)
     except OSError as error:
-        raise OSError(f"{name}: {error}. Build it (cargo build --release) or set ADASUM_LIBRARY to libadasum.so") from error
+        raise OSError(f"{error}. Install the package (pip install adasum), build it (cargo build --release) or set ADASUM_LIBRARY to libadasum.so") from error
     library.adasum_abi_version.restype = c_uint32
     found = library.adasum_abi_version()
     if found != ABI_VERSION:

@@ -1,11 +1,11 @@
 """AdaSum in torch: a communication hook for DistributedDataParallel, and a wrapper for optimizers.
 
-    import adasum_torch                                             # after torch.distributed.init_process_group
+    import adasum.torch                                             # after torch.distributed.init_process_group
 
-    world = adasum_torch.world()
-    state = adasum_torch.State(world, model)
+    world = adasum.torch.world()
+    state = adasum.torch.State(world, model)
     model = DistributedDataParallel(model)
-    model.register_comm_hook(state, adasum_torch.hook)
+    model.register_comm_hook(state, adasum.torch.hook)
     ... ordinary training ...
     state.close()
     world.finish()
@@ -16,20 +16,25 @@ mock, `LD_LIBRARY_PATH=$(adasum-run config --mock-lib-dir)` must be set before P
 Streams. On an NPU nothing here waits: reductions are queued on torch's current stream. Their communicators are this world's own,
 so they need no order relative to torch's collectives but the one that the program gives both on every rank alike."""
 
+from __future__ import annotations
+
 import os
-from typing import Any, Optional
+from typing import TYPE_CHECKING, Any, Optional
 
 import torch
 import torch.distributed as dist
 
 import adasum
 
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
-def world(group: Optional[dist.ProcessGroup] = None, **choices: Any) -> adasum.World:
+
+def world(group: Optional[dist.ProcessGroup] = None, /, **choices: Unpack[adasum.OptionValues]) -> adasum.World:
     """The world of the ranks of a process group, or of all ranks: on torch's current NPU where the group talks through HCCL, else
     on device LOCAL_RANK, which is one of the mock's where there is no NPU. Collective among the group.
 
-    `choices` are adasum.Options. `devices_per_server` says how many consecutive ranks are combined by their mean before AdaSum
+    `choices` are options. `devices_per_server` says how many consecutive ranks are combined by their mean before AdaSum
     combines servers; without it LOCAL_WORLD_SIZE (as torchrun sets it), but 1 if the group is not larger: then AdaSum
     combines all ranks.
 
@@ -38,16 +43,15 @@ def world(group: Optional[dist.ProcessGroup] = None, **choices: Any) -> adasum.W
     size = dist.get_world_size(group)
     local = int(os.environ.get("LOCAL_WORLD_SIZE", "1"))
     choices.setdefault("devices_per_server", 1 if size <= local or size % local else local)
-    options = adasum.Options(**choices)
     if _is_hccl(group):
         torch.npu.synchronize()
         backend = (group or dist.group.WORLD)._get_backend(torch.device("npu"))
-        return adasum.World.from_comm(backend.get_hccl_comm(dist.get_rank()), options)
+        return adasum.World.from_comm(backend.get_hccl_comm(dist.get_rank()), **choices)
     device = int(os.environ.get("LOCAL_RANK", "0"))
     rank = dist.get_rank(group)
     info = [adasum.root_info(device) if rank == 0 else b""]
     dist.broadcast_object_list(info, src=0 if group is None else dist.get_global_rank(group, 0), group=group)
-    return adasum.World.from_root_info(device, info[0], size, rank, options)
+    return adasum.World.from_root_info(device, info[0], size, rank, **choices)
 
 
 def _is_hccl(group: Optional[dist.ProcessGroup] = None) -> bool:
@@ -68,16 +72,16 @@ def _wait_for_device(tensor: torch.Tensor) -> None:
 class State:
     """What `hook` keeps for one DistributedDataParallel model: its reducer. To be made before the first backward pass. Collective.
 
-        model.register_comm_hook(adasum_torch.State(world, model), adasum_torch.hook)
+        model.register_comm_hook(adasum.torch.State(world, model), adasum.torch.hook)
 
     Gradients come in buckets, whose first pass and whose first pass after DDP has arranged them anew wait for all ranks."""
 
-    def __init__(self, world: adasum.World, model: torch.nn.Module, options: Optional[adasum.Options] = None):
+    def __init__(self, world: adasum.World, model: torch.nn.Module, **choices: Unpack[adasum.OptionValues]):
         named = {name: tensor for name, tensor in model.named_parameters() if tensor.requires_grad}
         self._indices = {id(tensor): index for index, tensor in enumerate(named.values())}
         # Kept, so that no other tensor gets the identity of one of these.
         self._parameters = list(named.values())
-        self._reducer = adasum.GradientReducer(world, adasum.specs(named), options)
+        self._reducer = adasum.GradientReducer(world, named, **choices)
 
     def reduce(self, bucket: dist.GradBucket) -> None:
         """Replaces the gradients of a bucket by their reductions, tensor by tensor."""
@@ -109,7 +113,7 @@ class DeltaOptimizer(torch.optim.Optimizer):
     """Wraps an optimizer: each rank's step becomes the AdaSum of all ranks' steps (the paper's way for optimizers that are not
     linear in the gradients, as Adam). Instead of DistributedDataParallel, not beside it. Making one is collective.
 
-        optimizer = adasum_torch.DeltaOptimizer(torch.optim.Adam(model.parameters()), world, model)
+        optimizer = adasum.torch.DeltaOptimizer(torch.optim.Adam(model.parameters()), world, model)
 
     Weights must be equal on all ranks at first, and stay so. With several ranks a server the optimizer steps on the mean of
     their gradients; with the option delta_form="local" each rank on its own. Groups, state and defaults are those of the
@@ -119,7 +123,7 @@ class DeltaOptimizer(torch.optim.Optimizer):
     # The base class keeps groups and state of its own, so it is not initialised.
     def __init__(
         self, optimizer: torch.optim.Optimizer, world: adasum.World, model: torch.nn.Module,
-        options: Optional[adasum.Options] = None,
+        **choices: Unpack[adasum.OptionValues],
     ):
         self.optimizer = optimizer
         stepped = {id(tensor) for group in optimizer.param_groups for tensor in group["params"]}
@@ -127,7 +131,7 @@ class DeltaOptimizer(torch.optim.Optimizer):
         if len(named) != len(stepped):
             raise ValueError(f"the optimizer has {len(stepped)} parameters, {len(named)} of them are the model's")
         self._parameters = list(named.values())
-        self._reducer = adasum.DeltaWeightReducer(world, adasum.specs({n: t.detach() for n, t in named.items()}), options)
+        self._reducer = adasum.DeltaWeightReducer(world, {n: t.detach() for n, t in named.items()}, **choices)
 
     @property
     def param_groups(self) -> Any:

@@ -1,0 +1,162 @@
+"""The loaded library: calls with their errors, handles that end themselves, log records."""
+
+from __future__ import annotations
+
+import atexit
+import ctypes
+import logging
+import math
+import threading
+import weakref
+from ctypes import byref, c_char_p
+from typing import Any, Callable, Optional, Protocol, Sequence
+
+from adasum import _abi
+
+#: Seconds that a wait lasts at most where no timeout is passed.
+DEFAULT_TIMEOUT = 1800.0
+
+_LOGGER = logging.getLogger("adasum")
+#: Python's levels for the library's 1 (error) to 5 (trace).
+_LEVELS = {1: logging.ERROR, 2: logging.WARNING, 3: logging.INFO, 4: logging.DEBUG, 5: 5}
+
+_library: Optional[ctypes.CDLL] = None
+_loading = threading.Lock()
+
+
+class Error(RuntimeError):
+    """A call of the library that failed, with its sentence. `status` is the name of its adasum_status without ADASUM_,
+    `vendor_code` the aclError or HcclResult behind it (0 if there is none).
+
+    Wrong arguments, options, variables and files are `ArgumentError`, which is a ValueError, too; waits that reached their limit are
+    `WaitError`, which is a TimeoutError, too."""
+
+    def __init__(self, message: str, status: str, vendor_code: int):
+        super().__init__(message)
+        self.status = status
+        self.vendor_code = vendor_code
+
+
+class ArgumentError(Error, ValueError):
+    """An argument, option, environment variable or file is wrong."""
+
+
+class WaitError(Error, TimeoutError):
+    """A wait reached its limit."""
+
+
+_KINDS = {"INVALID_ARGUMENT": ArgumentError, "NULL_ARGUMENT": ArgumentError, "TIMEOUT": WaitError}
+
+
+def library() -> ctypes.CDLL:
+    """The loaded library, for calls that this package does not wrap."""
+    global _library
+    with _loading:
+        if _library is None:
+            loaded = _abi.load()
+            _send_log_records(loaded)
+            # No record may come once the interpreter is gone.
+            atexit.register(loaded.adasum_set_log_callback, _abi.adasum_log_callback(), None, 1)
+            _library = loaded
+        return _library
+
+
+def call(function: str, *arguments: Any) -> None:
+    """Calls a function that gives a status; raises what it says. Handles are passed as such, so that they live as long as the call."""
+    loaded = library()
+    status = getattr(loaded, function)(*(part.pointer if isinstance(part, Handle) else part for part in arguments))
+    if status == 0:
+        return
+    message = (loaded.adasum_last_error() or b"").decode(errors="replace")
+    names = (name for name, value in _abi.STATUSES.items() if value == status)
+    name = next(names, f"status {status}")
+    raise _KINDS.get(name, Error)(message, name, loaded.adasum_last_vendor_code())
+
+
+def _log(level: int, message: bytes, _: Any) -> None:
+    _LOGGER.log(_LEVELS.get(level, logging.DEBUG), "%s", message.decode(errors="replace"))
+
+
+#: Held for as long as the process lives: the library calls it.
+_LOG = _abi.adasum_log_callback(_log)
+
+
+def _send_log_records(loaded: ctypes.CDLL) -> None:
+    """Has the library's records come to `logging`, from the level on that its logger has now. Left alone if the process has
+    another logger for them."""
+    level = max((ours for ours, theirs in _LEVELS.items() if theirs >= _LOGGER.getEffectiveLevel()), default=1)
+    loaded.adasum_set_log_callback(_LOG, None, level)
+
+
+def set_log_level(level: int) -> None:
+    """Sets the level of the logger "adasum" and from which level on the library makes records at all: a level of `logging`, as
+    logging.INFO. Without it that is the logger's level when the library is loaded, by default logging.WARNING."""
+    _LOGGER.setLevel(level)
+    _send_log_records(library())
+
+
+def backend() -> str:
+    """Loads ACL and HCCL if that has not happened: "cann" or "mock". ADASUM_BACKEND=cann|mock|auto decides."""
+    name = c_char_p()
+    call("adasum_backend", byref(name))
+    return (name.value or b"").decode()
+
+
+def version() -> str:
+    """Version of the library, as "0.1.0"."""
+    text: bytes = library().adasum_version()
+    return text.decode()
+
+
+class Closable(Protocol):
+    """What can be ended."""
+
+    def close(self) -> None: ...
+
+
+def _end(destroy: Callable[[Any], None], pointer: Any, owned: list[Closable]) -> None:
+    destroy(pointer)
+    for part in owned:
+        part.close()
+
+
+class Handle:
+    """A handle of the library. It ends with `close`, with a `with` statement, or when nothing refers to it any more; then what it
+    owns ends, too."""
+
+    _destroy: str
+
+    def __init__(self, pointer: Any):
+        self._pointer = pointer
+        self._owned: list[Closable] = []
+        self._end = weakref.finalize(self, _end, getattr(library(), self._destroy), pointer, self._owned)
+
+    @property
+    def pointer(self) -> Any:
+        """What the library knows it by."""
+        if not self._end.alive:
+            raise ValueError(f"this {type(self).__name__} is closed")
+        return self._pointer
+
+    @property
+    def closed(self) -> bool:
+        """Whether it has ended."""
+        return not self._end.alive
+
+    def close(self) -> None:
+        """Ends it; a second time does nothing."""
+        self._end()
+
+
+def milliseconds(name: str, seconds: float) -> int:
+    """What the library takes for a limit of so many seconds."""
+    if isinstance(seconds, bool) or not isinstance(seconds, (int, float)):
+        raise TypeError(f"{name} is {seconds!r}: it must be a number of seconds")
+    if not (seconds > 0 and math.isfinite(seconds)):
+        raise ValueError(f"{name} is {seconds!r}: it must be a number of seconds above 0")
+    return max(1, round(seconds * 1000))
+
+
+def array(kind: Any, values: Sequence[Any]) -> Any:
+    """An array of a ctypes type."""
+    return (kind * len(values))(*values)

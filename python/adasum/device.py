@@ -1,0 +1,131 @@
+"""Device memory for arrays of the host, and streams: for programs whose framework has neither."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import weakref
+from ctypes import POINTER, byref, c_char_p, c_int, c_int32, c_size_t, c_void_p
+from typing import Any, Mapping, Sequence
+
+_HOST_TO_DEVICE, _DEVICE_TO_HOST = 1, 2
+_HUGE_FIRST = 0
+#: Copies start at multiples of so many bytes, as the vendor aligns allocations.
+_ALIGNMENT = 512
+
+_SIGNATURES = {
+    "aclrtGetDevice": [POINTER(c_int32)],
+    "aclrtSetDevice": [c_int32],
+    "aclrtMalloc": [POINTER(c_void_p), c_size_t, c_int],
+    "aclrtFree": [c_void_p],
+    "aclrtMemcpy": [c_void_p, c_size_t, c_void_p, c_size_t, c_int],
+    "aclrtCreateStream": [POINTER(c_void_p)],
+    "aclrtDestroyStream": [c_void_p],
+}
+
+
+class _Acl:
+    """libascendcl as this process has loaded it: the vendor's or the mock."""
+
+    def __init__(self) -> None:
+        self._library = ctypes.CDLL("libascendcl.so", mode=os.RTLD_NOLOAD | os.RTLD_NOW)
+        self._library.aclGetRecentErrMsg.restype = c_char_p
+        for name, arguments in _SIGNATURES.items():
+            getattr(self._library, name).argtypes = arguments
+
+    def call(self, name: str, *arguments: Any) -> None:
+        code = getattr(self._library, name)(*arguments)
+        if code != 0:
+            message = self._library.aclGetRecentErrMsg() or b""
+            raise OSError(code, f"{name} failed with {code}: {message.decode(errors='replace').strip()}")
+
+    def use(self, device: int) -> None:
+        """Makes the device the calling thread's. Left alone if it is that already: each setting is counted."""
+        current = c_int32(-1)
+        if self._library.aclrtGetDevice(byref(current)) != 0 or current.value != device:
+            self.call("aclrtSetDevice", device)
+
+
+class Stream:
+    """An aclrtStream of a device, for programs whose framework does not give theirs. It ends with `close`, with a `with` statement,
+    or when nothing refers to it any more; worlds and reducers that were given it keep it until they have forgotten it or end.
+    No work may be left on it when it ends."""
+
+    def __init__(self, device: int):
+        acl = _Acl()
+        stream = c_void_p()
+        acl.use(device)
+        acl.call("aclrtCreateStream", byref(stream))
+        #: The address that calls take.
+        self.handle = stream.value or 0
+        self._end = weakref.finalize(self, _free, acl, device, "aclrtDestroyStream", self.handle)
+        # At the end of the process reducers may still need it, and the process takes it along.
+        self._end.atexit = False
+
+    def close(self) -> None:
+        """Ends it; a second time does nothing."""
+        self._end()
+
+    def __enter__(self) -> Stream:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def _free(acl: _Acl, device: int, function: str, what: int) -> None:
+    acl.use(device)
+    acl.call(function, what)
+
+
+class HostCopies:
+    """One block of memory on a device that holds copies of host arrays, and a stream. Ended by `close`."""
+
+    def __init__(self, device: int, sizes: Sequence[int]):
+        """For arrays of `sizes` bytes. The libraries must be loaded, as they are once there is a world."""
+        self._acl = _Acl()
+        self._device = device
+        self._sizes = list(sizes)
+        offsets, total = [], 0
+        for size in sizes:
+            offsets.append(total)
+            total += (size + _ALIGNMENT - 1) // _ALIGNMENT * _ALIGNMENT
+        self._acl.use(device)
+        block = c_void_p()
+        self._acl.call("aclrtMalloc", byref(block), max(total, _ALIGNMENT), _HUGE_FIRST)
+        self._block = block.value or 0
+        #: For work on the copies.
+        self.stream = Stream(device)
+        #: Addresses of the copies.
+        self.addresses = [self._block + offset for offset in offsets]
+
+    def upload(self, arrays: Mapping[int, int], lengths: Mapping[int, int] = {}) -> None:
+        """Copies arrays of the host to the device, by number their addresses; they are there when it returns. `lengths` has the bytes of
+        those that are shorter than their copies."""
+        self._acl.use(self._device)
+        for number, address in arrays.items():
+            size = lengths.get(number, self._sizes[number])
+            if size > 0:
+                self._acl.call("aclrtMemcpy", self.addresses[number], size, address, size, _HOST_TO_DEVICE)
+
+    def download(self, arrays: Mapping[int, int]) -> None:
+        """Copies them back. Work on the stream must have been synchronised."""
+        self._acl.use(self._device)
+        for number, address in arrays.items():
+            size = self._sizes[number]
+            if size > 0:
+                self._acl.call("aclrtMemcpy", address, size, self.addresses[number], size, _DEVICE_TO_HOST)
+
+    def read(self, out: bytearray, address: int) -> None:
+        """Fills `out` with what lies at an address of the device."""
+        if out:
+            target = (ctypes.c_char * len(out)).from_buffer(out)
+            self._acl.use(self._device)
+            self._acl.call("aclrtMemcpy", ctypes.addressof(target), len(out), address, len(out), _DEVICE_TO_HOST)
+
+    def close(self) -> None:
+        """Frees memory and stream, on which no work may be left; a second time does nothing."""
+        self.stream.close()
+        if self._block:
+            _free(self._acl, self._device, "aclrtFree", self._block)
+            self._block = 0

@@ -1,0 +1,70 @@
+"""Choices of worlds and reducers."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from ctypes import byref
+from typing import TYPE_CHECKING, Any, Optional, Union
+
+from adasum import _abi
+from adasum._library import Handle, call
+from adasum._options import OptionValues
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+
+class Options(Handle):
+    """Choices of worlds and reducers, the same on all ranks: one keyword for each option of `OptionValues`, which describes them. None
+    leaves the default.
+
+        Options(devices_per_server=8, radix="auto", wire="f32", group=[0, 1], allow_plain_mean=True)
+
+    Worlds and reducers take the same keywords; an `Options` is for choices that come from the environment or a file, or that
+    several of them share."""
+
+    _destroy = "adasum_options_destroy"
+
+    def __init__(self, **choices: Unpack[OptionValues]):
+        pointer = ctypes.POINTER(_abi.adasum_options)()
+        call("adasum_options_create", byref(pointer))
+        super().__init__(pointer)
+        self._set(choices)
+
+    def _set(self, choices: Any) -> None:
+        for name, value in choices.items():
+            if name not in OptionValues.__annotations__:
+                raise TypeError(f"{name!r} is no option: there are {', '.join(OptionValues.__annotations__)}")
+            if value is None:
+                continue
+            if isinstance(value, bool):
+                value = int(value)
+            elif not isinstance(value, str) and hasattr(value, "__iter__"):
+                value = ",".join(str(item) for item in value)
+            call("adasum_options_set", self, name.encode(), str(value).encode())
+
+    @classmethod
+    def from_environment(cls, **choices: Unpack[OptionValues]) -> Options:
+        """What the ADASUM_... variables say (adasum_options_load_environment lists them); `choices` win."""
+        options = cls()
+        call("adasum_options_load_environment", options)
+        options._set(choices)
+        return options
+
+    @classmethod
+    def from_boost(cls, path: Union[str, os.PathLike[str]], level: str = "O2", **choices: Unpack[OptionValues]) -> Options:
+        """What MindSpore's boost configuration in the JSON file `path` says; `choices` win."""
+        options = cls()
+        call("adasum_options_load_boost", options, os.fspath(path).encode(), level.encode())
+        options._set(choices)
+        return options
+
+
+def chosen(options: Optional[Options], choices: Any) -> Optional[Options]:
+    """The options that a call was given: as such, or as keywords."""
+    if options is not None and not isinstance(options, Options):
+        raise TypeError(f"options is a {type(options).__name__}: it must be adasum.Options, or give options as keywords")
+    if options is not None and choices:
+        raise TypeError(f"options and {', '.join(choices)} are both given: make them one, as Options.from_environment(radix=2)")
+    return Options(**choices) if choices else options

@@ -1,0 +1,377 @@
+"""Reducers: of gradients, of an optimizer's steps, of means, of rows.
+
+All are made collectively, with the same tensors and options on all ranks, and used by one thread at a time. Tensors on the device are
+reduced where they are, in the order of the stream that is given, and nobody waits; their memory must not be freed before that work is
+done. Arrays of the host are copied to the device and back, and the call returns with the result."""
+
+from __future__ import annotations
+
+import ctypes
+from ctypes import byref, c_double, c_int32, c_size_t, c_uint8, c_uint64, c_void_p
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Callable, Iterable, Mapping, Optional, Sequence, Union
+
+from adasum import _abi
+from adasum._library import DEFAULT_TIMEOUT, Handle, array, call, milliseconds
+from adasum._options import OptionValues
+from adasum.device import HostCopies, Stream
+from adasum.options import Options, chosen
+from adasum.tensors import TensorSpec, View, specs, view
+from adasum.world import World, stream_address
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+#: Tensors of any kind that `view` knows, in the order of the reducer's specs; of a mapping, its values.
+Tensors = Union[Mapping[str, Any], Sequence[Any]]
+#: What a reducer is made for: specs, or tensors whose specs are taken.
+Specs = Union[Mapping[str, Any], Iterable[Any]]
+#: The address of an aclrtStream, or a Stream.
+AnyStream = Union[int, Stream]
+
+
+def _described(tensors: Specs) -> list[TensorSpec]:
+    listed = tensors if isinstance(tensors, Mapping) else list(tensors)
+    if isinstance(listed, list) and all(isinstance(tensor, TensorSpec) for tensor in listed):
+        return listed
+    return specs(listed)
+
+
+def _addresses(views: Sequence[View]) -> dict[int, int]:
+    return {index: seen.address for index, seen in enumerate(views)}
+
+
+class _Reducer(Handle):
+    """What all reducers can do."""
+
+    _destroy = "adasum_reducer_destroy"
+    _create: str
+
+    def __init__(self, world: World, create: Callable[[Any, Any], None]):
+        """Lets `create(world, out)` make the handle."""
+        if not isinstance(world, World):
+            raise TypeError(f"world is a {type(world).__name__}: it must be adasum.World")
+        made = ctypes.POINTER(_abi.adasum_reducer)()
+        create(world, byref(made))
+        super().__init__(made)
+        # A world must not end before its reducers, nor a stream that they look at.
+        self._world = world
+        self._streams: dict[int, Stream] = {}
+        self._device = world.device
+        world._keep(self)
+
+    def _stream(self, stream: Optional[AnyStream]) -> int:
+        """The address of a stream, which is kept."""
+        if stream is None:
+            raise ValueError("stream is missing: tensors on the device need the stream that they are ready on")
+        address = stream_address(stream)
+        if isinstance(stream, Stream):
+            self._streams[address] = stream
+        return address
+
+    def _device_copies(self, sizes: Sequence[int]) -> HostCopies:
+        """Device memory for arrays of the host, which ends with this reducer."""
+        if self.closed:
+            raise ValueError(f"this {type(self).__name__} is closed")
+        copies = HostCopies(self._device, sizes)
+        self._owned.append(copies)
+        return copies
+
+    def synchronize(self, stream: AnyStream, timeout: float = DEFAULT_TIMEOUT) -> None:
+        """Waits until what `stream` holds is done, at most `timeout` seconds, and raises the first failure of that work. Local, but with
+        the option checksum collective."""
+        call("adasum_reducer_synchronize", self, stream_address(stream), milliseconds("timeout", timeout))
+
+    def forget_stream(self, stream: AnyStream) -> None:
+        """Lets go of a stream without work, so that its owner may destroy it before this reducer ends. Local."""
+        address = stream_address(stream)
+        call("adasum_reducer_forget_stream", self, address)
+        self._streams.pop(address, None)
+
+    def abort(self) -> None:
+        """Gives the reducer's world up, from any thread: calls that wait in it return and fail. Local."""
+        call("adasum_reducer_abort", self)
+
+    def close(self) -> None:
+        """Ends it; a second time does nothing. Work on the device must be done."""
+        super().close()
+        self._streams.clear()
+
+    def __enter__(self) -> Any:
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        self.close()
+
+
+class _TensorReducer(_Reducer):
+    """A reducer of a fixed list of tensors."""
+
+    def __init__(self, world: World, tensors: Specs, options: Optional[Options] = None, **choices: Unpack[OptionValues]):
+        """Plans for these tensors (specs, or tensors whose specs are taken), allocates buffers and warms up every link. Collective."""
+        self.specs = _described(tensors)
+        fields = ((spec.name.encode(), spec.count, spec.dtype, spec.flags) for spec in self.specs)
+        described = (_abi.adasum_tensor * len(self.specs))(*(_abi.adasum_tensor(*values) for values in fields))
+        given = chosen(options, choices)
+        super().__init__(world, lambda owner, out: call(self._create, owner, described, len(described), given, out))
+        self._copies: dict[str, HostCopies] = {}
+
+    def _views(self, name: str, tensors: Tensors, wanted: Sequence[TensorSpec]) -> tuple[list[View], bool]:
+        """What the argument `name` is, and whether it is on the device; it must be as `wanted`."""
+        listed = list(tensors.values()) if isinstance(tensors, Mapping) else tensors
+        if len(listed) != len(wanted):
+            raise ValueError(f"{name} has {len(listed)} tensors, the reducer expects {len(wanted)}")
+        views = []
+        for spec, tensor in zip(wanted, listed):
+            try:
+                seen = view(tensor)
+            except (TypeError, ValueError) as error:
+                raise type(error)(f"{name}, tensor {spec.name!r}: {error}") from error
+            if (seen.count, seen.dtype) != (spec.count, spec.dtype):
+                raise ValueError(
+                    f"{name}, tensor {spec.name!r} has {seen.count} elements of type {seen.dtype}, "
+                    f"the reducer was made for {spec.count} of type {spec.dtype}"
+                )
+            views.append(seen)
+        places = {seen.device for seen in views}
+        if len(places) > 1:
+            raise ValueError(f"{name}: some tensors are on the device and some on the host")
+        return views, places == {True}
+
+    def _host_copies(self, key: str) -> HostCopies:
+        """Device memory for all tensors, made when it is needed first."""
+        if key not in self._copies:
+            self._copies[key] = self._device_copies([spec.bytes for spec in self.specs])
+        return self._copies[key]
+
+    def _in_place(
+        self, name: str, tensors: Tensors, indices: Sequence[int], stream: Optional[AnyStream], timeout: float,
+        enqueue: Callable[[Any, int], None], writes: bool = True,
+    ) -> None:
+        """Lets `enqueue(addresses, stream)` work on the tensors, or on copies of those of the host, which it waits for."""
+        limit = milliseconds("timeout", timeout)
+        views, on_device = self._views(name, tensors, [self.specs[index] for index in indices])
+        if on_device:
+            enqueue(array(c_void_p, [seen.address for seen in views]), self._stream(stream))
+            return
+        copies = self._host_copies("tensors")
+        parts = dict(zip(indices, (seen.address for seen in views)))
+        copies.upload(parts)
+        enqueue(array(c_void_p, [copies.addresses[index] for index in indices]), copies.stream.handle)
+        call("adasum_reducer_synchronize", self, copies.stream.handle, limit)
+        if writes:
+            copies.download(parts)
+
+    def nonfinite(self) -> list[bool]:
+        """Whether each tensor held a NaN or an infinity on any rank in the last reduction; waits for it. Local."""
+        flags = (c_uint8 * len(self.specs))()
+        call("adasum_reducer_nonfinite", self, flags, len(flags))
+        return [flag != 0 for flag in flags]
+
+    def overflow(self, gradients: Tensors, stream: Optional[AnyStream] = None, timeout: float = DEFAULT_TIMEOUT) -> bool:
+        """Whether any rank has a NaN or an infinity in its gradients, which are not changed: the same answer on all ranks. For loss
+        scaling: skip reduction and optimizer if so. Gradient and delta reducers with the option overflow="vote". Collective; waits."""
+        found = c_int32()
+
+        def vote(addresses: Any, stream: int) -> None:
+            limit = milliseconds("timeout", timeout)
+            call("adasum_reducer_overflow", self, addresses, len(addresses), stream, limit, byref(found))
+
+        self._in_place("gradients", gradients, range(len(self.specs)), stream, timeout, vote, writes=False)
+        return found.value != 0
+
+
+@dataclass(frozen=True)
+class TensorStatistics:
+    """Figures of a tensor in a reduction: the norm of the result, the cosine between servers, the gain |result| / |mean|, kappa
+    (how far weighted vectors cancelled), and whether anything was not finite; the norm of each server's vector. NaN where there
+    is no number: of a tensor that is not finite, and cosine and gain where servers were combined in several rounds."""
+
+    norm: float
+    cosine: float
+    gain: float
+    kappa: float
+    nonfinite: bool
+    servers: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class OwnedPart:
+    """Elements of a tensor that a rank owns after a scattered reduction: index of the tensor, first element, number of elements."""
+
+    tensor: int
+    start: int
+    length: int
+
+
+class GradientReducer(_TensorReducer):
+    """Replaces gradients by their AdaSum (or, by the option reduction, mean or sum) over all ranks of a world.
+
+        with adasum.GradientReducer(world, gradients, radix="auto") as reducer:
+            reducer.reduce(gradients)"""
+
+    _create = "adasum_reducer_create"
+
+    def reduce(self, tensors: Tensors, stream: Optional[AnyStream] = None, timeout: float = DEFAULT_TIMEOUT) -> None:
+        """Replaces each tensor by its reduction. Collective.
+
+        On the device: enqueued on `stream`. On the host: done when it returns, which takes at most `timeout` seconds."""
+
+        def enqueue(addresses: Any, stream: int) -> None:
+            call("adasum_reducer_reduce", self, addresses, len(addresses), stream)
+
+        self._in_place("tensors", tensors, range(len(self.specs)), stream, timeout, enqueue)
+
+    def reduce_some(
+        self, indices: Sequence[int], tensors: Tensors, stream: Optional[AnyStream] = None, timeout: float = DEFAULT_TIMEOUT
+    ) -> None:
+        """As `reduce`, for the tensors with these indices in the list of creation. Collective: the same indices on all ranks. The
+        first call with them plans, and waits for all ranks (`prepare_some` does so in advance)."""
+        numbers = self._indices(indices)
+
+        def enqueue(addresses: Any, stream: int) -> None:
+            call("adasum_reducer_reduce_some", self, numbers, addresses, len(addresses), stream)
+
+        self._in_place("tensors", tensors, list(indices), stream, timeout, enqueue)
+
+    def reduce_flat(self, buffer: Any, stream: Optional[AnyStream] = None, timeout: float = DEFAULT_TIMEOUT) -> None:
+        """As `reduce`, for all tensors one right behind the other in `buffer`, in the order of creation and without gaps."""
+        self._flat(None, buffer, stream, timeout)
+
+    def reduce_some_flat(
+        self, indices: Sequence[int], buffer: Any, stream: Optional[AnyStream] = None, timeout: float = DEFAULT_TIMEOUT
+    ) -> None:
+        """As `reduce_some`, for tensors one right behind the other in `buffer`, in the order of `indices` and without gaps."""
+        self._flat(indices, buffer, stream, timeout)
+
+    def _flat(self, indices: Optional[Sequence[int]], buffer: Any, stream: Optional[AnyStream], timeout: float) -> None:
+        limit = milliseconds("timeout", timeout)
+        seen = view(buffer)
+        if indices is None:
+            function, numbers = "adasum_reducer_reduce_flat", []
+        else:
+            function, numbers = "adasum_reducer_reduce_some_flat", [self._indices(indices), len(indices)]
+        if seen.device:
+            call(function, self, *numbers, seen.address, seen.bytes, self._stream(stream))
+            return
+        copies = self._device_copies([seen.bytes])
+        stream_ = copies.stream.handle
+        copies.upload({0: seen.address})
+        call(function, self, *numbers, copies.addresses[0], seen.bytes, stream_)
+        call("adasum_reducer_synchronize", self, stream_, limit)
+        copies.download({0: seen.address})
+        # After a failure work may be left on the stream: the copies stay until the reducer ends.
+        call("adasum_reducer_forget_stream", self, stream_)
+        self._owned.remove(copies)
+        copies.close()
+
+    def prepare_some(self, indices: Sequence[int]) -> None:
+        """Plans the reduction of these tensors, so that the first `reduce_some` of them does not wait. Collective; waits."""
+        call("adasum_reducer_prepare_some", self, self._indices(indices), len(indices))
+
+    def _indices(self, indices: Sequence[int]) -> Any:
+        for index in indices:
+            if not 0 <= index < len(self.specs):
+                raise ValueError(f"indices has {index}: the reducer has {len(self.specs)} tensors")
+        return array(c_size_t, indices)
+
+    def owned(self) -> list[OwnedPart]:
+        """The parts of tensors that this rank owns: with the option scattered they are the results of a reduction on this rank, and what
+        its sharded optimizer steps. The parts of all ranks tile all tensors. Local."""
+        count = c_size_t()
+        call("adasum_reducer_owned_count", self, byref(count))
+        kinds = (c_size_t, c_uint64, c_uint64)
+        tensors, starts, lengths = columns = tuple((kind * count.value)() for kind in kinds)
+        call("adasum_reducer_owned", self, *columns, count.value)
+        return [OwnedPart(*row) for row in zip(tensors, starts, lengths)]
+
+    def collect(self, tensors: Tensors, stream: Optional[AnyStream] = None, timeout: float = DEFAULT_TIMEOUT) -> None:
+        """Brings the owned parts of tensors to all ranks: of weights, say, that a sharded optimizer has stepped. Sizes and types are
+        those of the gradients. With the option scattered. Collective; streams as in `reduce`."""
+
+        def enqueue(addresses: Any, stream: int) -> None:
+            call("adasum_reducer_collect", self, addresses, len(addresses), stream)
+
+        self._in_place("tensors", tensors, range(len(self.specs)), stream, timeout, enqueue)
+
+    def observe(self, on: bool = True) -> None:
+        """Whether the next reductions keep their gradients, for the cosine and gain of several rounds. Local, the same on
+        all ranks."""
+        call("adasum_reducer_observe", self, int(on))
+
+    def statistics(self) -> list[TensorStatistics]:
+        """Figures of the last reduction for each tensor, the same on all ranks. Collective; waits. With several rounds
+        (more servers than the radix) cosine and gain are NaN, unless the reduction was observed."""
+        width, count, servers = _abi.CONSTANTS["STATISTICS"], len(self.specs), self._world.servers
+        figures, norms = (c_double * (width * count))(), (c_double * (servers * count))()
+        call("adasum_reducer_statistics", self, figures, len(figures), norms, len(norms))
+        rows = (figures[width * i : width * (i + 1)] for i in range(count))
+        of_servers = (tuple(norms[servers * i : servers * (i + 1)]) for i in range(count))
+        return [
+            TensorStatistics(norm, cosine, gain, kappa, nonfinite != 0, each)
+            for (norm, cosine, gain, kappa, nonfinite), each in zip(rows, of_servers)
+        ]
+
+    def plan(self) -> str:
+        """What this rank does in a reduction, a line a step. Local."""
+        length = c_size_t()
+        call("adasum_reducer_plan", self, None, 0, byref(length))
+        text = ctypes.create_string_buffer(length.value + 1)
+        call("adasum_reducer_plan", self, text, len(text), byref(length))
+        return text.value.decode()
+
+
+class MeanReducer(_TensorReducer):
+    """Replaces gradients by their mean (with reduction="sum": their sum) over the ranks of the option `group`, by default all:
+    MindSpore's DistributedGradReducer. Only the ranks of the group make and use it."""
+
+    _create = "adasum_reducer_create_mean"
+    reduce = GradientReducer.reduce
+
+
+class DeltaWeightReducer(_TensorReducer):
+    """AdaSum of what an optimizer does to weights, for optimizers that are not linear in the gradients.
+
+    A step is `begin`, the optimizer, `end`. Weights that are equal on all ranks before are equal after it."""
+
+    _create = "adasum_reducer_create_delta"
+
+    def begin(
+        self, weights: Tensors, gradients: Optional[Tensors], stream: Optional[AnyStream] = None, timeout: float = DEFAULT_TIMEOUT
+    ) -> None:
+        """Saves the weights and replaces the gradients by their mean over the server. With the option delta_form="local", or
+        one rank a server, gradients are left alone and may be None. Collective. Streams as in `GradientReducer.reduce`."""
+        limit = milliseconds("timeout", timeout)
+        sources, on_device = self._views("weights", weights, self.specs)
+        means = None if gradients is None else self._views("gradients", gradients, self.specs)[0]
+        if on_device:
+            replaced = None if means is None else [seen.address for seen in means]
+            self._begin(replaced, [seen.address for seen in sources], self._stream(stream))
+            return
+        saved = self._host_copies("tensors")
+        saved.upload(_addresses(sources))
+        if means is None:
+            self._begin(None, saved.addresses, saved.stream.handle)
+        else:
+            copied = self._host_copies("gradients")
+            copied.upload(_addresses(means))
+            self._begin(copied.addresses, saved.addresses, saved.stream.handle)
+        call("adasum_reducer_synchronize", self, saved.stream.handle, limit)
+        if means is not None:
+            copied.download(_addresses(means))
+
+    def _begin(self, gradients: Optional[Sequence[int]], weights: Sequence[int], stream: int) -> None:
+        replaced = None if gradients is None else array(c_void_p, gradients)
+        call("adasum_reducer_delta_begin", self, replaced, array(c_void_p, weights), len(weights), stream)
+
+    def end(self, weights: Tensors, stream: Optional[AnyStream] = None, timeout: float = DEFAULT_TIMEOUT) -> None:
+        """Replaces weights, which the optimizer has changed, by old - AdaSum of (old - new). Collective."""
+
+        def enqueue(addresses: Any, stream: int) -> None:
+            call("adasum_reducer_delta_end", self, addresses, len(addresses), stream)
+
+        self._in_place("weights", weights, range(len(self.specs)), stream, timeout, enqueue)
+
+    def reset(self) -> None:
+        """Gives up an open step, as after weights were loaded. Local, but all ranks must do the same."""
+        call("adasum_reducer_delta_reset", self)

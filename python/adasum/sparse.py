@@ -1,0 +1,102 @@
+"""Gathering of sparse gradients."""
+
+from __future__ import annotations
+
+import ctypes
+from ctypes import byref, c_uint64, c_void_p
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, Optional
+
+from adasum._abi import CONSTANTS
+from adasum._library import DEFAULT_TIMEOUT, call, milliseconds
+from adasum._options import OptionValues
+from adasum.device import HostCopies
+from adasum.options import Options, chosen
+from adasum.reducers import AnyStream, _Reducer
+from adasum.tensors import F32, View, element_bytes, view
+from adasum.world import World
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+#: Types of row numbers: the format of memoryviews, the number in C, bytes.
+_INDEX_TYPES: dict[str, tuple[Literal["i", "q"], int, int]] = {"int32": ("i", CONSTANTS["INDEX_I32"], 4), "int64": ("q", CONSTANTS["INDEX_I64"], 8)}
+
+
+@dataclass(frozen=True)
+class SparseRows:
+    """Rows of all ranks, in the order of the ranks; a number that several ranks have occurs several times.
+
+    Of the device: the addresses of their numbers and elements, in memory of the reducer until its next call. Of the host:
+    memoryviews, of format "i" or "q" and, one row behind the other, "f", or "H" with the bits of fp16 and bf16."""
+
+    count: int
+    indices: Any
+    values: Any
+
+
+class SparseReducer(_Reducer):
+    """Gathers rows of sparse gradients from the ranks of the option `group`, by default all, and multiplies them by 1 / degree (unless
+    reduction="sum"), as MindSpore's DistributedGradReducer does with a RowTensor. Only the ranks of the group make and use it."""
+
+    def __init__(
+        self, world: World, name: str, width: int, rows: int, dtype: int = F32, index: str = "int64", exact: bool = False,
+        options: Optional[Options] = None, **choices: Unpack[OptionValues],
+    ):
+        """For rows of `width` elements of type `dtype`, with numbers of type `index` ("int32" or "int64"). Every rank brings `rows` rows
+        in every call if `exact`, else any number up to that. Collective. Device memory: room for the rows of all ranks."""
+        if index not in _INDEX_TYPES:
+            raise ValueError(f"index is {index!r}: it must be 'int32' or 'int64'")
+        self._format, number, self._index_bytes = _INDEX_TYPES[index]
+        self._dtype, self._width, self._rows = dtype, width, rows
+        given = chosen(options, choices)
+        super().__init__(world, lambda owner, out: call(
+            "adasum_reducer_create_sparse", owner, name.encode(), width, dtype, number, rows, int(exact), given, out))
+        self._copies: Optional[HostCopies] = None
+
+    def gather(self, indices: Any, values: Any, stream: Optional[AnyStream] = None, timeout: float = DEFAULT_TIMEOUT) -> SparseRows:
+        """Gathers the rows of all ranks. `values` is a tensor of rows times width elements; `indices` a contiguous buffer or tensor of as
+        many numbers of the reducer's type. Collective. On the device stream-ordered if `exact`, else it waits once for the others'
+        numbers of rows; on the host it waits at most `timeout` seconds."""
+        limit = milliseconds("timeout", timeout)
+        seen = view(values)
+        if seen.dtype != self._dtype or seen.count % self._width != 0:
+            raise ValueError(
+                f"values has {seen.count} elements of type {seen.dtype}, the reducer was made for rows of {self._width} of {self._dtype}"
+            )
+        rows = seen.count // self._width
+        if rows > self._rows:
+            raise ValueError(f"values has {rows} rows, the reducer was made for at most {self._rows}")
+        if seen.device:
+            if not hasattr(indices, "data_ptr") or indices.numel() != rows:
+                raise ValueError(f"indices must be a tensor on the device with {rows} numbers, as many as values has rows")
+            return self._gather(indices.data_ptr(), seen.address, rows, self._stream(stream))
+        numbers = memoryview(indices).cast("B")
+        if numbers.nbytes != rows * self._index_bytes:
+            raise ValueError(f"indices has {numbers.nbytes} bytes, {rows} numbers of {self._index_bytes} bytes are expected")
+        if self._copies is None:
+            sizes = [self._rows * self._index_bytes, self._rows * self._width * element_bytes(self._dtype)]
+            self._copies = self._device_copies(sizes)
+        copied = (ctypes.c_char * numbers.nbytes).from_buffer_copy(numbers)
+        lengths = {0: numbers.nbytes, 1: seen.bytes}
+        self._copies.upload({0: ctypes.addressof(copied), 1: seen.address}, lengths)
+        stream_ = self._copies.stream.handle
+        found = self._gather(self._copies.addresses[0], self._copies.addresses[1], rows, stream_)
+        call("adasum_reducer_synchronize", self, stream_, limit)
+        return self._on_host(found)
+
+    def _gather(self, indices: int, values: int, rows: int, stream: int) -> SparseRows:
+        count, numbers, elements = c_uint64(), c_void_p(), c_void_p()
+        call(
+            "adasum_reducer_gather", self, indices, values, rows, stream, byref(count), byref(numbers), byref(elements)
+        )
+        found = View(elements.value or 0, count.value * self._width, self._dtype, True)
+        return SparseRows(count.value, numbers.value or 0, found)
+
+    def _on_host(self, rows: SparseRows) -> SparseRows:
+        assert self._copies is not None
+        indices, values = bytearray(rows.count * self._index_bytes), bytearray(rows.values.bytes)
+        for out, source in ((indices, rows.indices), (values, rows.values.address)):
+            self._copies.read(out, source)
+        elements = memoryview(values).cast("f") if self._dtype == F32 else memoryview(values).cast("H")
+        return SparseRows(rows.count, memoryview(indices).cast(self._format), elements)

@@ -1,0 +1,112 @@
+"""What tensors are and where they lie: views of arrays and tensors of all kinds."""
+
+from __future__ import annotations
+
+import ctypes
+from dataclasses import dataclass
+from typing import Any, Iterable, Mapping, Sequence, Union
+
+from adasum._abi import CONSTANTS
+
+F32, F16, BF16 = (CONSTANTS[name] for name in ("F32", "F16", "BF16"))
+_BYTES = {F32: 4, F16: 2, BF16: 2}
+_TYPE_NAMES = {"float32": F32, "float16": F16, "bfloat16": BF16}
+_BUFFER_FORMATS = {"f": F32, "e": F16}
+
+
+def element_bytes(dtype: int) -> int:
+    """Bytes of an element of type F32, F16 or BF16."""
+    if dtype not in _BYTES:
+        raise ValueError(f"dtype is {dtype!r}: it must be adasum.F32, adasum.F16 or adasum.BF16")
+    return _BYTES[dtype]
+
+
+@dataclass(frozen=True)
+class TensorSpec:
+    """Name (for messages), number of elements and type (F32, F16 or BF16) of a tensor; flags as in the header."""
+
+    name: str
+    count: int
+    dtype: int
+    flags: int = 0
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.name, str):
+            raise TypeError(f"name is {self.name!r}: it must be a str")
+        if isinstance(self.count, bool) or not isinstance(self.count, int) or self.count < 0:
+            raise ValueError(f"count of tensor {self.name!r} is {self.count!r}: it must be a number of elements")
+        element_bytes(self.dtype)
+
+    @property
+    def bytes(self) -> int:
+        """Length in bytes."""
+        return self.count * element_bytes(self.dtype)
+
+
+@dataclass(frozen=True)
+class View:
+    """Where a tensor lies. `device` says that `address` is memory of the world's device."""
+
+    address: int
+    count: int
+    dtype: int
+    device: bool
+
+    @property
+    def bytes(self) -> int:
+        """Length in bytes."""
+        return self.count * element_bytes(self.dtype)
+
+
+def view(tensor: Any) -> View:
+    """What lies behind a torch tensor, a NumPy array, or an object with a writable buffer of floats; a View is itself.
+
+    The order of axes does not matter where it is the same on all ranks (torch's channels_last). Raises TypeError or ValueError
+    for other types, and for memory that is not contiguous."""
+    if isinstance(tensor, View):
+        return tensor
+    if hasattr(tensor, "data_ptr"):
+        if not _is_dense(tensor.shape, tensor.stride()):
+            raise ValueError("the tensor has gaps or overlaps: it is not contiguous in any order of its axes")
+        kind = tensor.device.type
+        if kind not in ("cpu", "npu"):
+            raise ValueError(f"the tensor is on {kind}, not on the CPU or an NPU")
+        return View(tensor.data_ptr(), tensor.numel(), _type_of(tensor.dtype), kind == "npu")
+    if hasattr(tensor, "ctypes") and hasattr(tensor, "dtype"):
+        flags = tensor.flags
+        if not (flags.c_contiguous and flags.writeable):
+            raise ValueError("the array is not contiguous or not writable")
+        return View(tensor.ctypes.data, tensor.size, _type_of(tensor.dtype), False)
+    buffer = memoryview(tensor)
+    if buffer.readonly or not buffer.c_contiguous:
+        raise ValueError("the buffer is not contiguous or not writable")
+    if buffer.format not in _BUFFER_FORMATS:
+        raise TypeError(f"a buffer of format {buffer.format!r} is neither fp32 ('f') nor fp16 ('e')")
+    if buffer.nbytes == 0:
+        return View(0, 0, _BUFFER_FORMATS[buffer.format], False)
+    address = ctypes.addressof(ctypes.c_char.from_buffer(buffer))
+    return View(address, buffer.nbytes // buffer.itemsize, _BUFFER_FORMATS[buffer.format], False)
+
+
+def _is_dense(shape: Sequence[int], strides: Sequence[int]) -> bool:
+    """Whether the elements fill their memory, in whatever order of the axes."""
+    expected = 1
+    for stride, length in sorted((stride, length) for stride, length in zip(strides, shape) if length != 1):
+        if stride != expected and 0 not in shape:
+            return False
+        expected *= length
+    return True
+
+
+def _type_of(dtype: Any) -> int:
+    name = str(dtype).rpartition(".")[2]
+    if name not in _TYPE_NAMES:
+        raise TypeError(f"type {dtype} is not float32, float16 or bfloat16")
+    return _TYPE_NAMES[name]
+
+
+def specs(tensors: Union[Mapping[str, Any], Iterable[Any]]) -> list[TensorSpec]:
+    """Specs of tensors with names, or without: then "0", "1", ..."""
+    named = tensors.items() if isinstance(tensors, Mapping) else ((str(i), t) for i, t in enumerate(tensors))
+    found = ((name, view(tensor)) for name, tensor in named)
+    return [TensorSpec(name, seen.count, seen.dtype) for name, seen in found]

@@ -1,0 +1,167 @@
+"""This process's membership of a job."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import weakref
+from ctypes import byref, c_int32, c_uint8, c_uint32
+from typing import TYPE_CHECKING, Any, Optional, Union
+
+from adasum import _abi
+from adasum._library import DEFAULT_TIMEOUT, Handle, array, call, milliseconds
+from adasum._options import OptionValues
+from adasum.device import Stream
+from adasum.options import Options, chosen
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+
+def root_info(device: int) -> bytes:
+    """Bytes by which ranks find each other: one rank makes them on its device and hands them to all others, and all call
+    `World.from_root_info`. The process that made them must live until all have joined."""
+    out = (c_uint8 * _abi.ROOT_INFO_BYTES)()
+    call("adasum_root_info_create", device, out, len(out))
+    return bytes(out)
+
+
+def stream_address(stream: Union[int, Stream]) -> int:
+    """The aclrtStream of a stream."""
+    if isinstance(stream, Stream):
+        return stream.handle
+    if isinstance(stream, bool) or not isinstance(stream, int):
+        raise TypeError(f"stream is a {type(stream).__name__}: it must be adasum.Stream or the address of an aclrtStream")
+    return stream
+
+
+class World(Handle):
+    """This process's membership of a job. Made by one of the `from_` functions, all of which are collective. Their options are
+    keywords or `options`; of them devices_per_server and create_timeout_ms count here.
+
+    At the end of a `with` statement it is finished, unless there was an exception. May be used from any thread."""
+
+    _destroy = "adasum_world_destroy"
+
+    def __init__(self, pointer: Any):
+        super().__init__(pointer)
+        # What `finish` closes, and the streams that the library may still look at.
+        self._users: weakref.WeakSet[Handle] = weakref.WeakSet()
+        self._streams: dict[int, Stream] = {}
+
+    @classmethod
+    def _from(cls, source: str, *arguments: Any) -> World:
+        made = ctypes.POINTER(_abi.adasum_world)()
+        call(f"adasum_world_from_{source}", *arguments, byref(made))
+        return cls(made)
+
+    @classmethod
+    def from_environment(cls, options: Optional[Options] = None, **choices: Unpack[OptionValues]) -> World:
+        """The world that the environment describes: RANK_TABLE_FILE and RANK_ID, or the variables of torchrun."""
+        return cls._from("environment", chosen(options, choices))
+
+    @classmethod
+    def from_rank_table(
+        cls, path: Union[str, os.PathLike[str]], rank: int, options: Optional[Options] = None, **choices: Unpack[OptionValues]
+    ) -> World:
+        """The world of the rank table in the file `path`, as its rank `rank`."""
+        return cls._from("rank_table", os.fspath(path).encode(), rank, chosen(options, choices))
+
+    @classmethod
+    def from_root_info(
+        cls, device: int, info: bytes, size: int, rank: int, options: Optional[Options] = None, **choices: Unpack[OptionValues]
+    ) -> World:
+        """The world of `size` ranks that share `info`, as rank `rank` on device `device`; ranks of a server are consecutive."""
+        copy = array(c_uint8, info)
+        return cls._from("root_info", device, copy, len(info), size, rank, chosen(options, choices))
+
+    @classmethod
+    def from_comm(cls, comm: int, options: Optional[Options] = None, **choices: Unpack[OptionValues]) -> World:
+        """A world of the ranks of an HcclComm of somebody else's, which is borrowed for this call only: no other work may be under way
+        on it. The device is the calling thread's current one."""
+        return cls._from("comm", comm, chosen(options, choices))
+
+    def _ask(self, what: str, answer: Any) -> int:
+        call(f"adasum_world_{what}", self, byref(answer))
+        value: int = answer.value
+        return value
+
+    @property
+    def rank(self) -> int:
+        """This process's rank."""
+        return self._ask("rank", c_uint32())
+
+    @property
+    def size(self) -> int:
+        """Number of ranks."""
+        return self._ask("size", c_uint32())
+
+    @property
+    def servers(self) -> int:
+        """Number of servers."""
+        return self._ask("servers", c_uint32())
+
+    @property
+    def devices_per_server(self) -> int:
+        """Ranks of each server."""
+        return self._ask("devices_per_server", c_uint32())
+
+    @property
+    def device(self) -> int:
+        """Number of the device that this world uses."""
+        return self._ask("device", c_int32())
+
+    def _keep(self, user: Handle) -> None:
+        """Has `finish` close what was made of this world."""
+        self._users.add(user)
+
+    def barrier(self, stream: Union[int, Stream]) -> None:
+        """Holds back the stream until every rank has come here; the host goes on. Collective, stream-ordered."""
+        address = stream_address(stream)
+        call("adasum_world_barrier", self, address)
+        if isinstance(stream, Stream):
+            self._streams[address] = stream
+
+    def forget_stream(self, stream: Union[int, Stream]) -> None:
+        """Lets go of a stream of `barrier` without work, so that its owner may destroy it before this world ends. Local."""
+        address = stream_address(stream)
+        call("adasum_world_forget_stream", self, address)
+        self._streams.pop(address, None)
+
+    def abort(self) -> None:
+        """Gives the world up, from any thread: its reducers' calls return and fail. Local."""
+        call("adasum_world_abort", self)
+
+    def stop_on_failure(self) -> None:
+        """Lets the first task that fails stop all streams of the world's context, for good. Local."""
+        call("adasum_world_stop_on_failure", self)
+
+    @property
+    def last_vendor_code(self) -> int:
+        """The aclError or HcclResult of the failure that made the world unusable; 0 if there is none."""
+        return self._ask("last_vendor_code", c_int32())
+
+    def finish(self, timeout: float = DEFAULT_TIMEOUT) -> None:
+        """Closes the reducers of this world, waits for its work, at most `timeout` seconds, and leaves it in good order. All ranks
+        should call it."""
+        limit = milliseconds("timeout", timeout)
+        for user in list(self._users):
+            user.close()
+        call("adasum_world_finish", self, limit)
+        self.close()
+
+    def close(self) -> None:
+        """Ends this process's part without waiting for others, who may see that as a failure: see `finish`."""
+        super().close()
+        self._streams.clear()
+
+    def __enter__(self) -> World:
+        return self
+
+    def __exit__(self, kind: Any, *_: Any) -> None:
+        try:
+            # After an exception the others may never come.
+            if kind is None and not self.closed:
+                self.finish()
+        finally:
+            self.close()
