@@ -65,6 +65,11 @@ impl Chip {
         self.arch == 1001
     }
 
+    /// Bytes that tensors and segments start at multiples of.
+    pub fn start_alignment(&self) -> u64 {
+        if self.copies_whole_blocks() { 64 } else { 1 }
+    }
+
     /// Whether the kernels compute with elements of `dtype` on the chip.
     pub fn computes_with(&self, dtype: DataType) -> bool {
         match dtype {

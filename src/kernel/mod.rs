@@ -123,15 +123,15 @@ impl Kernels {
 
     /// Checks that `spans` start where this chip can copy from and to.
     fn check_starts(&self, kernel: &str, name: &str, spans: &[Span]) -> Result<()> {
-        const GRAIN: u64 = 64;
-        let off = |span: &Span| !span.is_empty() && !span.address().is_multiple_of(GRAIN);
-        match spans.iter().position(off) {
-            Some(index) if self.chip.copies_whole_blocks() => Err(Error::invalid(format!(
-                "{kernel}: {name} {index} starts {} bytes off a multiple of {GRAIN}, which {} cannot copy",
-                spans.get(index).map_or(0, |span| span.address() % GRAIN),
+        let bytes = self.chip.start_alignment();
+        let off = |span: &&Span| !span.is_empty() && !span.address().is_multiple_of(bytes);
+        match (0..).zip(spans).find(|(_, span)| off(span)) {
+            Some((index, span)) => Err(Error::invalid(format!(
+                "{kernel}: {name} {index} starts {} bytes off a multiple of {bytes}, which {} cannot copy",
+                span.address() % bytes,
                 self.chip.name()
             ))),
-            _ => Ok(()),
+            None => Ok(()),
         }
     }
 

@@ -2,13 +2,14 @@
 //!
 //! Ranks are numbered server by server: rank = server * locals + local.
 //!
-//! 1. The ranks of a server each come to own one chunk of the server's mean.
-//! 2. Ranks with the same local index hold the same chunk. They merge adjacent subtrees of servers in
-//!    rounds: the members of a merged subtree each come to own one slice of the chunk, from all subtrees.
-//! 3. The rounds run backwards as all-gathers, and so does step 1.
+//! - Mean: the ranks of a server each come to own one chunk of the server's mean.
+//! - Rounds: ranks with the same local index hold the same chunk. They merge adjacent subtrees of servers: the members
+//!   of a merged subtree each come to own one slice of the chunk, from all subtrees.
+//! - Returns: the rounds run backwards as all-gathers.
+//! - Gather: and so does the mean.
 //!
-//! In columns the ranks of a server share the whole mean in step 1, the chunk of step 2 is the whole buffer, and
-//! step 3 ends with the rounds.
+//! In columns the ranks of a server share the whole mean before the rounds, a chunk is the whole buffer, and there is no
+//! gather.
 //!
 //! A round of radix 2 over equal subtrees is recursive vector halving with distance doubling.
 

@@ -276,7 +276,7 @@ pub enum Step<'a> {
     Gather(&'a Exchange),
 }
 
-/// Which step of a plan; ordered as they run.
+/// Which step of a plan, without what it holds: to say when something happens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum StepKind {
     /// The mean in the server.

@@ -16,8 +16,8 @@ mod make;
 mod meeting;
 mod merge;
 mod product;
-mod ranks;
-mod servers;
+mod rank_list;
+mod server_list;
 mod table;
 
 use std::fmt;

@@ -8,7 +8,7 @@ use std::path::Path;
 use super::fault::{Fault, FaultKind, Faults, TableReport};
 use super::field::{Field, quote, warn_of_duplicates};
 use super::product::Product;
-use super::{RankTable, Section, Server, Version, json, legacy, ranks, servers};
+use super::{RankTable, Section, Server, Version, json, legacy, rank_list, server_list};
 use crate::error::{Error, Result};
 
 /// Largest file that is read: more than a hundred thousand devices.
@@ -98,9 +98,9 @@ fn document(root: &Field<'_>, product: Product) -> Option<(Version, Contents)> {
     let version = version?;
     let contents = match version {
         Version::Legacy => legacy::read(root, product),
-        Version::V1_0 => servers::read(root, false, product),
-        Version::V1_2 => servers::read(root, true, product),
-        Version::V2_0 => ranks::read(root),
+        Version::V1_0 => server_list::read(root, false, product),
+        Version::V1_2 => server_list::read(root, true, product),
+        Version::V2_0 => rank_list::read(root),
     };
     Some((version, contents?))
 }

@@ -1,7 +1,7 @@
 //! A process that outlives a launcher that is killed, and ends what it started.
 //!
-//! The kernel kills each rank with the launcher, but not what a rank started itself. It reads the ranks' process
-//! groups from a pipe; when the pipe ends before the launcher has said that all is done, it kills them, and whatever else
+//! The kernel kills each rank with the launcher, but not what a rank started itself. The reaper reads the ranks'
+//! process groups from a pipe; when the pipe ends before the launcher has said that all is done, it kills them, and whatever else
 //! carries the mark of the job in its environment.
 
 use std::io::{BufRead, Result, Write};

@@ -6,9 +6,6 @@ use crate::kernel::Chip;
 use crate::plan::TensorSpec;
 use crate::reduce::world::World;
 
-/// Where tensors start on chips that copy whole blocks.
-const BLOCK: u64 = 64;
-
 /// Checks that there is a whole tensor for each of `specs`, where the chip of `world` can copy it; `what` says in messages
 /// what the spans are.
 pub(in crate::reduce) fn check_tensors<'a>(
@@ -52,9 +49,10 @@ fn check_address(chip: &Chip, spec: &TensorSpec, address: u64, what: &str) -> Re
             spec.name
         )));
     }
-    if chip.copies_whole_blocks() && !address.is_multiple_of(BLOCK) {
+    let alignment = chip.start_alignment();
+    if !address.is_multiple_of(alignment) {
         return Err(Error::invalid(format!(
-            "tensor \"{}\": the address {address:#x} of the {what} is not a multiple of {BLOCK} bytes, as {} needs it",
+            "tensor \"{}\": the address {address:#x} of the {what} is not a multiple of {alignment} bytes, as {} needs it",
             spec.name,
             chip.name()
         )));

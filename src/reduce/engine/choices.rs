@@ -52,7 +52,7 @@ impl Options {
                 device.soc_name()?
             )));
         }
-        // There it takes whole clusters of four only, and two of them are a server (interface reference of HcclAlltoAllV).
+        // On a 910A HcclAlltoAllV takes whole clusters of four devices only, and two of them are a server (its interface reference).
         let parts_of_clusters =
             Chip::named(&device.soc_name()?)?.arch() == FIRST_ARCH && world.locals() != 8;
         Ok(Machine {

@@ -42,9 +42,9 @@ pub(in crate::reduce) enum Task {
     Exchange(ExchangeTask),
     /// The Gram matrices of the vectors on this rank's slice.
     Gram(GramTask),
-    /// Shares them, or weights of tensors, with all ranks that hold other slices of the same vectors.
+    /// All-gathers Gram matrices, or weights of tensors, among the ranks that hold slices of the same vectors.
     Gather(GatherTask),
-    /// Brings them to the owners of their tensors.
+    /// Sends Gram matrices to the owners of their tensors.
     Records(RecordsTask),
     /// The weights of the tensors that this rank owns.
     Solve(SolveTask),

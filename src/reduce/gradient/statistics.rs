@@ -39,7 +39,7 @@ pub struct TensorStatistics {
     pub nonfinite: bool,
 }
 
-/// What takes the inner products of all servers' vectors.
+/// Figures that need the inner products of all servers' vectors.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Together {
     /// Norm of the mean of all servers' vectors; NaN if it is not known.
@@ -195,7 +195,7 @@ impl Figures {
         self.nonfinite = words[COEFFICIENT_FLAGS] != 0.0;
     }
 
-    /// Together with what takes all ranks.
+    /// The figures of the tensor `name`, of which all ranks together know `norms`, `kappa` and `of_all`.
     fn joined(&self, name: &str, norms: &[f64], kappa: f64, of_all: Together) -> TensorStatistics {
         let figure = |value: f64| if self.nonfinite { f64::NAN } else { value };
         let gain = match self.norm == 0.0 {

@@ -1,10 +1,10 @@
 //! This rank's live membership of a world: device, stream, communicators.
 //!
-//! Here is how a world is joined and left. `part` splits it, `order` enqueues its work, `health` waits for that and ends
+//! Here is how a world is joined and left. `part` splits it, `order` enqueues its work, `end` waits for that, ends and frees
 //! what failed.
 
 mod agreement;
-mod health;
+mod end;
 mod hosts;
 mod join;
 mod order;

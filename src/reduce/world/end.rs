@@ -1,4 +1,4 @@
-//! Waiting for the work of a world, and what becomes of a world that has failed.
+//! Waiting for the work of a world, its end, and what is freed of a world that has failed.
 
 use std::sync::{Arc, PoisonError, Weak};
 use std::time::{Duration, Instant};
