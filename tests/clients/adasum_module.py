@@ -189,7 +189,7 @@ def refuses_what_is_wrong(world):
     with adasum.GradientReducer(world, adasum.specs(data)) as reducer:
         refuses(ValueError, "the reducer has 4", lambda: reducer.reduce(data[:3]))
         refuses(ValueError, "was made for 7", lambda: reducer.reduce([data[0], data[2], data[2], data[3]]))
-        still_used = refuses(adasum.Error, "reducers still use the world", world.finish)
+        still_used = refuses(adasum.Error, "still use the world", world.finish)
         assert still_used.status == "INVALID_STATE", still_used.status
     refuses(ValueError, "is closed", lambda: reducer.reduce(data))
 
