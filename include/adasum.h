@@ -640,8 +640,8 @@ adasum_status adasum_world_finish(struct adasum_world *world,
                                   uint64_t timeout_ms);
 
 /**
- * Ends the handle. Without adasum_world_finish the communicators end with the last reducer of this world and other ranks
- * may see this as a failure. NULL does nothing.
+ * Ends the handle. Without adasum_world_finish the communicators end with the last that uses this world (reducers, parts and
+ * others), and other ranks may see this as a failure. NULL does nothing.
  *
  * # Safety
  * `world` is NULL or came from this library, was not destroyed, and no other call uses it.

@@ -65,6 +65,8 @@ fn ground() -> &'static Ground {
         let code = unsafe { sys::backend().unwrap().acl.aclrtCreateStream(&mut stream) };
         assert_eq!(code.0, 0);
         let journals = std::env::temp_dir().join(format!("adasum-c-abi-{}", std::process::id()));
+        // Of a process of before with this number.
+        let _ = std::fs::remove_dir_all(&journals);
         std::fs::create_dir(&journals).unwrap();
         std::os::unix::fs::symlink("/dev/null", journals.join("rank_0.jsonl")).unwrap();
         Ground {
