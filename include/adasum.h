@@ -2,7 +2,8 @@
  *
  * Conventions. Every function that can fail returns an adasum_status and writes its outputs only on success;
  * adasum_last_error has the sentence. Pointers must not be NULL unless their function says so; (NULL, 0) is an empty
- * array. Whatever a function named _create or _from_ gives is ended by the _destroy of its type, which takes NULL.
+ * array. Whatever a function gives through an `out` that points to a handle is ended by the _destroy of its type, which
+ * takes NULL.
  * Handles may go from thread to thread; what several threads may do at once is said with each type. "Collective"
  * means that all ranks of the world must call, in the same order. "Stream-ordered" means that the call enqueues on the
  * stream and returns.
@@ -25,6 +26,19 @@
  * The tensor is another one on each rank (MindSpore's layerwise_parallel): a mean reducer leaves its gradient as it is.
  */
 #define ADASUM_TENSOR_LAYERWISE 1
+
+/**
+ * The tensor has a fusion id of its own (MindSpore's comm_fusion), of 24 bits, which the flags hold from bit
+ * ADASUM_TENSOR_FUSION_SHIFT on: `ADASUM_TENSOR_FUSION | id << ADASUM_TENSOR_FUSION_SHIFT`. Where the tensors of a mean
+ * reducer have different ones, tensors with equal ids travel together and 0 travels alone (1 for a tensor without);
+ * else the option fusion decides.
+ */
+#define ADASUM_TENSOR_FUSION 2
+
+/**
+ * First bit of a fusion id in flags.
+ */
+#define ADASUM_TENSOR_FUSION_SHIFT 8
 
 /**
  * IEEE 754 single precision (the number that aclDataType gives it).
@@ -156,6 +170,25 @@ typedef int32_t adasum_status;
 #endif // __cplusplus
 
 /**
+ * Sums gradients over micro-steps in fp32, before one reduction: AdaSum of sums is not the sum of AdaSums, and one reduction a
+ * step is what larger batches ask for. One thread at a time: a call while another is inside is ADASUM_INVALID_STATE.
+ */
+typedef struct adasum_gradient_accumulator adasum_gradient_accumulator;
+
+/**
+ * One rank's file of what a training records over time, a line of JSON for each record, for whoever draws it, such as
+ * `adasum-run launch --report`. May be used from any thread, by several at once.
+ */
+typedef struct adasum_journal adasum_journal;
+
+/**
+ * Scales tensors so that the Euclidean norm of all of them together is at most a limit; for between reduction and optimizer.
+ * Everything stays on the device. Tensors within the limit keep their values; a NaN or an infinity makes all tensors NaN, on
+ * all ranks that share the norm. One thread at a time: a call while another is inside is ADASUM_INVALID_STATE.
+ */
+typedef struct adasum_norm_clip adasum_norm_clip;
+
+/**
  * Choices of worlds and reducers; made by adasum_options_create with the defaults. They must be the same on all ranks,
  * except for scale, padded, create_timeout_ms and stall_timeout_ms. May be used from any thread, by several at once.
  */
@@ -196,7 +229,8 @@ typedef struct adasum_tensor {
      */
     int32_t dtype;
     /**
-     * 0, or ADASUM_TENSOR_LAYERWISE for mean reducers; the other bits are kept for later versions and are 0.
+     * 0, or for mean reducers ADASUM_TENSOR_LAYERWISE, ADASUM_TENSOR_FUSION or both; the other bits are kept for later versions
+     * and are 0.
      */
     uint32_t flags;
 } adasum_tensor;
@@ -461,6 +495,28 @@ adasum_status adasum_world_from_comm(void *comm,
                                      struct adasum_world **out);
 
 /**
+ * Joins the world of `ranks`, `count` of the ranks of `world` in ascending order, with `devices_per_server` consecutive ones a
+ * server: the ranks of one server, of one pipeline stage, of one shard of a model. They are numbered from 0 in the new
+ * world. It shares device, streams and order of work with `world`: what is enqueued through either waits for what either
+ * was given before, and a failure of one poisons both. adasum_world_abort of a part gives up the whole.
+ *
+ * Collective among `ranks` only, which call it with the same arguments and make the parts that they share in the same order.
+ * Waits for them (HCCL_CONNECT_TIMEOUT).
+ * Ownership: a part counts as a user of `world`: adasum_world_finish refuses while the part is neither finished nor
+ * destroyed. The handle of `world` may be destroyed first.
+ * Errors: ADASUM_INVALID_ARGUMENT if `ranks` are not ascending ranks of `world` with this one among them, or no whole number
+ * of servers.
+ *
+ * # Safety
+ * `world` is NULL or live; `ranks` points to `count` numbers; `out` may be written to.
+ */
+adasum_status adasum_world_part(const struct adasum_world *world,
+                                const uint32_t *ranks,
+                                size_t count,
+                                uint32_t devices_per_server,
+                                struct adasum_world **out);
+
+/**
  * This process's rank.
  *
  * # Safety
@@ -512,6 +568,20 @@ adasum_status adasum_world_device(const struct adasum_world *world, int32_t *out
 adasum_status adasum_world_barrier(const struct adasum_world *world, void *stream);
 
 /**
+ * Sums `count` fp32 numbers in device memory over all ranks, in place: for figures like a loss. HCCL chooses the order of the
+ * sum, so it is not AdaSum and not bit for bit the same in every run.
+ *
+ * Collective and stream-ordered. Ownership: as adasum_reducer_reduce.
+ *
+ * # Safety
+ * `inout_values` is device memory of `count` numbers; the rest as for adasum_world_barrier.
+ */
+adasum_status adasum_world_all_reduce_sum(const struct adasum_world *world,
+                                          void *inout_values,
+                                          uint64_t count,
+                                          void *stream);
+
+/**
  * Lets go of `stream`, which has no work of this world left in it, so that its owner may destroy it. Unknown streams are
  * fine. Local. Reducers have a call of their own for theirs.
  *
@@ -558,10 +628,10 @@ adasum_status adasum_world_last_vendor_code(const struct adasum_world *world, in
 
 /**
  * Leaves the world in good order: waits for the work that went through it, at most `timeout_ms`, and ends its
- * communicators. All ranks should call it, after their reducers were destroyed. The handle still has to be destroyed; any
- * other use of it is ADASUM_INVALID_STATE from now on.
+ * communicators. All ranks should call it, after what was made of the world was destroyed: reducers, norm clips,
+ * accumulators and parts. The handle still has to be destroyed; any other use of it is ADASUM_INVALID_STATE from now on.
  *
- * Errors: ADASUM_INVALID_STATE if reducers are left (nothing happened then); ADASUM_TIMEOUT.
+ * Errors: ADASUM_INVALID_STATE if some of that is left (nothing happened then); ADASUM_TIMEOUT.
  *
  * # Safety
  * `world` is NULL or live.
@@ -570,8 +640,8 @@ adasum_status adasum_world_finish(struct adasum_world *world,
                                   uint64_t timeout_ms);
 
 /**
- * Ends the handle. Without adasum_world_finish the communicators end with the last reducer of this world and other ranks
- * may see this as a failure. NULL does nothing.
+ * Ends the handle. Without adasum_world_finish the communicators end with the last that uses this world (reducers, parts and
+ * others), and other ranks may see this as a failure. NULL does nothing.
  *
  * # Safety
  * `world` is NULL or came from this library, was not destroyed, and no other call uses it.
@@ -785,7 +855,7 @@ adasum_status adasum_reducer_collect(struct adasum_reducer *reducer,
 
 /**
  * Whether the next reductions keep a copy of their gradients, 1 or 0 (at first), so that adasum_reducer_statistics has
- * cosine and gain also of reductions of several rounds. Gradient reducers.
+ * cosine and gain also of reductions of several rounds. Gradient and delta reducers.
  *
  * Local, but all ranks choose the same. A reduction that is observed takes one more copy; device memory for that, as much
  * as the tensors have, is allocated by the first and freed when this is turned off.
@@ -799,7 +869,8 @@ adasum_status adasum_reducer_observe(struct adasum_reducer *reducer,
 /**
  * Figures of the last reduction, the same on all ranks: ADASUM_STATISTICS numbers for each tensor, in the order of creation,
  * and in `out_norms`, which may be NULL, the norm of each server's vector, servers within tensors. `figures` and
- * `norms` are the lengths of the arrays: tensors times ADASUM_STATISTICS, and tensors times servers. Gradient reducers.
+ * `norms` are the lengths of the arrays: tensors times ADASUM_STATISTICS, and tensors times servers. Gradient reducers, and
+ * delta reducers: the figures of the deltas of the last step.
  *
  * With several rounds (more servers than the radix) cosine and gain are NaN, unless adasum_reducer_observe was on.
  *
@@ -955,6 +1026,216 @@ adasum_status adasum_reducer_gather(struct adasum_reducer *reducer,
                                     uint64_t *out_rows,
                                     void **out_indices,
                                     void **out_values);
+
+/**
+ * Prepares the clipping of `count` tensors to `max_norm`. Each rank takes the norm of its own: results of a reduction are the
+ * same on all ranks, and so is what comes out, bit for bit. End it with adasum_norm_clip_destroy.
+ *
+ * Local. Device memory: a copy of all tensors.
+ * Errors: ADASUM_INVALID_ARGUMENT if `max_norm` is not finite and above 0.
+ *
+ * # Safety
+ * `world` is NULL or live; `tensors` points to `count` tensors with valid names; `out` may be written to.
+ */
+adasum_status adasum_norm_clip_create(const struct adasum_world *world,
+                                      const struct adasum_tensor *tensors,
+                                      size_t count,
+                                      float max_norm,
+                                      struct adasum_norm_clip **out);
+
+/**
+ * As adasum_norm_clip_create, for `parts` parts of the tensors on each rank, so that the norm of all parts of all ranks of
+ * `world` is at most `max_norm`: index of the tensor, first element, number of elements, as adasum_reducer_owned gives them
+ * after a scattered reduction. For tensors that are sharded over ranks they are whole tensors, and `world` is the part
+ * (adasum_world_part) of those ranks; what several ranks have counts once for each.
+ *
+ * Collective: all ranks of `world` call it, each with its own parts, and so is adasum_norm_clip_clip. Waits for them, at most
+ * `timeout_ms`, which also bounds how long a rank waits for the norm later. Device memory: a copy of the parts.
+ * Errors: also ADASUM_INVALID_ARGUMENT for a part that is not in its tensor.
+ *
+ * # Safety
+ * As for adasum_norm_clip_create; the arrays of parts point to `parts` numbers.
+ */
+adasum_status adasum_norm_clip_create_of_parts(const struct adasum_world *world,
+                                               const struct adasum_tensor *tensors,
+                                               size_t count,
+                                               const size_t *part_tensors,
+                                               const uint64_t *part_starts,
+                                               const uint64_t *part_lengths,
+                                               size_t parts,
+                                               float max_norm,
+                                               uint64_t timeout_ms,
+                                               struct adasum_norm_clip **out);
+
+/**
+ * Clips the tensors in place. `inout_tensors` has the device address of each whole tensor, in the order of creation.
+ *
+ * Stream-ordered. Local, but of parts collective. Ownership: as adasum_reducer_reduce.
+ * Errors: wrong arguments are refused before anything is enqueued. A later failure of this call poisons the world.
+ *
+ * # Safety
+ * `clip` is NULL or live; `inout_tensors` points to `count` addresses as for adasum_reducer_reduce; `stream` is live and
+ * outlives the clip, or adasum_norm_clip_forget_stream is called before it is destroyed.
+ */
+adasum_status adasum_norm_clip_clip(struct adasum_norm_clip *clip,
+                                    void *const *inout_tensors,
+                                    size_t count,
+                                    void *stream);
+
+/**
+ * The norm of all tensors together before they were last clipped; NaN if there was a NaN or an infinity, 0 before the first
+ * time. Local: the caller synchronises the stream of adasum_norm_clip_clip before.
+ *
+ * # Safety
+ * `clip` is NULL or live; `out` is NULL or may be written to.
+ */
+adasum_status adasum_norm_clip_last_norm(struct adasum_norm_clip *clip,
+                                         float *out);
+
+/**
+ * Lets go of `stream`, as adasum_reducer_forget_stream.
+ *
+ * # Safety
+ * `clip` is NULL or live.
+ */
+adasum_status adasum_norm_clip_forget_stream(struct adasum_norm_clip *clip, void *stream);
+
+/**
+ * Ends a norm clip; its work must be done (synchronise the stream first). Local. It may outlive the handle of its world. NULL
+ * does nothing.
+ *
+ * # Safety
+ * `clip` is NULL or came from adasum_norm_clip_create or adasum_norm_clip_create_of_parts, was not destroyed, and no other call
+ * uses it.
+ */
+void adasum_norm_clip_destroy(struct adasum_norm_clip *clip);
+
+/**
+ * Gives an empty sum of the gradients of `count` tensors. End it with adasum_gradient_accumulator_destroy.
+ *
+ * Local. Device memory: two fp32 copies of all tensors.
+ *
+ * # Safety
+ * `world` is NULL or live; `tensors` points to `count` tensors with valid names; `out` may be written to.
+ */
+adasum_status adasum_gradient_accumulator_create(const struct adasum_world *world,
+                                                 const struct adasum_tensor *tensors,
+                                                 size_t count,
+                                                 struct adasum_gradient_accumulator **out);
+
+/**
+ * Adds `gradients` to the sum: the device address of each whole tensor, in the order of creation. For after each backward pass.
+ *
+ * Local and stream-ordered. Ownership: as adasum_reducer_reduce.
+ * Errors: wrong arguments are refused before anything is enqueued. A later failure of this call poisons the world.
+ *
+ * # Safety
+ * `accumulator` is NULL or live; `gradients` points to `count` addresses as for adasum_reducer_reduce; `stream` is live and
+ * outlives the accumulator, or adasum_gradient_accumulator_forget_stream is called before it is destroyed.
+ */
+adasum_status adasum_gradient_accumulator_add(struct adasum_gradient_accumulator *accumulator,
+                                              void *const *gradients,
+                                              size_t count,
+                                              void *stream);
+
+/**
+ * How many gradients the sum has. Local.
+ *
+ * # Safety
+ * `accumulator` is NULL or live; `out` is NULL or may be written to.
+ */
+adasum_status adasum_gradient_accumulator_steps(struct adasum_gradient_accumulator *accumulator, uint32_t *out);
+
+/**
+ * Replaces the tensors at `out_gradients` by `factor` times the sum, rounded once to their types, and empties the sum; a factor
+ * of 1 / steps gives the mean. For before the reducer.
+ *
+ * Local and stream-ordered. Ownership: as adasum_reducer_reduce.
+ * Errors: ADASUM_INVALID_STATE if nothing was added. Wrong arguments, such as a factor that is not finite, are refused before
+ * anything is enqueued. A later failure of this call poisons the world.
+ *
+ * # Safety
+ * As for adasum_gradient_accumulator_add.
+ */
+adasum_status adasum_gradient_accumulator_take(struct adasum_gradient_accumulator *accumulator,
+                                               void *const *out_gradients,
+                                               size_t count,
+                                               float factor,
+                                               void *stream);
+
+/**
+ * Lets go of `stream`, as adasum_reducer_forget_stream.
+ *
+ * # Safety
+ * `accumulator` is NULL or live.
+ */
+adasum_status adasum_gradient_accumulator_forget_stream(struct adasum_gradient_accumulator *accumulator, void *stream);
+
+/**
+ * Ends an accumulator; its work must be done (synchronise the stream first). Local. It may outlive the handle of its world.
+ * NULL does nothing.
+ *
+ * # Safety
+ * `accumulator` is NULL or came from adasum_gradient_accumulator_create, was not destroyed, and no other call uses it.
+ */
+void adasum_gradient_accumulator_destroy(struct adasum_gradient_accumulator *accumulator);
+
+/**
+ * Opens the journal of `rank`: the file rank_R.jsonl in the folder `folder`, which must exist; what it holds already is kept. End
+ * it with adasum_journal_destroy. Local.
+ *
+ * Errors: ADASUM_IO if the file cannot be opened.
+ *
+ * # Safety
+ * `folder` is NULL or a C string; `out` may be written to.
+ */
+adasum_status adasum_journal_open(const char *folder,
+                                  uint32_t rank,
+                                  struct adasum_journal **out);
+
+/**
+ * As adasum_journal_open, in the folder that ADASUM_STATISTICS_DIR names, which a launcher that makes a report sets for its
+ * ranks; `out` becomes NULL if the variable is not set or empty, because nobody wants a journal then.
+ *
+ * # Safety
+ * `out` may be written to; no other thread changes the environment meanwhile.
+ */
+adasum_status adasum_journal_from_env(uint32_t rank,
+                                      struct adasum_journal **out);
+
+/**
+ * Appends a record, which is in the file when this returns. Local.
+ *
+ * `run` says which of several trainings in one job it is about, and may be ""; `step` counts from 1, and a later record of the
+ * same step completes or replaces an earlier one; `epoch` is how many epochs have passed, parts of one counted, and not finite
+ * if nobody knows. `count` figures have their names, such as loss and accuracy, in `names` and their numbers in `values`;
+ * where several ranks record one, the mean over them is drawn. What the reduction did to `tensors` tensors stands in
+ * `figures`, ADASUM_STATISTICS numbers for each as adasum_reducer_statistics gives them, with their names in
+ * `tensor_names`; it is the same on all ranks, so one of them is enough.
+ *
+ * Errors: ADASUM_IO if it cannot be written.
+ *
+ * # Safety
+ * `journal` is NULL or live; `run` and all names are NULL or C strings; the arrays are as long as said.
+ */
+adasum_status adasum_journal_record(const struct adasum_journal *journal,
+                                    const char *run,
+                                    uint64_t step,
+                                    double epoch,
+                                    const char *const *names,
+                                    const double *values,
+                                    size_t count,
+                                    const char *const *tensor_names,
+                                    const double *figures,
+                                    size_t tensors);
+
+/**
+ * Ends a journal and closes its file. NULL does nothing.
+ *
+ * # Safety
+ * `journal` is NULL or came from adasum_journal_open or adasum_journal_from_env, was not destroyed, and no other call uses it.
+ */
+void adasum_journal_destroy(struct adasum_journal *journal);
 
 #ifdef __cplusplus
 }  // extern "C"

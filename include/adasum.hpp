@@ -15,6 +15,7 @@
 #include <limits>
 #include <locale>
 #include <memory>
+#include <optional>
 #include <sstream>
 #include <stdexcept>
 #include <string>
@@ -170,6 +171,13 @@ public:
         return make([&](adasum_world **out) { return adasum_world_from_comm(comm, options.get(), out); });
     }
 
+    // The world of some of this one's ranks, in ascending order. Collective among these; shares device and order of work.
+    World part(const std::vector<std::uint32_t> &ranks, std::uint32_t devices_per_server) const {
+        return make([&](adasum_world **out) {
+            return adasum_world_part(get(), ranks.data(), ranks.size(), devices_per_server, out);
+        });
+    }
+
     std::uint32_t rank() const { return ask(adasum_world_rank); }
     std::uint32_t size() const { return ask(adasum_world_size); }
     std::uint32_t servers() const { return ask(adasum_world_servers); }
@@ -196,10 +204,15 @@ public:
 
     void barrier(void *stream) const { check(adasum_world_barrier(get(), stream)); }
 
-    // Called before the owner of a stream that a barrier held back destroys it.
+    // Enqueues: sums `count` fp32 numbers in device memory over all ranks, in place.
+    void all_reduce_sum(void *values, std::uint64_t count, void *stream) const {
+        check(adasum_world_all_reduce_sum(get(), values, count, stream));
+    }
+
+    // Called before the owner of a stream with a barrier or sum on it destroys it.
     void forget_stream(void *stream) const { check(adasum_world_forget_stream(get(), stream)); }
 
-    // Leaves in good order, once no reducer is left. Afterwards the object can only be destroyed.
+    // Leaves in good order, once no reducer, norm clip, accumulator or part is left. Afterwards the object can only be destroyed.
     void finish(std::chrono::milliseconds limit) { check(adasum_world_finish(get(), detail::milliseconds(limit))); }
 
     adasum_world *get() const noexcept { return handle_.get(); }
@@ -234,8 +247,31 @@ struct TensorSpec {
     std::uint32_t flags = 0;
 };
 
+// The flag of a tensor of a mean reducer that has the fusion id `id` of its own (MindSpore's comm_fusion).
+inline std::uint32_t fusion_flag(std::uint32_t id) {
+    if (id >> (32 - ADASUM_TENSOR_FUSION_SHIFT) != 0) {
+        throw Error(ADASUM_INVALID_ARGUMENT, "fusion_flag: id " + std::to_string(id) + " has more than 24 bits", 0);
+    }
+    return ADASUM_TENSOR_FUSION | id << ADASUM_TENSOR_FUSION_SHIFT;
+}
+
+namespace detail {
+
+// The tensors as C takes them; they point into `tensors`.
+inline std::vector<adasum_tensor> list(const std::vector<TensorSpec> &tensors) {
+    std::vector<adasum_tensor> list;
+    list.reserve(tensors.size());
+    for (const TensorSpec &tensor : tensors) {
+        list.push_back({tensor.name.c_str(), tensor.count, tensor.dtype, tensor.flags});
+    }
+    return list;
+}
+
+} // namespace detail
+
 // Figures of a tensor in the last reduction; `norms` has one for each server.
 struct TensorStatistics {
+    std::string name;
     double norm;
     double cosine;
     double gain;
@@ -272,19 +308,15 @@ protected:
     AnyReducer() = default;
 
     AnyReducer(Create create, const World &world, const std::vector<TensorSpec> &tensors, const Options &options)
-        : count_(tensors.size()) {
-        std::vector<adasum_tensor> list;
-        list.reserve(tensors.size());
-        for (const TensorSpec &tensor : tensors) {
-            list.push_back({tensor.name.c_str(), tensor.count, tensor.dtype, tensor.flags});
-        }
+        : tensors_(tensors), servers_(world.servers()) {
+        const std::vector<adasum_tensor> list = detail::list(tensors);
         adasum_reducer *handle = nullptr;
         check(create(world.get(), list.data(), list.size(), options.get(), &handle));
         handle_.reset(handle);
     }
 
     std::vector<bool> flags() {
-        std::vector<std::uint8_t> flags(count_);
+        std::vector<std::uint8_t> flags(tensors_.size());
         check(adasum_reducer_nonfinite(get(), flags.data(), flags.size()));
         return {flags.begin(), flags.end()};
     }
@@ -296,15 +328,34 @@ protected:
         return overflowed != 0;
     }
 
+    std::vector<TensorStatistics> figures() {
+        const std::size_t count = tensors_.size();
+        std::vector<double> figures(count * ADASUM_STATISTICS), norms(count * servers_);
+        check(adasum_reducer_statistics(get(), figures.data(), figures.size(), norms.data(), norms.size()));
+        std::vector<TensorStatistics> all;
+        for (std::size_t i = 0; i < count; ++i) {
+            const double *own = &figures[i * ADASUM_STATISTICS];
+            const auto first = norms.begin() + static_cast<std::ptrdiff_t>(i * servers_);
+            all.push_back({tensors_[i].name, own[ADASUM_STATISTIC_NORM], own[ADASUM_STATISTIC_COSINE],
+                           own[ADASUM_STATISTIC_GAIN], own[ADASUM_STATISTIC_KAPPA],
+                           own[ADASUM_STATISTIC_NONFINITE] != 0.0,
+                           std::vector<double>(first, first + static_cast<std::ptrdiff_t>(servers_))});
+        }
+        return all;
+    }
+
     detail::Handle<adasum_reducer, adasum_reducer_destroy> handle_;
-    std::size_t count_ = 0;
+
+private:
+    std::vector<TensorSpec> tensors_;
+    std::size_t servers_ = 0;
 };
 
 // Reduces the gradients of a fixed list of tensors.
 class GradientReducer : public AnyReducer {
 public:
     GradientReducer(const World &world, const std::vector<TensorSpec> &tensors, const Options &options = Options())
-        : AnyReducer(adasum_reducer_create, world, tensors, options), servers_(world.servers()) {}
+        : AnyReducer(adasum_reducer_create, world, tensors, options) {}
 
     // Enqueues; `gradients` are device addresses in the order of the tensors.
     void reduce(const std::vector<void *> &gradients, void *stream) {
@@ -363,19 +414,7 @@ public:
     void observe(bool on) { check(adasum_reducer_observe(get(), on ? 1 : 0)); }
 
     // Figures of all tensors. Collective.
-    std::vector<TensorStatistics> statistics() {
-        std::vector<double> figures(count_ * ADASUM_STATISTICS), norms(count_ * servers_);
-        check(adasum_reducer_statistics(get(), figures.data(), figures.size(), norms.data(), norms.size()));
-        std::vector<TensorStatistics> all;
-        for (std::size_t i = 0; i < count_; ++i) {
-            const double *own = &figures[i * ADASUM_STATISTICS];
-            const auto first = norms.begin() + static_cast<std::ptrdiff_t>(i * servers_);
-            all.push_back({own[ADASUM_STATISTIC_NORM], own[ADASUM_STATISTIC_COSINE], own[ADASUM_STATISTIC_GAIN],
-                           own[ADASUM_STATISTIC_KAPPA], own[ADASUM_STATISTIC_NONFINITE] != 0.0,
-                           std::vector<double>(first, first + static_cast<std::ptrdiff_t>(servers_))});
-        }
-        return all;
-    }
+    std::vector<TensorStatistics> statistics() { return figures(); }
 
     // The plan of this rank, as text.
     std::string plan() {
@@ -386,9 +425,6 @@ public:
         text.resize(length);
         return text;
     }
-
-private:
-    std::size_t servers_;
 };
 
 // Reduces what an optimizer does to weights, between begin and end.
@@ -419,6 +455,12 @@ public:
 
     // Which deltas were non-finite on any rank in the last step.
     std::vector<bool> nonfinite() { return flags(); }
+
+    // Whether the deltas of the next steps are kept, for the cosine and gain of several rounds.
+    void observe(bool on) { check(adasum_reducer_observe(get(), on ? 1 : 0)); }
+
+    // Figures of the deltas of the last step. Collective.
+    std::vector<TensorStatistics> statistics() { return figures(); }
 };
 
 // The mean or sum of gradients over a group of ranks.
@@ -430,6 +472,9 @@ public:
     void reduce(const std::vector<void *> &gradients, void *stream) {
         check(adasum_reducer_reduce(get(), gradients.data(), gradients.size(), stream));
     }
+
+    // Which gradients were non-finite on any rank of the group in the last reduction. Collective among the group.
+    std::vector<bool> nonfinite() { return flags(); }
 };
 
 // Rows in memory of their reducer, until its next call.
@@ -455,6 +500,152 @@ public:
         check(adasum_reducer_gather(get(), indices, values, rows, stream, &all.rows, &all.indices, &all.values));
         return all;
     }
+};
+
+// Scales tensors so that the norm of all of them together is at most a limit.
+class NormClip {
+public:
+    // Of whole tensors that are the same on all ranks. Local.
+    NormClip(const World &world, const std::vector<TensorSpec> &tensors, float max_norm) {
+        const std::vector<adasum_tensor> list = detail::list(tensors);
+        adasum_norm_clip *handle = nullptr;
+        check(adasum_norm_clip_create(world.get(), list.data(), list.size(), max_norm, &handle));
+        handle_.reset(handle);
+    }
+
+    // Of other parts of the tensors on each rank, such as GradientReducer::owned gives. Collective.
+    static NormClip of_parts(const World &world, const std::vector<TensorSpec> &tensors, const std::vector<Part> &parts,
+                             float max_norm, std::chrono::milliseconds limit) {
+        const std::vector<adasum_tensor> list = detail::list(tensors);
+        std::vector<std::size_t> indices;
+        std::vector<std::uint64_t> starts, lengths;
+        for (const Part &part : parts) {
+            indices.push_back(part.tensor);
+            starts.push_back(part.start);
+            lengths.push_back(part.length);
+        }
+        adasum_norm_clip *handle = nullptr;
+        check(adasum_norm_clip_create_of_parts(world.get(), list.data(), list.size(), indices.data(), starts.data(),
+                                               lengths.data(), parts.size(), max_norm, detail::milliseconds(limit),
+                                               &handle));
+        NormClip clip;
+        clip.handle_.reset(handle);
+        return clip;
+    }
+
+    // Enqueues; `tensors` are device addresses of whole tensors. Local, but of parts collective.
+    void clip(const std::vector<void *> &tensors, void *stream) {
+        check(adasum_norm_clip_clip(get(), tensors.data(), tensors.size(), stream));
+    }
+
+    // The norm before the last clipping, whose stream was synchronised.
+    float last_norm() {
+        float norm = 0.0F;
+        check(adasum_norm_clip_last_norm(get(), &norm));
+        return norm;
+    }
+
+    void forget_stream(void *stream) { check(adasum_norm_clip_forget_stream(get(), stream)); }
+
+    adasum_norm_clip *get() const noexcept { return handle_.get(); }
+
+private:
+    NormClip() = default;
+
+    detail::Handle<adasum_norm_clip, adasum_norm_clip_destroy> handle_;
+};
+
+// Sums gradients over micro-steps in fp32, before one reduction.
+class GradientAccumulator {
+public:
+    GradientAccumulator(const World &world, const std::vector<TensorSpec> &tensors) {
+        const std::vector<adasum_tensor> list = detail::list(tensors);
+        adasum_gradient_accumulator *handle = nullptr;
+        check(adasum_gradient_accumulator_create(world.get(), list.data(), list.size(), &handle));
+        handle_.reset(handle);
+    }
+
+    // Enqueues; after each backward pass.
+    void add(const std::vector<void *> &gradients, void *stream) {
+        check(adasum_gradient_accumulator_add(get(), gradients.data(), gradients.size(), stream));
+    }
+
+    // How many gradients the sum has.
+    std::uint32_t steps() const {
+        std::uint32_t steps = 0;
+        check(adasum_gradient_accumulator_steps(get(), &steps));
+        return steps;
+    }
+
+    // Enqueues: writes `factor` times the sum to `gradients` and empties the sum.
+    void take(const std::vector<void *> &gradients, float factor, void *stream) {
+        check(adasum_gradient_accumulator_take(get(), gradients.data(), gradients.size(), factor, stream));
+    }
+
+    void forget_stream(void *stream) { check(adasum_gradient_accumulator_forget_stream(get(), stream)); }
+
+    adasum_gradient_accumulator *get() const noexcept { return handle_.get(); }
+
+private:
+    detail::Handle<adasum_gradient_accumulator, adasum_gradient_accumulator_destroy> handle_;
+};
+
+// The state of a run after a step; what each member says is at adasum_journal_record.
+struct Record {
+    std::string run;
+    std::uint64_t step = 0;
+    double epoch = std::numeric_limits<double>::quiet_NaN();
+    std::vector<std::pair<std::string, double>> values;
+    std::vector<TensorStatistics> tensors;
+};
+
+// One rank's file of records, for `adasum-run launch --report` and others that draw them.
+class Journal {
+public:
+    // The file of `rank` in `folder`.
+    static Journal open(const std::string &folder, std::uint32_t rank) {
+        check_abi();
+        adasum_journal *handle = nullptr;
+        check(adasum_journal_open(folder.c_str(), rank, &handle));
+        return Journal(handle);
+    }
+
+    // The journal of `rank` if somebody wants one: if ADASUM_STATISTICS_DIR names a folder.
+    static std::optional<Journal> from_env(std::uint32_t rank) {
+        check_abi();
+        adasum_journal *handle = nullptr;
+        check(adasum_journal_from_env(rank, &handle));
+        return handle == nullptr ? std::nullopt : std::optional<Journal>(Journal(handle));
+    }
+
+    // Appends a record, which is in the file when this returns.
+    void record(const Record &record) {
+        std::vector<const char *> names, tensors;
+        std::vector<double> values, figures;
+        for (const auto &value : record.values) {
+            names.push_back(value.first.c_str());
+            values.push_back(value.second);
+        }
+        for (const TensorStatistics &tensor : record.tensors) {
+            std::array<double, ADASUM_STATISTICS> own{};
+            own[ADASUM_STATISTIC_NORM] = tensor.norm;
+            own[ADASUM_STATISTIC_COSINE] = tensor.cosine;
+            own[ADASUM_STATISTIC_GAIN] = tensor.gain;
+            own[ADASUM_STATISTIC_KAPPA] = tensor.kappa;
+            own[ADASUM_STATISTIC_NONFINITE] = tensor.nonfinite ? 1.0 : 0.0;
+            tensors.push_back(tensor.name.c_str());
+            figures.insert(figures.end(), own.begin(), own.end());
+        }
+        check(adasum_journal_record(get(), record.run.c_str(), record.step, record.epoch, names.data(), values.data(),
+                                    names.size(), tensors.data(), figures.data(), tensors.size()));
+    }
+
+    adasum_journal *get() const noexcept { return handle_.get(); }
+
+private:
+    explicit Journal(adasum_journal *handle) : handle_(handle) {}
+
+    detail::Handle<adasum_journal, adasum_journal_destroy> handle_;
 };
 
 } // namespace adasum

@@ -40,6 +40,8 @@ struct Ground {
     _device: Device,
     memory: Span,
     stream: usize,
+    /// A folder whose journal of rank 0 is kept by nobody.
+    journals: CString,
 }
 
 impl Ground {
@@ -62,7 +64,13 @@ fn ground() -> &'static Ground {
         let mut stream = aclrtStream(null_mut());
         let code = unsafe { sys::backend().unwrap().acl.aclrtCreateStream(&mut stream) };
         assert_eq!(code.0, 0);
+        let journals = std::env::temp_dir().join(format!("adasum-c-abi-{}", std::process::id()));
+        // Of a process of before with this number.
+        let _ = std::fs::remove_dir_all(&journals);
+        std::fs::create_dir(&journals).unwrap();
+        std::os::unix::fs::symlink("/dev/null", journals.join("rank_0.jsonl")).unwrap();
         Ground {
+            journals: CString::new(journals.into_os_string().into_encoded_bytes()).unwrap(),
             memory: Buffer::zeroed(&device, SLAB).unwrap().span(),
             stream: stream.0 as usize,
             _device: device,
@@ -70,20 +78,39 @@ fn ground() -> &'static Ground {
     })
 }
 
-/// A reducer, and what its calls must be given.
+/// What a handle was made for, and so what its calls must be given: elements of each tensor and bytes of one.
+#[derive(Clone, Default)]
+struct Sizes(Vec<(u64, u64)>);
+
+impl Sizes {
+    /// Whether all tensors fit into the memory.
+    fn fit(&self) -> bool {
+        self.0.iter().all(|(count, _)| *count <= MOST)
+    }
+
+    /// Bytes of a tensor.
+    fn bytes(&self, index: usize) -> u64 {
+        let (count, size) = self.0.get(index).copied().unwrap_or_default();
+        count.saturating_mul(size)
+    }
+}
+
+/// A reducer.
 #[derive(Clone)]
 struct Made {
     handle: *mut adasum_reducer,
-    counts: Vec<(u64, u64)>,
-    /// Whether all tensors fit into the memory.
-    fits: bool,
+    sizes: Sizes,
 }
 
 struct Machine<'a> {
     bytes: &'a [u8],
     options: [*mut adasum_options; SLOTS],
     world: *mut adasum_world,
+    part: *mut adasum_world,
     reducers: Vec<Made>,
+    clip: (*mut adasum_norm_clip, Sizes),
+    accumulator: (*mut adasum_gradient_accumulator, Sizes),
+    journal: *mut adasum_journal,
     answers: Vec<adasum_status>,
 }
 
@@ -93,7 +120,11 @@ impl<'a> Machine<'a> {
             bytes,
             options: [null_mut(); SLOTS],
             world: null_mut(),
+            part: null_mut(),
             reducers: Vec::new(),
+            clip: (null_mut(), Sizes::default()),
+            accumulator: (null_mut(), Sizes::default()),
+            journal: null_mut(),
             answers: Vec::new(),
         }
     }
@@ -145,8 +176,7 @@ impl<'a> Machine<'a> {
         let index = usize::from(self.byte()) % (SLOTS + 1);
         let none = Made {
             handle: null_mut(),
-            counts: Vec::new(),
-            fits: true,
+            sizes: Sizes::default(),
         };
         self.reducers.get(index).cloned().unwrap_or(none)
     }
@@ -167,13 +197,11 @@ impl<'a> Machine<'a> {
     }
 
     /// Addresses for the tensors, as many or one too few.
-    fn addresses(&mut self, made: &Made) -> Vec<*mut c_void> {
-        let mut all: Vec<_> = made
-            .counts
-            .iter()
-            .map(|(count, size)| self.memory(count.saturating_mul(*size)))
+    fn addresses(&mut self, sizes: &Sizes) -> Vec<*mut c_void> {
+        let mut all: Vec<_> = (0..sizes.0.len())
+            .map(|index| self.memory(sizes.bytes(index)))
             .collect();
-        if !made.fits {
+        if !sizes.fit() {
             all.fill(null_mut());
         }
         if self.byte() == 7 {
@@ -207,7 +235,8 @@ impl<'a> Machine<'a> {
             3 => self.make_world(),
             4 => self.make_reducer(),
             5 => self.ask(),
-            _ => self.reduce(),
+            6 => self.reduce(),
+            _ => self.help(),
         }
     }
 
@@ -308,12 +337,11 @@ impl<'a> Machine<'a> {
         self.world = world;
     }
 
-    fn make_reducer(&mut self) {
-        let options = self.option();
-        let kind = self.byte();
+    /// Tensors to create something for, unless they might be given memory that is too much to fill.
+    fn tensors(&mut self) -> Option<(Vec<adasum_tensor>, Sizes)> {
         let count = usize::from(self.byte()) % (TENSORS + 1);
         let mut tensors = Vec::new();
-        let mut counts = Vec::new();
+        let mut sizes = Vec::new();
         for _ in 0..count {
             let tensor = adasum_tensor {
                 name: self.text(),
@@ -324,16 +352,19 @@ impl<'a> Machine<'a> {
                 dtype: [0, 1, 27, 3][usize::from(self.byte()) % 4],
                 flags: u32::from(self.byte() / 128 * (self.byte() % 4)),
             };
-            counts.push((tensor.count, if tensor.dtype == 0 { 4 } else { 2 }));
+            sizes.push((tensor.count, if tensor.dtype == 0 { 4 } else { 2 }));
             tensors.push(tensor);
         }
-        // Such an amount of memory might be there, and then be filled.
-        if counts
-            .iter()
-            .any(|(count, _)| (1 << 20..1 << 62).contains(count))
-        {
+        let huge = |(count, _): &(u64, u64)| (1 << 20..1 << 62).contains(count);
+        (!sizes.iter().any(huge)).then_some((tensors, Sizes(sizes)))
+    }
+
+    fn make_reducer(&mut self) {
+        let options = self.option();
+        let kind = self.byte();
+        let Some((tensors, mut sizes)) = self.tensors() else {
             return;
-        }
+        };
         let length = if self.byte() == 9 {
             usize::MAX
         } else {
@@ -350,7 +381,7 @@ impl<'a> Machine<'a> {
                     if (1 << 16..1 << 62).contains(&width.saturating_mul(rows)) {
                         return;
                     }
-                    counts = vec![(width, 8); 1];
+                    sizes = Sizes(vec![(width, 8)]);
                     let (dtype, index, exact) = (
                         i32::from(self.byte() % 2),
                         i32::from(self.byte() % 3),
@@ -373,16 +404,11 @@ impl<'a> Machine<'a> {
         };
         if self.answered(status) {
             assert!(!handle.is_null());
-            let fits = counts.iter().all(|(count, _)| *count <= MOST);
             if self.reducers.len() == SLOTS {
                 let oldest = self.reducers.remove(0);
                 self.destroy(oldest);
             }
-            self.reducers.push(Made {
-                handle,
-                counts,
-                fits,
-            });
+            self.reducers.push(Made { handle, sizes });
         } else {
             assert!(handle.is_null(), "an output without success");
         }
@@ -395,7 +421,7 @@ impl<'a> Machine<'a> {
             self.world
         };
         let reducer = self.reducer();
-        let (handle, tensors) = (reducer.handle, reducer.counts.len());
+        let (handle, tensors) = (reducer.handle, reducer.sizes.0.len());
         let (mut number, mut code, mut count) = (7_u32, 7_i32, 7_usize);
         let mut flags = [7_u8; TENSORS];
         let mut figures = [0.0_f64; TENSORS * ADASUM_STATISTICS];
@@ -470,8 +496,8 @@ impl<'a> Machine<'a> {
 
     fn reduce(&mut self) {
         let made = self.reducer();
-        let addresses = self.addresses(&made);
-        let more = self.addresses(&made);
+        let addresses = self.addresses(&made.sizes);
+        let more = self.addresses(&made.sizes);
         let given = addresses.len().min(more.len());
         let list = if self.byte() == 11 {
             null()
@@ -482,10 +508,8 @@ impl<'a> Machine<'a> {
         let indices: Vec<usize> = (0..given)
             .map(|_| usize::from(self.byte()) % (TENSORS + 1))
             .collect();
-        let total: u64 = made
-            .counts
-            .iter()
-            .map(|(count, size)| count.saturating_mul(*size))
+        let total = (0..made.sizes.0.len())
+            .map(|index| made.sizes.bytes(index))
             .fold(0, u64::saturating_add);
         let asked = if self.byte() == 9 {
             self.number()
@@ -505,8 +529,10 @@ impl<'a> Machine<'a> {
         let chosen: Vec<*mut c_void> = indices
             .iter()
             .map(|&index| {
-                let (count, size) = made.counts.get(index).copied().unwrap_or_default();
-                self.memory(if made.fits { count * size } else { u64::MAX })
+                self.memory(match made.sizes.fit() {
+                    true => made.sizes.bytes(index),
+                    false => u64::MAX,
+                })
             })
             .collect();
         let handle = made.handle;
@@ -543,7 +569,7 @@ impl<'a> Machine<'a> {
                 8 => {
                     // Two rows of at most 300 elements.
                     let rows_given = u64::from(self.byte() % 3);
-                    let place = self.memory(if made.fits { 4096 } else { u64::MAX });
+                    let place = self.memory(if made.sizes.fit() { 4096 } else { u64::MAX });
                     adasum_reducer_gather(
                         handle,
                         place,
@@ -567,6 +593,218 @@ impl<'a> Machine<'a> {
         }
     }
 
+    /// Norm clips, accumulators, parts of the world, sums over it, journals.
+    fn help(&mut self) {
+        match self.byte() % 8 {
+            0 | 1 => self.make_helper(),
+            2 => self.clip(),
+            3 => self.accumulate(),
+            4 => self.make_part(),
+            5 => self.sum(),
+            6 => self.make_journal(),
+            _ => self.record(),
+        }
+    }
+
+    /// The world, its part, or none.
+    fn any_world(&mut self) -> *mut adasum_world {
+        match self.byte() % 4 {
+            0 => self.part,
+            1 if self.byte() == 7 => null_mut(),
+            _ => self.world,
+        }
+    }
+
+    fn make_helper(&mut self) {
+        let world = self.any_world();
+        let Some((tensors, sizes)) = self.tensors() else {
+            return;
+        };
+        let list = tensors.as_ptr();
+        let norm = f32::from_bits(u32::from(self.byte()) << 24);
+        let parts = usize::from(self.byte() % 3);
+        let (mut indices, mut starts, mut lengths) = (Vec::new(), Vec::new(), Vec::new());
+        for _ in 0..parts {
+            indices.push(usize::from(self.byte()) % (TENSORS + 1));
+            starts.push(self.number());
+            lengths.push(self.number());
+        }
+        let (mut clip, mut accumulator) = (null_mut(), null_mut());
+        let status = unsafe {
+            match self.byte() % 3 {
+                0 => adasum_norm_clip_create(world, list, tensors.len(), norm, &mut clip),
+                1 => adasum_norm_clip_create_of_parts(
+                    world,
+                    list,
+                    tensors.len(),
+                    indices.as_ptr(),
+                    starts.as_ptr(),
+                    lengths.as_ptr(),
+                    parts,
+                    norm,
+                    LIMIT,
+                    &mut clip,
+                ),
+                _ => {
+                    adasum_gradient_accumulator_create(world, list, tensors.len(), &mut accumulator)
+                }
+            }
+        };
+        let made = !clip.is_null() || !accumulator.is_null();
+        assert_eq!(self.answered(status), made, "an output without success");
+        if !clip.is_null() {
+            self.drop_clip();
+            self.clip = (clip, sizes);
+        } else if made {
+            self.drop_accumulator();
+            self.accumulator = (accumulator, sizes);
+        }
+    }
+
+    fn clip(&mut self) {
+        let (clip, sizes) = self.clip.clone();
+        let addresses = self.addresses(&sizes);
+        let stream = self.stream();
+        let mut norm = 7.0;
+        let status = unsafe {
+            match self.byte() % 4 {
+                0 => {
+                    ground().settle();
+                    adasum_norm_clip_last_norm(clip, &mut norm)
+                }
+                1 => {
+                    ground().settle();
+                    adasum_norm_clip_forget_stream(clip, stream)
+                }
+                _ => adasum_norm_clip_clip(clip, addresses.as_ptr(), addresses.len(), stream),
+            }
+        };
+        assert!(self.answered(status) || norm == 7.0);
+    }
+
+    fn accumulate(&mut self) {
+        let (accumulator, sizes) = self.accumulator.clone();
+        let addresses = self.addresses(&sizes);
+        let (list, count) = (addresses.as_ptr(), addresses.len());
+        let stream = self.stream();
+        let factor = f32::from_bits(u32::from(self.byte()) << 24);
+        let mut steps = 7;
+        let status = unsafe {
+            match self.byte() % 5 {
+                0 => adasum_gradient_accumulator_steps(accumulator, &mut steps),
+                1 => {
+                    ground().settle();
+                    adasum_gradient_accumulator_forget_stream(accumulator, stream)
+                }
+                2 => adasum_gradient_accumulator_take(accumulator, list, count, factor, stream),
+                _ => adasum_gradient_accumulator_add(accumulator, list, count, stream),
+            }
+        };
+        assert!(self.answered(status) || steps == 7);
+    }
+
+    fn make_part(&mut self) {
+        let world = self.any_world();
+        let ranks: Vec<u32> = match self.byte() % 8 {
+            0 => (0..self.byte() % 3).map(|_| self.number() as u32).collect(),
+            _ => vec![0],
+        };
+        let locals = match self.byte() % 8 {
+            0 => self.number() as u32,
+            _ => 1,
+        };
+        let mut part = null_mut();
+        let status =
+            unsafe { adasum_world_part(world, ranks.as_ptr(), ranks.len(), locals, &mut part) };
+        assert_eq!(
+            self.answered(status),
+            !part.is_null(),
+            "an output without success"
+        );
+        if !part.is_null() {
+            unsafe { adasum_world_destroy(self.part) };
+            self.part = part;
+        }
+    }
+
+    fn sum(&mut self) {
+        let world = self.any_world();
+        let asked = self.number();
+        // The memory must be as long as is said, or longer than memory can be.
+        let count = if (MOST..1 << 62).contains(&asked) {
+            1
+        } else {
+            asked
+        };
+        let memory = self.memory(if count >= 1 << 62 { 0 } else { 4 * count });
+        let stream = self.stream();
+        let status = unsafe { adasum_world_all_reduce_sum(world, memory, count, stream) };
+        self.answered(status);
+    }
+
+    fn make_journal(&mut self) {
+        let mut journal = null_mut();
+        let status = unsafe {
+            match self.byte() % 4 {
+                0 => adasum_journal_open(self.text(), u32::from(self.byte()) + 1, &mut journal),
+                1 => adasum_journal_from_env(0, &mut journal),
+                _ => adasum_journal_open(ground().journals.as_ptr(), 0, &mut journal),
+            }
+        };
+        assert!(self.answered(status) || journal.is_null());
+        if !journal.is_null() {
+            unsafe { adasum_journal_destroy(self.journal) };
+            self.journal = journal;
+        }
+    }
+
+    fn record(&mut self) {
+        let run = self.text();
+        let (step, epoch) = (
+            self.number(),
+            f64::from(f32::from_bits(self.number() as u32)),
+        );
+        let names: Vec<_> = (0..self.byte() % 4).map(|_| self.text()).collect();
+        let tensors: Vec<_> = (0..self.byte() % 4).map(|_| self.text()).collect();
+        let values = [f64::from(self.byte()); 4];
+        let figures =
+            [f64::from(f32::from_bits(u32::from(self.byte()) << 24)); 4 * ADASUM_STATISTICS];
+        let many = if self.byte() == 9 {
+            usize::MAX
+        } else {
+            tensors.len()
+        };
+        let status = unsafe {
+            adasum_journal_record(
+                self.journal,
+                run,
+                step,
+                epoch,
+                names.as_ptr(),
+                values.as_ptr(),
+                names.len(),
+                tensors.as_ptr(),
+                figures.as_ptr(),
+                many,
+            )
+        };
+        self.answered(status);
+    }
+
+    fn drop_clip(&mut self) {
+        // Its work must be done.
+        ground().settle();
+        let (clip, _) = std::mem::replace(&mut self.clip, (null_mut(), Sizes::default()));
+        unsafe { adasum_norm_clip_destroy(clip) };
+    }
+
+    fn drop_accumulator(&mut self) {
+        ground().settle();
+        let empty = (null_mut(), Sizes::default());
+        let (accumulator, _) = std::mem::replace(&mut self.accumulator, empty);
+        unsafe { adasum_gradient_accumulator_destroy(accumulator) };
+    }
+
     fn drop_reducer(&mut self) {
         if let Some(made) = self.reducers.pop() {
             self.destroy(made);
@@ -583,12 +821,17 @@ impl<'a> Machine<'a> {
         while !self.reducers.is_empty() {
             self.drop_reducer();
         }
-        unsafe { adasum_world_destroy(self.world) };
-        self.world = null_mut();
+        self.drop_clip();
+        self.drop_accumulator();
+        for world in [&mut self.part, &mut self.world] {
+            unsafe { adasum_world_destroy(*world) };
+            *world = null_mut();
+        }
     }
 
     fn end(&mut self) {
         self.drop_world();
+        unsafe { adasum_journal_destroy(self.journal) };
         for options in self.options {
             unsafe { adasum_options_destroy(options) };
         }

@@ -20,6 +20,8 @@ ROOT_INFO_BYTES = 4108
 CONSTANTS: dict[str, int] = {
     "ABI_VERSION": ABI_VERSION,
     "TENSOR_LAYERWISE": 1,
+    "TENSOR_FUSION": 2,
+    "TENSOR_FUSION_SHIFT": 8,
     "F32": 0,
     "F16": 1,
     "BF16": 27,
@@ -64,6 +66,18 @@ class adasum_reducer(ctypes.Structure):
     """Opaque."""
 
 
+class adasum_norm_clip(ctypes.Structure):
+    """Opaque."""
+
+
+class adasum_gradient_accumulator(ctypes.Structure):
+    """Opaque."""
+
+
+class adasum_journal(ctypes.Structure):
+    """Opaque."""
+
+
 class adasum_tensor(ctypes.Structure):
     """A tensor to reduce."""
 
@@ -76,10 +90,14 @@ _STATUS = c_int32
 _OPTIONS = POINTER(adasum_options)
 _WORLD = POINTER(adasum_world)
 _REDUCER = POINTER(adasum_reducer)
+_CLIP = POINTER(adasum_norm_clip)
+_ACCUMULATOR = POINTER(adasum_gradient_accumulator)
+_JOURNAL = POINTER(adasum_journal)
 _STREAM = c_void_p
 _SPECS = [POINTER(adasum_tensor), c_size_t]
 _ADDRESSES = POINTER(c_void_p)
 _INDICES = POINTER(c_size_t)
+_NAMES = POINTER(c_char_p)
 
 
 def _option(*arguments: Any) -> tuple[Any, list[Any]]:
@@ -116,12 +134,14 @@ SIGNATURES: dict[str, tuple[Any, list[Any]]] = {
         [c_int32, POINTER(c_uint8), c_size_t, c_uint32, c_uint32, _OPTIONS, POINTER(_WORLD)],
     ),
     "adasum_world_from_comm": (_STATUS, [c_void_p, _OPTIONS, POINTER(_WORLD)]),
+    "adasum_world_part": _world(POINTER(c_uint32), c_size_t, c_uint32, POINTER(_WORLD)),
     "adasum_world_rank": _world(POINTER(c_uint32)),
     "adasum_world_size": _world(POINTER(c_uint32)),
     "adasum_world_servers": _world(POINTER(c_uint32)),
     "adasum_world_devices_per_server": _world(POINTER(c_uint32)),
     "adasum_world_device": _world(POINTER(c_int32)),
     "adasum_world_barrier": _world(_STREAM),
+    "adasum_world_all_reduce_sum": _world(c_void_p, c_uint64, _STREAM),
     "adasum_world_forget_stream": _world(_STREAM),
     "adasum_world_abort": _world(),
     "adasum_world_stop_on_failure": _world(),
@@ -157,6 +177,30 @@ SIGNATURES: dict[str, tuple[Any, list[Any]]] = {
     "adasum_reducer_collect": _reducer(_ADDRESSES, c_size_t, _STREAM),
     "adasum_reducer_abort": _reducer(),
     "adasum_reducer_destroy": (None, [_REDUCER]),
+    "adasum_norm_clip_create": _world(*_SPECS, c_float, POINTER(_CLIP)),
+    "adasum_norm_clip_create_of_parts": _world(
+        *_SPECS, _INDICES, POINTER(c_uint64), POINTER(c_uint64), c_size_t, c_float, c_uint64, POINTER(_CLIP)
+    ),
+    "adasum_norm_clip_clip": (_STATUS, [_CLIP, _ADDRESSES, c_size_t, _STREAM]),
+    "adasum_norm_clip_last_norm": (_STATUS, [_CLIP, POINTER(c_float)]),
+    "adasum_norm_clip_forget_stream": (_STATUS, [_CLIP, _STREAM]),
+    "adasum_norm_clip_destroy": (None, [_CLIP]),
+    "adasum_gradient_accumulator_create": _world(*_SPECS, POINTER(_ACCUMULATOR)),
+    "adasum_gradient_accumulator_add": (_STATUS, [_ACCUMULATOR, _ADDRESSES, c_size_t, _STREAM]),
+    "adasum_gradient_accumulator_steps": (_STATUS, [_ACCUMULATOR, POINTER(c_uint32)]),
+    "adasum_gradient_accumulator_take": (_STATUS, [_ACCUMULATOR, _ADDRESSES, c_size_t, c_float, _STREAM]),
+    "adasum_gradient_accumulator_forget_stream": (_STATUS, [_ACCUMULATOR, _STREAM]),
+    "adasum_gradient_accumulator_destroy": (None, [_ACCUMULATOR]),
+    "adasum_journal_open": (_STATUS, [c_char_p, c_uint32, POINTER(_JOURNAL)]),
+    "adasum_journal_from_env": (_STATUS, [c_uint32, POINTER(_JOURNAL)]),
+    "adasum_journal_record": (
+        _STATUS,
+        [
+            _JOURNAL, c_char_p, c_uint64, c_double, _NAMES, POINTER(c_double), c_size_t, _NAMES, POINTER(c_double),
+            c_size_t,
+        ],
+    ),
+    "adasum_journal_destroy": (None, [_JOURNAL]),
 }
 
 

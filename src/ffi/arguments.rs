@@ -19,12 +19,20 @@ pub struct adasum_tensor {
     pub count: u64,
     /// ADASUM_F32, ADASUM_F16 or ADASUM_BF16.
     pub dtype: i32,
-    /// 0, or ADASUM_TENSOR_LAYERWISE for mean reducers; the other bits are kept for later versions and are 0.
+    /// 0, or for mean reducers ADASUM_TENSOR_LAYERWISE, ADASUM_TENSOR_FUSION or both; the other bits are kept for later versions
+    /// and are 0.
     pub flags: u32,
 }
 
 /// The tensor is another one on each rank (MindSpore's layerwise_parallel): a mean reducer leaves its gradient as it is.
 pub const ADASUM_TENSOR_LAYERWISE: u32 = 1;
+/// The tensor has a fusion id of its own (MindSpore's comm_fusion), of 24 bits, which the flags hold from bit
+/// ADASUM_TENSOR_FUSION_SHIFT on: `ADASUM_TENSOR_FUSION | id << ADASUM_TENSOR_FUSION_SHIFT`. Where the tensors of a mean
+/// reducer have different ones, tensors with equal ids travel together and 0 travels alone (1 for a tensor without);
+/// else the option fusion decides.
+pub const ADASUM_TENSOR_FUSION: u32 = 2;
+/// First bit of a fusion id in flags.
+pub const ADASUM_TENSOR_FUSION_SHIFT: u32 = 8;
 
 const _: () = assert!(size_of::<adasum_tensor>() == 24 && align_of::<adasum_tensor>() == 8);
 
@@ -190,7 +198,9 @@ impl TensorList {
         let tensors = self.0.into_iter().map(|(spec, flags)| {
             let tensor = MeanTensor {
                 layerwise_parallel: flags & ADASUM_TENSOR_LAYERWISE != 0,
-                ..MeanTensor::from(spec.clone())
+                fusion: (flags & ADASUM_TENSOR_FUSION != 0)
+                    .then_some(flags >> ADASUM_TENSOR_FUSION_SHIFT),
+                spec: spec.clone(),
             };
             (tensor, spec)
         });
@@ -221,7 +231,11 @@ pub(super) unsafe fn tensors(
         let name = unsafe { text(tensor.name, &format!("tensors[{index}].name")) }?;
         let dtype = dtype(tensor.dtype, &format!("tensors[{index}].dtype ({name})"))?;
         let spec = TensorSpec::new(name, tensor.count, dtype);
-        if tensor.flags & !ADASUM_TENSOR_LAYERWISE != 0 {
+        let fusion = match tensor.flags & ADASUM_TENSOR_FUSION {
+            0 => 0,
+            bit => bit | u32::MAX << ADASUM_TENSOR_FUSION_SHIFT,
+        };
+        if tensor.flags & !(ADASUM_TENSOR_LAYERWISE | fusion) != 0 {
             return Err(wrong_flags(
                 index,
                 &spec,
@@ -290,6 +304,17 @@ pub(super) unsafe fn span(
     let length = span_length(address, bytes, name)?;
     // SAFETY: as promised by the caller.
     Ok(unsafe { Span::borrow(device, address, length) })
+}
+
+/// Checks that device memory starts where elements of `size` bytes may.
+pub(super) fn aligned(span: Span, size: u64, name: &str) -> Result<Span, CallError> {
+    if span.address().is_multiple_of(size) {
+        return Ok(span);
+    }
+    Err(invalid(format!(
+        "{name}: {:#x} is not a multiple of {size}",
+        span.address()
+    )))
 }
 
 /// Checks an address in device memory as far as that can be done, and returns the bytes behind it.

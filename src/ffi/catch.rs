@@ -27,14 +27,6 @@ pub(super) fn catch(
     error.status
 }
 
-/// As [`catch`] for what cannot fail: a panic is kept as the thread's last error.
-pub(super) fn destroy(function: &'static str, body: impl FnOnce()) {
-    let _ = catch(function, || {
-        body();
-        Ok(())
-    });
-}
-
 /// The sentence for what a panic carried.
 fn reason(payload: &(dyn Any + Send)) -> String {
     let text = payload

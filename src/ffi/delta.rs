@@ -5,7 +5,7 @@ use std::ffi::c_void;
 use super::arguments::{adasum_tensor, tensors};
 use super::catch::catch;
 use super::options::adasum_options;
-use super::reducer::{AnyReducer, adasum_reducer, create};
+use super::reducer::{AnyReducer, adasum_reducer, create, vote};
 use super::status::adasum_status;
 use super::world::adasum_world;
 use crate::plan::TensorSpec;
@@ -38,10 +38,11 @@ pub unsafe extern "C" fn adasum_reducer_create_delta(
         let make = |world: &World, specs: &[TensorSpec]| {
             let options = settings.options(world)?;
             let reducer = DeltaWeightReducer::new(world, specs, settings.delta_form, &options)?;
-            Ok(AnyReducer::Delta(reducer))
+            let vote = vote(world, specs, &settings)?;
+            Ok(AnyReducer::Delta(reducer, vote))
         };
         // SAFETY: as promised by the caller.
-        unsafe { create(world, &settings, specs, out, make) }
+        unsafe { create(world, specs, out, make) }
     })
 }
 
@@ -119,7 +120,7 @@ pub unsafe extern "C" fn adasum_reducer_delta_reset(reducer: *mut adasum_reducer
     catch("adasum_reducer_delta_reset", || {
         // SAFETY: as promised by the caller.
         let mut inner = unsafe { adasum_reducer::enter(reducer) }?;
-        inner.reducer.delta()?.reset();
+        inner.object.delta()?.reset();
         Ok(())
     })
 }

@@ -7,8 +7,8 @@ use super::arguments::{
 };
 use super::catch::catch;
 use super::options::adasum_options;
-use super::reducer::{AnyReducer, Inner, adasum_reducer, create};
-use super::status::{CallError, adasum_status};
+use super::reducer::{AnyReducer, adasum_reducer, create, vote};
+use super::status::adasum_status;
 use super::world::adasum_world;
 use crate::plan::TensorSpec;
 use crate::reduce::{GradientReducer, World};
@@ -38,10 +38,11 @@ pub unsafe extern "C" fn adasum_reducer_create(
         let specs = unsafe { self::tensors(tensors, count) }?.specs()?;
         let make = |world: &World, specs: &[TensorSpec]| {
             let reducer = GradientReducer::new(world, specs, &settings.options(world)?)?;
-            Ok(AnyReducer::Gradient(reducer))
+            let vote = vote(world, specs, &settings)?;
+            Ok(AnyReducer::Gradient(reducer, vote))
         };
         // SAFETY: as promised by the caller.
-        unsafe { create(world, &settings, specs, out, make) }
+        unsafe { create(world, specs, out, make) }
     })
 }
 
@@ -74,7 +75,7 @@ pub unsafe extern "C" fn adasum_reducer_reduce(
         // SAFETY: as promised by the caller.
         let (reducer, stream) = unsafe { inner.on(stream) }?;
         match reducer {
-            AnyReducer::Gradient(reducer) => reducer.reduce(&gradients, stream)?,
+            AnyReducer::Gradient(reducer, _) => reducer.reduce(&gradients, stream)?,
             AnyReducer::Mean(reducer) => reducer.reduce(&gradients, stream)?,
             other => return Err(other.wrong()),
         }
@@ -185,7 +186,7 @@ pub unsafe extern "C" fn adasum_reducer_prepare_some(
         let mut inner = unsafe { adasum_reducer::enter(reducer) }?;
         // SAFETY: as promised by the caller.
         let tensors = unsafe { slice(tensors, count, "tensors") }?;
-        Ok(inner.reducer.gradient()?.prepare_some(tensors)?)
+        Ok(inner.object.gradient()?.prepare_some(tensors)?)
     })
 }
 
@@ -211,17 +212,11 @@ pub unsafe extern "C" fn adasum_reducer_overflow(
         let mut inner = unsafe { adasum_reducer::enter(reducer) }?;
         // SAFETY: as promised by the caller.
         let gradients = unsafe { inner.tensors(gradients, count, "gradients") }?;
-        let Inner { streams, vote, .. } = &mut *inner;
         // SAFETY: as promised by the caller.
-        let stream = unsafe { streams.get(stream) }?;
+        let (reducer, stream) = unsafe { inner.on(stream) }?;
         let limit = timeout(timeout_ms, "timeout_ms")?;
         let out = not_null(out_overflowed, "out_overflowed")?;
-        let Some(vote) = vote else {
-            return Err(CallError::new(
-                adasum_status::ADASUM_INVALID_STATE,
-                "the reducer was not created with overflow = vote",
-            ));
-        };
+        let vote = reducer.vote()?;
         vote.cast(&gradients, stream)?;
         let overflowed = vote.overflowed(limit)?;
         // SAFETY: not null, and the caller lets us write there.
@@ -243,7 +238,7 @@ pub unsafe extern "C" fn adasum_reducer_owned_count(
         // SAFETY: as promised by the caller.
         let mut inner = unsafe { adasum_reducer::enter(reducer) }?;
         let out = not_null(out, "out")?;
-        let count = inner.reducer.gradient()?.owned().len();
+        let count = inner.object.gradient()?.owned().len();
         // SAFETY: not null, and the caller lets us write there.
         unsafe { out.write(count) };
         Ok(())
@@ -267,7 +262,7 @@ pub unsafe extern "C" fn adasum_reducer_owned(
     catch("adasum_reducer_owned", || {
         // SAFETY: as promised by the caller.
         let mut inner = unsafe { adasum_reducer::enter(reducer) }?;
-        let owned = inner.reducer.gradient()?.owned();
+        let owned = inner.object.gradient()?.owned();
         if count != owned.len() {
             return Err(invalid(format!(
                 "count is {count}, this rank owns {} parts",

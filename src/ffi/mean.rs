@@ -3,11 +3,12 @@
 use std::ffi::{c_char, c_void};
 
 use super::arguments::{
-    adasum_tensor, choice, dtype, flag, invalid, not_null, span, tensors, text,
+    adasum_tensor, aligned, choice, dtype, flag, invalid, not_null, span, tensors, text,
 };
 use super::catch::catch;
+use super::handle::Inner;
 use super::options::adasum_options;
-use super::reducer::{AnyReducer, Inner, adasum_reducer, create};
+use super::reducer::{AnyReducer, adasum_reducer, create};
 use super::status::{CallError, adasum_status};
 use super::world::adasum_world;
 use crate::plan::TensorSpec;
@@ -43,7 +44,7 @@ pub unsafe extern "C" fn adasum_reducer_create_mean(
             Ok(AnyReducer::Mean(reducer))
         };
         // SAFETY: as promised by the caller.
-        unsafe { create(world, &settings, specs, out, make) }
+        unsafe { create(world, specs, out, make) }
     })
 }
 
@@ -97,7 +98,7 @@ pub unsafe extern "C" fn adasum_reducer_create_sparse(
             Ok(AnyReducer::Sparse(reducer, spec))
         };
         // SAFETY: as promised by the caller.
-        unsafe { create(world, &settings, Vec::new(), out, make) }
+        unsafe { create(world, Vec::new(), out, make) }
     })
 }
 
@@ -130,10 +131,10 @@ pub unsafe extern "C" fn adasum_reducer_gather(
         // SAFETY: as promised by the caller.
         let mut inner = unsafe { adasum_reducer::enter(reducer) }?;
         let Inner {
-            reducer, streams, ..
+            object, streams, ..
         } = &mut *inner;
-        let AnyReducer::Sparse(reducer, spec) = reducer else {
-            return Err(reducer.wrong());
+        let AnyReducer::Sparse(reducer, spec) = object else {
+            return Err(object.wrong());
         };
         let bytes = |row: u64| {
             let too_many = || invalid(format!("rows: {rows} are more than memory can hold"));
@@ -147,19 +148,10 @@ pub unsafe extern "C" fn adasum_reducer_gather(
         let device = &streams.device;
         // SAFETY: as promised by the caller.
         let indices = unsafe { span(device, indices, bytes(number)?, "indices") }?;
+        let indices = aligned(indices, number, "indices")?;
         // SAFETY: as promised by the caller.
         let values = unsafe { span(device, values, bytes(row)?, "values") }?;
-        for (name, span, size) in [
-            ("indices", &indices, number),
-            ("values", &values, spec.dtype.size()),
-        ] {
-            if !span.address().is_multiple_of(size) {
-                return Err(invalid(format!(
-                    "{name}: {:#x} is not a multiple of {size}",
-                    span.address()
-                )));
-            }
-        }
+        let values = aligned(values, spec.dtype.size(), "values")?;
         // SAFETY: as promised by the caller.
         let stream = unsafe { streams.get(stream) }?;
         let out_rows = not_null(out_rows, "out_rows")?;

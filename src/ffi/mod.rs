@@ -6,10 +6,14 @@
 //!
 //! What a C reader needs is in the comments of the exports, because they become the header.
 
+mod accumulate;
 mod arguments;
 mod catch;
+mod clip;
 mod delta;
 mod gradient;
+mod handle;
+mod journal;
 mod library;
 mod log;
 mod mean;
@@ -25,9 +29,15 @@ mod world;
 #[cfg(not(panic = "unwind"))]
 compile_error!("the C interface turns panics into statuses: build with panic = \"unwind\"");
 
-pub use arguments::{ADASUM_BF16, ADASUM_F16, ADASUM_F32, ADASUM_TENSOR_LAYERWISE, adasum_tensor};
+pub use accumulate::*;
+pub use arguments::{
+    ADASUM_BF16, ADASUM_F16, ADASUM_F32, ADASUM_TENSOR_FUSION, ADASUM_TENSOR_FUSION_SHIFT,
+    ADASUM_TENSOR_LAYERWISE, adasum_tensor,
+};
+pub use clip::*;
 pub use delta::*;
 pub use gradient::*;
+pub use journal::*;
 pub use library::*;
 pub use log::*;
 pub use mean::*;

@@ -5,7 +5,8 @@ use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::arguments::{not_null, required, text};
-use super::catch::{catch, destroy};
+use super::catch::catch;
+use super::handle::{destroy, give};
 use super::status::{CallError, adasum_status};
 use crate::plan::mindspore::BoostLevel;
 use crate::reduce::Settings;
@@ -42,9 +43,9 @@ impl adasum_options {
 pub unsafe extern "C" fn adasum_options_create(out: *mut *mut adasum_options) -> adasum_status {
     catch("adasum_options_create", || {
         let out = not_null(out, "out")?;
-        let options = Box::new(adasum_options(Mutex::new(Settings::default())));
+        let options = adasum_options(Mutex::new(Settings::default()));
         // SAFETY: not null, and the caller lets us write there.
-        unsafe { out.write(Box::into_raw(options)) };
+        unsafe { give(options, out) };
         Ok(())
     })
 }
@@ -55,12 +56,8 @@ pub unsafe extern "C" fn adasum_options_create(out: *mut *mut adasum_options) ->
 /// `options` is NULL or came from adasum_options_create, was not destroyed, and no other call uses it.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn adasum_options_destroy(options: *mut adasum_options) {
-    destroy("adasum_options_destroy", || {
-        if !options.is_null() {
-            // SAFETY: made by adasum_options_create and given back once, as promised.
-            drop(unsafe { Box::from_raw(options) });
-        }
-    });
+    // SAFETY: as promised by the caller.
+    unsafe { destroy("adasum_options_destroy", options) };
 }
 
 /// Sets the option `name` to what `value` says. Numbers are written with a point and without spaces, lists with commas.

@@ -1,10 +1,10 @@
-//! What can be asked about the reductions of a gradient reducer: figures of tensors, and the plan as text.
+//! What can be asked about the reductions of a reducer: figures of tensors, and the plan as text.
 
 use std::ffi::c_char;
 
 use super::arguments::{flag, invalid, not_null, slice_mut};
 use super::catch::catch;
-use super::reducer::adasum_reducer;
+use super::reducer::{AnyReducer, adasum_reducer};
 use super::status::adasum_status;
 use crate::reduce::TensorStatistics;
 
@@ -22,7 +22,7 @@ pub const ADASUM_STATISTIC_KAPPA: usize = 3;
 pub const ADASUM_STATISTIC_NONFINITE: usize = 4;
 
 /// Whether the next reductions keep a copy of their gradients, 1 or 0 (at first), so that adasum_reducer_statistics has
-/// cosine and gain also of reductions of several rounds. Gradient reducers.
+/// cosine and gain also of reductions of several rounds. Gradient and delta reducers.
 ///
 /// Local, but all ranks choose the same. A reduction that is observed takes one more copy; device memory for that, as much
 /// as the tensors have, is allocated by the first and freed when this is turned off.
@@ -38,14 +38,19 @@ pub unsafe extern "C" fn adasum_reducer_observe(
         // SAFETY: as promised by the caller.
         let mut inner = unsafe { adasum_reducer::enter(reducer) }?;
         let on = flag(on, "on")?;
-        inner.reducer.gradient()?.observe(on);
+        match &mut inner.object {
+            AnyReducer::Gradient(reducer, _) => reducer.observe(on),
+            AnyReducer::Delta(reducer, _) => reducer.observe(on),
+            other => return Err(other.wrong()),
+        }
         Ok(())
     })
 }
 
 /// Figures of the last reduction, the same on all ranks: ADASUM_STATISTICS numbers for each tensor, in the order of creation,
 /// and in `out_norms`, which may be NULL, the norm of each server's vector, servers within tensors. `figures` and
-/// `norms` are the lengths of the arrays: tensors times ADASUM_STATISTICS, and tensors times servers. Gradient reducers.
+/// `norms` are the lengths of the arrays: tensors times ADASUM_STATISTICS, and tensors times servers. Gradient reducers, and
+/// delta reducers: the figures of the deltas of the last step.
 ///
 /// With several rounds (more servers than the radix) cosine and gain are NaN, unless adasum_reducer_observe was on.
 ///
@@ -65,10 +70,9 @@ pub unsafe extern "C" fn adasum_reducer_statistics(
 ) -> adasum_status {
     catch("adasum_reducer_statistics", || {
         // SAFETY: as promised by the caller.
-        let mut inner = unsafe { adasum_reducer::enter(reducer) }?;
+        let inner = unsafe { adasum_reducer::enter(reducer) }?;
         let tensors = inner.specs.len();
-        let servers = inner.world().servers() as usize;
-        let reducer = inner.reducer.gradient()?;
+        let servers = inner.world.servers() as usize;
         let norms = if out_norms.is_null() { 0 } else { norms };
         let wanted = tensors * servers;
         if figures != tensors * ADASUM_STATISTICS || (!out_norms.is_null() && norms != wanted) {
@@ -81,7 +85,11 @@ pub unsafe extern "C" fn adasum_reducer_statistics(
         let figures = unsafe { slice_mut(out_figures, figures, "out_figures") }?;
         // SAFETY: as promised by the caller.
         let norms = unsafe { slice_mut(out_norms, norms, "out_norms") }?;
-        let statistics = reducer.statistics()?;
+        let statistics = match &inner.object {
+            AnyReducer::Gradient(reducer, _) => reducer.statistics()?,
+            AnyReducer::Delta(reducer, _) => reducer.statistics()?,
+            other => return Err(other.wrong()),
+        };
         for (place, tensor) in figures.chunks_exact_mut(ADASUM_STATISTICS).zip(&statistics) {
             place.copy_from_slice(&numbers(tensor));
         }
@@ -123,7 +131,7 @@ pub unsafe extern "C" fn adasum_reducer_plan(
         // SAFETY: as promised by the caller.
         let place = unsafe { slice_mut(out_text.cast::<u8>(), capacity, "out_text") }?;
         let out_length = not_null(out_length, "out_length")?;
-        let text = inner.reducer.gradient()?.plan_text();
+        let text = inner.object.gradient()?.plan_text();
         put_text(&text, place);
         // SAFETY: not null, and the caller lets us write there.
         unsafe { out_length.write(text.len()) };

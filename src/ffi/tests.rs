@@ -154,6 +154,7 @@ fn tensors_are_described_by_name_type_and_flags() {
     for (wrong, says) in [
         (tensor(2, 0), "dtype (w) is 2"),
         (tensor(0, 8), "flags (w) is 0x8"),
+        (tensor(0, 0x100), "flags (w) is 0x100"),
     ] {
         // SAFETY: as above.
         let fault = unsafe { tensors([wrong].as_ptr(), 1) }.unwrap_err();
@@ -166,6 +167,13 @@ fn tensors_are_described_by_name_type_and_flags() {
         .for_mean()
         .0;
     assert!(layerwise[0].layerwise_parallel);
+    assert_eq!(layerwise[0].fusion, None);
+    let id = ADASUM_TENSOR_FUSION | 0xab_cdef << ADASUM_TENSOR_FUSION_SHIFT;
+    // SAFETY: as above.
+    let fused = unsafe { tensors([tensor(0, id)].as_ptr(), 1) };
+    let fused = fused.unwrap().for_mean().0;
+    assert!(!fused[0].layerwise_parallel);
+    assert_eq!(fused[0].fusion, Some(0xab_cdef));
     // SAFETY: as above.
     let not_for_gradients = unsafe { tensors(flagged.as_ptr(), 1) };
     assert!(not_for_gradients.unwrap().specs().is_err());

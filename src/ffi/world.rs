@@ -3,12 +3,15 @@
 use std::ffi::{c_char, c_void};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::arguments::{invalid, not_null, required, slice, slice_mut, text, timeout};
-use super::catch::{catch, destroy};
+use super::arguments::{
+    aligned, invalid, not_null, required, slice, slice_mut, span, text, timeout,
+};
+use super::catch::catch;
+use super::handle::{destroy, give};
 use super::options::adasum_options;
 use super::status::{CallError, adasum_status};
 use super::streams::Streams;
-use crate::ascend::{Comm, Device, ROOT_INFO_BYTES, RootInfo};
+use crate::ascend::{Comm, Device, ROOT_INFO_BYTES, RootInfo, Stream};
 use crate::reduce::World;
 use crate::topo::{Cluster, RankTable, host_key};
 
@@ -16,22 +19,49 @@ use crate::topo::{Cluster, RankTable, host_key};
 #[allow(non_camel_case_types, reason = "the name that C sees")]
 pub struct adasum_world {
     /// Empty once the world was finished.
-    world: Mutex<Option<World>>,
-    /// The caller's streams that a barrier held back.
+    membership: Mutex<Option<(World, Arc<Share>)>>,
+    /// The caller's streams that hold work of the world itself.
     streams: Mutex<Option<Streams>>,
-    /// Each reducer holds a share, so that they can be counted.
-    reducers: Arc<()>,
+}
+
+/// Held by all that uses a world, so that its users can be counted. That of a part holds the share of the world that it is a
+/// part of.
+pub(super) struct Share {
+    _whole: Option<Arc<Share>>,
 }
 
 impl adasum_world {
-    /// A share of the world, unless it was finished.
-    pub(super) fn get(&self) -> Result<World, CallError> {
+    fn new(world: World, whole: Option<Arc<Share>>) -> Self {
+        adasum_world {
+            streams: Mutex::new(Some(Streams::new(world.device()))),
+            membership: Mutex::new(Some((world, Arc::new(Share { _whole: whole })))),
+        }
+    }
+
+    /// The world, unless it was finished.
+    fn get(&self) -> Result<World, CallError> {
+        Ok(self.shared()?.0)
+    }
+
+    /// The world, unless it was finished, and the share that a user of it holds.
+    pub(super) fn shared(&self) -> Result<(World, Arc<Share>), CallError> {
         self.lock().clone().ok_or_else(finished)
     }
 
-    /// The share that a reducer holds.
-    pub(super) fn share(&self) -> Arc<()> {
-        Arc::clone(&self.reducers)
+    /// Enqueues work of the world itself on the caller's stream.
+    ///
+    /// # Safety
+    /// As for [`Streams::get`].
+    unsafe fn enqueue(
+        &self,
+        stream: *mut c_void,
+        work: impl FnOnce(&World, &Stream) -> Result<(), CallError>,
+    ) -> Result<(), CallError> {
+        let world = self.get()?;
+        let mut streams = self.streams();
+        // SAFETY: as promised by the caller.
+        let stream = unsafe { streams.as_mut().ok_or_else(finished)?.get(stream) }?;
+        work(&world, stream)
     }
 
     fn streams(&self) -> MutexGuard<'_, Option<Streams>> {
@@ -39,9 +69,11 @@ impl adasum_world {
         self.streams.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn lock(&self) -> MutexGuard<'_, Option<World>> {
+    fn lock(&self) -> MutexGuard<'_, Option<(World, Arc<Share>)>> {
         // A panic leaves no half change: it is replaced as a whole.
-        self.world.lock().unwrap_or_else(PoisonError::into_inner)
+        self.membership
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -83,7 +115,7 @@ pub unsafe extern "C" fn adasum_world_from_rank_table(
             .map_or_else(|| cluster.locals(), Ok);
         let world = World::from_cluster_with(&cluster, locals?)?;
         // SAFETY: not null, and the caller lets us write there.
-        unsafe { give(world, out) };
+        unsafe { give(adasum_world::new(world, None), out) };
         Ok(())
     })
 }
@@ -115,7 +147,7 @@ pub unsafe extern "C" fn adasum_world_from_environment(
         let out = not_null(out, "out")?;
         let world = World::from_environment(&settings)?;
         // SAFETY: not null, and the caller lets us write there.
-        unsafe { give(world, out) };
+        unsafe { give(adasum_world::new(world, None), out) };
         Ok(())
     })
 }
@@ -177,7 +209,7 @@ pub unsafe extern "C" fn adasum_world_from_root_info(
             }
         };
         // SAFETY: not null, and the caller lets us write there.
-        unsafe { give(world, out) };
+        unsafe { give(adasum_world::new(world, None), out) };
         Ok(())
     })
 }
@@ -210,7 +242,7 @@ pub unsafe extern "C" fn adasum_world_from_comm(
         let comm = unsafe { Comm::borrow(&device, comm) }?;
         let world = World::from_comm(&comm, &settings)?;
         // SAFETY: not null, and the caller lets us write there.
-        unsafe { give(world, out) };
+        unsafe { give(adasum_world::new(world, None), out) };
         Ok(())
     })
 }
@@ -224,19 +256,40 @@ fn check_root_info(len: usize) -> Result<(), CallError> {
     )))
 }
 
-/// Gives a new handle away.
+/// Joins the world of `ranks`, `count` of the ranks of `world` in ascending order, with `devices_per_server` consecutive ones a
+/// server: the ranks of one server, of one pipeline stage, of one shard of a model. They are numbered from 0 in the new
+/// world. It shares device, streams and order of work with `world`: what is enqueued through either waits for what either
+/// was given before, and a failure of one poisons both. adasum_world_abort of a part gives up the whole.
+///
+/// Collective among `ranks` only, which call it with the same arguments and make the parts that they share in the same order.
+/// Waits for them (HCCL_CONNECT_TIMEOUT).
+/// Ownership: a part counts as a user of `world`: adasum_world_finish refuses while the part is neither finished nor
+/// destroyed. The handle of `world` may be destroyed first.
+/// Errors: ADASUM_INVALID_ARGUMENT if `ranks` are not ascending ranks of `world` with this one among them, or no whole number
+/// of servers.
 ///
 /// # Safety
-/// `out` may be written to.
-unsafe fn give(world: World, out: *mut *mut adasum_world) {
-    let handle = adasum_world {
-        streams: Mutex::new(Some(Streams::new(world.device()))),
-        world: Mutex::new(Some(world)),
-        reducers: Arc::new(()),
-    };
-    let handle = Box::into_raw(Box::new(handle));
-    // SAFETY: as promised by the caller.
-    unsafe { out.write(handle) };
+/// `world` is NULL or live; `ranks` points to `count` numbers; `out` may be written to.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn adasum_world_part(
+    world: *const adasum_world,
+    ranks: *const u32,
+    count: usize,
+    devices_per_server: u32,
+    out: *mut *mut adasum_world,
+) -> adasum_status {
+    catch("adasum_world_part", || {
+        // SAFETY: as promised by the caller.
+        let handle = unsafe { required(world, "world") }?;
+        // SAFETY: as promised by the caller.
+        let ranks = unsafe { slice(ranks, count, "ranks") }?;
+        let out = not_null(out, "out")?;
+        let (whole, share) = handle.shared()?;
+        let part = whole.part(ranks, devices_per_server)?;
+        // SAFETY: not null, and the caller lets us write there.
+        unsafe { give(adasum_world::new(part, Some(share)), out) };
+        Ok(())
+    })
 }
 
 /// This process's rank.
@@ -343,12 +396,37 @@ pub unsafe extern "C" fn adasum_world_barrier(
 ) -> adasum_status {
     catch("adasum_world_barrier", || {
         // SAFETY: as promised by the caller.
-        let handle = unsafe { required(world, "world") }?;
-        let world = handle.get()?;
-        let mut streams = handle.streams();
+        let world = unsafe { required(world, "world") }?;
         // SAFETY: as promised by the caller.
-        let stream = unsafe { streams.as_mut().ok_or_else(finished)?.get(stream) }?;
-        Ok(world.barrier(stream)?)
+        unsafe { world.enqueue(stream, |world, stream| Ok(world.barrier(stream)?)) }
+    })
+}
+
+/// Sums `count` fp32 numbers in device memory over all ranks, in place: for figures like a loss. HCCL chooses the order of the
+/// sum, so it is not AdaSum and not bit for bit the same in every run.
+///
+/// Collective and stream-ordered. Ownership: as adasum_reducer_reduce.
+///
+/// # Safety
+/// `inout_values` is device memory of `count` numbers; the rest as for adasum_world_barrier.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn adasum_world_all_reduce_sum(
+    world: *const adasum_world,
+    inout_values: *mut c_void,
+    count: u64,
+    stream: *mut c_void,
+) -> adasum_status {
+    catch("adasum_world_all_reduce_sum", || {
+        // SAFETY: as promised by the caller.
+        let world = unsafe { required(world, "world") }?;
+        let (bytes, name) = (count.saturating_mul(4), "inout_values");
+        let sum = |world: &World, stream: &Stream| {
+            // SAFETY: as promised by the caller.
+            let values = unsafe { span(world.device(), inout_values, bytes, name) }?;
+            Ok(world.all_reduce_sum(&aligned(values, 4, name)?, stream)?)
+        };
+        // SAFETY: as promised by the caller.
+        unsafe { world.enqueue(stream, sum) }
     })
 }
 
@@ -431,10 +509,10 @@ pub unsafe extern "C" fn adasum_world_last_vendor_code(
 }
 
 /// Leaves the world in good order: waits for the work that went through it, at most `timeout_ms`, and ends its
-/// communicators. All ranks should call it, after their reducers were destroyed. The handle still has to be destroyed; any
-/// other use of it is ADASUM_INVALID_STATE from now on.
+/// communicators. All ranks should call it, after what was made of the world was destroyed: reducers, norm clips,
+/// accumulators and parts. The handle still has to be destroyed; any other use of it is ADASUM_INVALID_STATE from now on.
 ///
-/// Errors: ADASUM_INVALID_STATE if reducers are left (nothing happened then); ADASUM_TIMEOUT.
+/// Errors: ADASUM_INVALID_STATE if some of that is left (nothing happened then); ADASUM_TIMEOUT.
 ///
 /// # Safety
 /// `world` is NULL or live.
@@ -448,32 +526,31 @@ pub unsafe extern "C" fn adasum_world_finish(
         let handle = unsafe { required(world, "world") }?;
         let limit = timeout(timeout_ms, "timeout_ms")?;
         let mut place = handle.lock();
-        let reducers = Arc::strong_count(&handle.reducers) - 1;
-        if reducers > 0 {
+        let (_, share) = place.as_ref().ok_or_else(finished)?;
+        let users = Arc::strong_count(share) - 1;
+        if users > 0 {
             return Err(CallError::new(
                 adasum_status::ADASUM_INVALID_STATE,
-                format!("{reducers} reducers still use the world: destroy them first"),
+                format!("{users} reducers or others still use the world: destroy them first"),
             ));
         }
-        let world = place.take().ok_or_else(finished)?;
+        let (world, share) = place.take().ok_or_else(finished)?;
         let finished = world.finish(limit);
+        // Of a part: now the whole may be finished.
+        drop(share);
         // The streams hold the device open, and have no work any more.
         handle.streams().take();
         Ok(finished?)
     })
 }
 
-/// Ends the handle. Without adasum_world_finish the communicators end with the last reducer of this world and other ranks
-/// may see this as a failure. NULL does nothing.
+/// Ends the handle. Without adasum_world_finish the communicators end with the last that uses this world (reducers, parts and
+/// others), and other ranks may see this as a failure. NULL does nothing.
 ///
 /// # Safety
 /// `world` is NULL or came from this library, was not destroyed, and no other call uses it.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn adasum_world_destroy(world: *mut adasum_world) {
-    destroy("adasum_world_destroy", || {
-        if !world.is_null() {
-            // SAFETY: made by `give` and given back once, as promised.
-            drop(unsafe { Box::from_raw(world) });
-        }
-    });
+    // SAFETY: as promised by the caller.
+    unsafe { destroy("adasum_world_destroy", world) };
 }

@@ -61,6 +61,7 @@ void other_reducers(const adasum::World &world, std::uint32_t rank, aclrtStream 
     delta.end({a}, stream);
     delta.reset();
     delta.synchronize(stream, LIMIT);
+    REQUIRE(delta.statistics().at(0).norms == (std::vector<double>{2.0, 4.0}));
     REQUIRE((get(a, 2) == std::vector<float>{0.0f, 0.0f}) && !delta.nonfinite().at(0));
     delta.forget_stream(stream);
 
@@ -79,6 +80,71 @@ void other_reducers(const adasum::World &world, std::uint32_t rank, aclrtStream 
     REQUIRE(rows.rows == RANKS && get(rows.values, RANKS) == (std::vector<float>{2.0f, 2.0f}));
     sparse.forget_stream(stream);
     for (void *memory : {a, b, c}) {
+        REQUIRE(aclrtFree(memory) == ACL_SUCCESS);
+    }
+}
+
+// What trainers use with the reducers, as a step of theirs has it.
+void helpers(const adasum::World &world, std::uint32_t rank, aclrtStream stream) {
+    const std::vector<adasum::TensorSpec> tensors{{"a", 2, ADASUM_F32}, {"b", 1, ADASUM_F32}};
+    // Orthogonal between ranks in both tensors.
+    void *a = put(rank == 0 ? std::vector<float>{3.0f, 0.0f} : std::vector<float>{0.0f, 4.0f});
+    void *b = put({rank == 0 ? 12.0f : 0.0f});
+    adasum::GradientAccumulator accumulator(world, tensors);
+    accumulator.add({a, b}, stream);
+    accumulator.add({a, b}, stream);
+    REQUIRE(accumulator.steps() == 2);
+    accumulator.take({a, b}, 0.5f, stream);
+    REQUIRE(accumulator.steps() == 0);
+
+    // Each rank a shard: the norm is that of all, before and after.
+    adasum::NormClip shards =
+        adasum::NormClip::of_parts(world, tensors, {{0, 0, 2}, {1, 0, 1}}, 100.0f, std::chrono::seconds(60));
+    shards.clip({a, b}, stream);
+    adasum::GradientReducer reducer(world, tensors);
+    reducer.reduce({a, b}, stream);
+    adasum::NormClip clip(world, tensors, 6.5f);
+    clip.clip({a, b}, stream);
+    reducer.synchronize(stream, LIMIT);
+    REQUIRE(shards.last_norm() == 13.0f && clip.last_norm() == 13.0f);
+    REQUIRE((get(a, 2) == std::vector<float>{1.5f, 2.0f}) && get(b, 1) == std::vector<float>{6.0f});
+    const std::vector<adasum::TensorStatistics> statistics = reducer.statistics();
+    REQUIRE(statistics.at(1).name == "b" && statistics.at(0).norm == 5.0);
+
+    std::vector<float> ones{1.0f};
+    void *number = put(ones);
+    world.all_reduce_sum(number, 1, stream);
+    REQUIRE(aclrtSynchronizeStream(stream) == ACL_SUCCESS && get(number, 1).at(0) == RANKS);
+    world.forget_stream(stream);
+    {
+        const adasum::World alone = world.part({rank}, 1);
+        REQUIRE(alone.size() == 1 && alone.rank() == 0);
+        adasum::MeanReducer mean(alone, {{"a", 2, ADASUM_F32, adasum::fusion_flag(0)}, {"b", 1, ADASUM_F32}});
+        mean.reduce({a, b}, stream);
+        mean.synchronize(stream, LIMIT);
+        REQUIRE((get(a, 2) == std::vector<float>{1.5f, 2.0f}) && !mean.nonfinite().at(1));
+        mean.forget_stream(stream);
+    }
+    try {
+        adasum::fusion_flag(1U << 24);
+        REQUIRE(!"an exception");
+    } catch (const adasum::Error &error) {
+        REQUIRE(error.status() == ADASUM_INVALID_ARGUMENT);
+    }
+
+    REQUIRE(!adasum::Journal::from_env(rank));
+    adasum::Journal journal = adasum::Journal::open(".", rank);
+    adasum::Record record;
+    record.run = "cpp";
+    record.step = 1;
+    record.values = {{"loss", 0.25}};
+    record.tensors = statistics;
+    journal.record(record);
+    reducer.forget_stream(stream);
+    accumulator.forget_stream(stream);
+    shards.forget_stream(stream);
+    clip.forget_stream(stream);
+    for (void *memory : {a, b, number}) {
         REQUIRE(aclrtFree(memory) == ACL_SUCCESS);
     }
 }
@@ -173,6 +239,7 @@ void run(const adasum::RootInfo &root, std::uint32_t rank) {
         reducer.forget_stream(stream);
     }
     other_reducers(world, rank, stream);
+    helpers(world, rank, stream);
     REQUIRE(aclrtMemcpy(values.data(), bytes, memory, bytes, ACL_MEMCPY_DEVICE_TO_HOST) == ACL_SUCCESS);
     for (std::size_t i = 0; i < values.size(); ++i) {
         REQUIRE(values[i] == 2.0f * static_cast<float>(i % 17));

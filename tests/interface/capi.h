@@ -110,7 +110,7 @@ static inline void run_ranks(size_t ranks, void *(*rank_main)(void *)) {
 
 static pthread_barrier_t together;
 
-/* Before [run_ranks], if ranks are to call [again]. */
+/* Before [run_ranks], if ranks are to wait for each other or to call [again]. */
 static inline void begin_together(unsigned ranks) { CHECK(pthread_barrier_init(&together, NULL, ranks) == 0); }
 
 /* New root info for all ranks, once all have left the world before it. */

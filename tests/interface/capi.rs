@@ -5,6 +5,8 @@ use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
+use adasum::reduce::{Figure, Record, TensorRecord};
+
 use crate::interface::header::{root, strict};
 
 /// Builds `source`, which lies beside this file, against the library and the mock.
@@ -29,8 +31,9 @@ fn build(source: &str, compiler: &str, standard: &str) -> PathBuf {
     program
 }
 
-/// Variables that would tell a program where it belongs.
-const PLACES: [&str; 12] = [
+/// Variables that would tell a program where it belongs, and where its journal.
+const PLACES: [&str; 13] = [
+    "ADASUM_STATISTICS_DIR",
     "RANK_TABLE_FILE",
     "MINDSPORE_HCCL_CONFIG_PATH",
     "RANK_ID",
@@ -59,21 +62,50 @@ fn said(output: &Output) -> String {
     String::from_utf8_lossy(out).into_owned() + &String::from_utf8_lossy(errors)
 }
 
-fn run(source: &str, compiler: &str, standard: &str) {
-    let output = command(&build(source, compiler, standard))
-        .output()
-        .unwrap();
+/// Builds and runs a program; the folder that it ran in.
+fn run(source: &str, compiler: &str, standard: &str) -> PathBuf {
+    let program = build(source, compiler, standard);
+    let output = command(&program).output().unwrap();
     assert!(
         output.status.success(),
         "{source}: {}\n{}",
         output.status,
         said(&output)
     );
+    program.parent().unwrap().to_owned()
 }
 
 #[test]
 fn every_reducer_gives_what_can_be_worked_out_by_hand() {
     run("capi.c", "cc", "c99");
+}
+
+/// What its journal holds is read as the launcher reads it.
+#[test]
+fn helpers_give_what_double_precision_gives() {
+    let folder = run("capi_helpers.c", "cc", "c99");
+    let journal = std::fs::read_to_string(folder.join("rank_7.jsonl")).unwrap();
+    let records: Vec<Record> = journal
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    let (of_threads, last) = records.split_at(records.len() - 2);
+    let times: Vec<u64> = of_threads.iter().map(|record| record.step).collect();
+    assert!((1..=20).all(|step| times.iter().filter(|&&one| one == step).count() == 4));
+    let expected = Record::new("threads", 20).value("loss", 0.5);
+    assert!(of_threads.contains(&expected));
+    let mut record = Record::new("adasum", 11)
+        .epoch(1.5)
+        .value("loss", 2.19)
+        .value("accuracy", f64::NAN);
+    record.tensors.push(TensorRecord {
+        name: "w1".to_owned(),
+        norm: Figure(0.5),
+        cosine: Figure(0.25),
+        gain: Figure(1.25),
+        kappa: Figure(1.0),
+    });
+    assert_eq!(last, [record, Record::new("", 12)]);
 }
 
 #[test]
@@ -122,7 +154,17 @@ fn after_a_failed_kernel_a_new_world_works_unless_the_context_has_stopped() {
 
 #[test]
 fn cpp_program_reduces_and_catches_what_it_does_wrong() {
-    run("capi.cpp", "c++", "c++17");
+    let folder = run("capi.cpp", "c++", "c++17");
+    let journal = std::fs::read_to_string(folder.join("rank_1.jsonl")).unwrap();
+    let record: Record = serde_json::from_str(journal.lines().last().unwrap()).unwrap();
+    assert_eq!((record.run.as_str(), record.step), ("cpp", 1));
+    assert_eq!((record.epoch, record.values["loss"].0), (None, 0.25));
+    let norms: Vec<_> = record
+        .tensors
+        .iter()
+        .map(|one| (one.name.as_str(), one.norm.0))
+        .collect();
+    assert_eq!(norms, [("a", 5.0), ("b", 12.0)]);
 }
 
 /// The functions of the header with the pointers that each takes.
@@ -155,7 +197,7 @@ const MAY_BE_NULL: [&str; 5] = [
     "user_data of adasum_set_log_callback",
     "inout_gradients of adasum_reducer_delta_begin",
     "out_norms of adasum_reducer_statistics",
-    "the handle of adasum_options_destroy, adasum_world_destroy and adasum_reducer_destroy",
+    "the handle of every _destroy",
 ];
 
 fn may_be_null(function: &str, pointer: &str) -> bool {

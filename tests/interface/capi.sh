@@ -5,12 +5,12 @@
 set -eu
 mode=$1 prefix=$2 run=$3 work=$4
 shift 4
-programs=${*:-capi.c capi_nulls.c capi_order.c capi_places.c capi_profile.c capi.cpp}
+programs=${*:-capi.c capi_helpers.c capi_nulls.c capi_order.c capi_places.c capi_profile.c capi.cpp}
 cd "$(dirname "$0")"
 export PKG_CONFIG_PATH="$prefix/lib/pkgconfig"
-# valgrind has little address space to give.
-export ASCEND_MOCK_HBM_MB=2048 HCCL_BUFFSIZE=8
-unset RANK_TABLE_FILE MINDSPORE_HCCL_CONFIG_PATH RANK WORLD_SIZE
+# valgrind has little address space to give, and looks for pointers in all device memory.
+export ASCEND_MOCK_HBM_MB=256 HCCL_BUFFSIZE=8
+unset RANK_TABLE_FILE MINDSPORE_HCCL_CONFIG_PATH RANK WORLD_SIZE ADASUM_STATISTICS_DIR
 
 # Runs a program; leaks=no in the environment looks for none. What lives until the end of the process is no leak.
 check() (

@@ -13,6 +13,9 @@ static void library(void) {
     adasum_options_destroy(NULL);
     adasum_world_destroy(NULL);
     adasum_reducer_destroy(NULL);
+    adasum_norm_clip_destroy(NULL);
+    adasum_gradient_accumulator_destroy(NULL);
+    adasum_journal_destroy(NULL);
 }
 
 static void options_of_null(void) {
@@ -65,7 +68,9 @@ static void worlds(void) {
     IS_NULL("adasum_world_servers", "world", adasum_world_servers(none, &number));
     IS_NULL("adasum_world_devices_per_server", "world", adasum_world_devices_per_server(none, &number));
     IS_NULL("adasum_world_device", "world", adasum_world_device(none, &device));
+    IS_NULL("adasum_world_part", "world", adasum_world_part(none, NULL, 0, 1, &world));
     IS_NULL("adasum_world_barrier", "world", adasum_world_barrier(none, NULL));
+    IS_NULL("adasum_world_all_reduce_sum", "world", adasum_world_all_reduce_sum(none, NULL, 0, NULL));
     IS_NULL("adasum_world_forget_stream", "world", adasum_world_forget_stream(none, root_info));
     IS_NULL("adasum_world_abort", "world", adasum_world_abort(none));
     IS_NULL("adasum_world_stop_on_failure", "world", adasum_world_stop_on_failure(none));
@@ -106,6 +111,63 @@ static void reducers_of_null(adasum_reducer *none) {
     IS_NULL("adasum_reducer_delta_reset", "reducer", adasum_reducer_delta_reset(none));
     IS_NULL("adasum_reducer_gather", "reducer", adasum_reducer_gather(none, NULL, NULL, 0, NULL, NULL, NULL, NULL));
     CHECK(reducer == NULL && flag == 7 && number == 7 && count == 7);
+}
+
+static void helpers_of_null(adasum_norm_clip *clip, adasum_gradient_accumulator *accumulator) {
+    adasum_norm_clip *new_clip = NULL;
+    adasum_gradient_accumulator *new_accumulator = NULL;
+    float norm = 7.0f;
+    uint32_t steps = 7;
+    IS_NULL("adasum_norm_clip_create", "world", adasum_norm_clip_create(NULL, NULL, 0, 1.0f, &new_clip));
+    IS_NULL("adasum_norm_clip_create_of_parts", "world",
+            adasum_norm_clip_create_of_parts(NULL, NULL, 0, NULL, NULL, NULL, 0, 1.0f, LIMIT, &new_clip));
+    IS_NULL("adasum_norm_clip_clip", "clip", adasum_norm_clip_clip(clip, NULL, 0, NULL));
+    IS_NULL("adasum_norm_clip_last_norm", "clip", adasum_norm_clip_last_norm(clip, &norm));
+    IS_NULL("adasum_norm_clip_forget_stream", "clip", adasum_norm_clip_forget_stream(clip, NULL));
+    IS_NULL("adasum_gradient_accumulator_create", "world",
+            adasum_gradient_accumulator_create(NULL, NULL, 0, &new_accumulator));
+    IS_NULL("adasum_gradient_accumulator_add", "accumulator",
+            adasum_gradient_accumulator_add(accumulator, NULL, 0, NULL));
+    IS_NULL("adasum_gradient_accumulator_steps", "accumulator", adasum_gradient_accumulator_steps(accumulator, &steps));
+    IS_NULL("adasum_gradient_accumulator_take", "accumulator",
+            adasum_gradient_accumulator_take(accumulator, NULL, 0, 1.0f, NULL));
+    IS_NULL("adasum_gradient_accumulator_forget_stream", "accumulator",
+            adasum_gradient_accumulator_forget_stream(accumulator, NULL));
+    CHECK(new_clip == NULL && new_accumulator == NULL && norm == 7.0f && steps == 7);
+}
+
+static void journals(void) {
+    const char *const names[1] = {"loss"};
+    const char *const missing[1] = {NULL};
+    const double figures[ADASUM_STATISTICS] = {0.0};
+    adasum_journal *journal = NULL;
+    IS_NULL("adasum_journal_open", "folder", adasum_journal_open(NULL, 3, &journal));
+    IS_NULL("adasum_journal_open", "out", adasum_journal_open(".", 3, NULL));
+    REFUSED(ADASUM_INVALID_ARGUMENT, "folder: ", adasum_journal_open("\xff", 3, &journal));
+    IS_NULL("adasum_journal_from_env", "out", adasum_journal_from_env(3, NULL));
+    IS_NULL("adasum_journal_record", "journal", adasum_journal_record(NULL, "", 1, 0.0, NULL, NULL, 0, NULL, NULL, 0));
+    CHECK(journal == NULL);
+    OK(adasum_journal_open(".", 3, &journal));
+    IS_NULL("adasum_journal_record", "run", adasum_journal_record(journal, NULL, 1, 0.0, NULL, NULL, 0, NULL, NULL, 0));
+    IS_NULL("adasum_journal_record", "names",
+            adasum_journal_record(journal, "", 1, 0.0, NULL, figures, 1, NULL, NULL, 0));
+    IS_NULL("adasum_journal_record", "names[0]",
+            adasum_journal_record(journal, "", 1, 0.0, missing, figures, 1, NULL, NULL, 0));
+    IS_NULL("adasum_journal_record", "values",
+            adasum_journal_record(journal, "", 1, 0.0, names, NULL, 1, NULL, NULL, 0));
+    IS_NULL("adasum_journal_record", "tensor_names",
+            adasum_journal_record(journal, "", 1, 0.0, NULL, NULL, 0, NULL, figures, 1));
+    IS_NULL("adasum_journal_record", "tensor_names[0]",
+            adasum_journal_record(journal, "", 1, 0.0, NULL, NULL, 0, missing, figures, 1));
+    IS_NULL("adasum_journal_record", "figures",
+            adasum_journal_record(journal, "", 1, 0.0, NULL, NULL, 0, names, NULL, 1));
+    adasum_journal_destroy(journal);
+    /* Nothing of that was written. */
+    {
+        FILE *file = fopen("rank_3.jsonl", "r");
+        CHECK(file != NULL && fgetc(file) == EOF && fclose(file) == 0);
+        CHECK(remove("rank_3.jsonl") == 0);
+    }
 }
 
 static void creations(const adasum_world *world) {
@@ -266,6 +328,85 @@ static void calls(adasum_world *world, aclrtStream stream) {
     CHECK(aclrtFree(memory) == ACL_SUCCESS);
 }
 
+static void helpers(adasum_world *world, aclrtStream stream) {
+    const float values[4] = {1.0f, 2.0f, 3.0f, 4.0f};
+    const adasum_tensor tensor = {"w", 4, ADASUM_F32, 0};
+    const adasum_tensor layerwise = {"w", 4, ADASUM_F32, ADASUM_TENSOR_LAYERWISE};
+    const size_t index = 0;
+    const uint64_t start = 0, length = 4;
+    const uint32_t rank = 0;
+    void *memory = put(values, sizeof values);
+    void *const given[1] = {memory};
+    void *const missing[1] = {NULL};
+    void *const crooked[1] = {(char *)memory + 1};
+    adasum_world *part = NULL;
+    adasum_norm_clip *clip = NULL;
+    adasum_gradient_accumulator *accumulator = NULL;
+    IS_NULL("adasum_world_part", "ranks", adasum_world_part(world, NULL, 1, 1, &part));
+    IS_NULL("adasum_world_part", "out", adasum_world_part(world, &rank, 1, 1, NULL));
+    REFUSED(ADASUM_INVALID_ARGUMENT, "more than memory can hold", adasum_world_part(world, &rank, SIZE_MAX, 1, &part));
+    IS_NULL("adasum_world_all_reduce_sum", "inout_values", adasum_world_all_reduce_sum(world, NULL, 4, stream));
+    IS_NULL("adasum_world_all_reduce_sum", "stream", adasum_world_all_reduce_sum(world, memory, 4, NULL));
+    IS_NULL("adasum_norm_clip_create", "tensors", adasum_norm_clip_create(world, NULL, 1, 1.0f, &clip));
+    IS_NULL("adasum_norm_clip_create", "out", adasum_norm_clip_create(world, &tensor, 1, 1.0f, NULL));
+    REFUSED(ADASUM_INVALID_ARGUMENT, "tensors[0].flags (w) is 0x1",
+            adasum_norm_clip_create(world, &layerwise, 1, 1.0f, &clip));
+    IS_NULL("adasum_norm_clip_create_of_parts", "tensors",
+            adasum_norm_clip_create_of_parts(world, NULL, 1, &index, &start, &length, 1, 1.0f, LIMIT, &clip));
+    IS_NULL("adasum_norm_clip_create_of_parts", "part_tensors",
+            adasum_norm_clip_create_of_parts(world, &tensor, 1, NULL, &start, &length, 1, 1.0f, LIMIT, &clip));
+    IS_NULL("adasum_norm_clip_create_of_parts", "part_starts",
+            adasum_norm_clip_create_of_parts(world, &tensor, 1, &index, NULL, &length, 1, 1.0f, LIMIT, &clip));
+    IS_NULL("adasum_norm_clip_create_of_parts", "part_lengths",
+            adasum_norm_clip_create_of_parts(world, &tensor, 1, &index, &start, NULL, 1, 1.0f, LIMIT, &clip));
+    IS_NULL("adasum_norm_clip_create_of_parts", "out",
+            adasum_norm_clip_create_of_parts(world, &tensor, 1, &index, &start, &length, 1, 1.0f, LIMIT, NULL));
+    IS_NULL("adasum_gradient_accumulator_create", "tensors",
+            adasum_gradient_accumulator_create(world, NULL, 1, &accumulator));
+    IS_NULL("adasum_gradient_accumulator_create", "out", adasum_gradient_accumulator_create(world, &tensor, 1, NULL));
+    REFUSED(ADASUM_INVALID_ARGUMENT, "tensors[0].flags (w) is 0x1",
+            adasum_gradient_accumulator_create(world, &layerwise, 1, &accumulator));
+    CHECK(part == NULL && clip == NULL && accumulator == NULL);
+
+    OK(adasum_norm_clip_create(world, &tensor, 1, 100.0f, &clip));
+    OK(adasum_gradient_accumulator_create(world, &tensor, 1, &accumulator));
+    IS_NULL("adasum_norm_clip_clip", "inout_tensors", adasum_norm_clip_clip(clip, NULL, 1, stream));
+    IS_NULL("adasum_norm_clip_clip", "inout_tensors[0] (w)", adasum_norm_clip_clip(clip, missing, 1, stream));
+    IS_NULL("adasum_norm_clip_clip", "stream", adasum_norm_clip_clip(clip, given, 1, NULL));
+    REFUSED(ADASUM_INVALID_ARGUMENT, "not a multiple of 4 bytes", adasum_norm_clip_clip(clip, crooked, 1, stream));
+    IS_NULL("adasum_norm_clip_last_norm", "out", adasum_norm_clip_last_norm(clip, NULL));
+    IS_NULL("adasum_norm_clip_forget_stream", "stream", adasum_norm_clip_forget_stream(clip, NULL));
+    IS_NULL("adasum_gradient_accumulator_add", "gradients",
+            adasum_gradient_accumulator_add(accumulator, NULL, 1, stream));
+    IS_NULL("adasum_gradient_accumulator_add", "gradients[0] (w)",
+            adasum_gradient_accumulator_add(accumulator, missing, 1, stream));
+    IS_NULL("adasum_gradient_accumulator_add", "stream", adasum_gradient_accumulator_add(accumulator, given, 1, NULL));
+    REFUSED(ADASUM_INVALID_ARGUMENT, "not a multiple of 4 bytes",
+            adasum_gradient_accumulator_add(accumulator, crooked, 1, stream));
+    IS_NULL("adasum_gradient_accumulator_steps", "out", adasum_gradient_accumulator_steps(accumulator, NULL));
+    /* Nothing of that was enqueued or kept: all are as good as new. */
+    OK(adasum_gradient_accumulator_add(accumulator, given, 1, stream));
+    IS_NULL("adasum_gradient_accumulator_take", "out_gradients",
+            adasum_gradient_accumulator_take(accumulator, NULL, 1, 1.0f, stream));
+    IS_NULL("adasum_gradient_accumulator_take", "stream",
+            adasum_gradient_accumulator_take(accumulator, given, 1, 1.0f, NULL));
+    IS_NULL("adasum_gradient_accumulator_forget_stream", "stream",
+            adasum_gradient_accumulator_forget_stream(accumulator, NULL));
+    OK(adasum_gradient_accumulator_take(accumulator, given, 1, 1.0f, stream));
+    OK(adasum_norm_clip_clip(clip, given, 1, stream));
+    CHECK(aclrtSynchronizeStream(stream) == ACL_SUCCESS);
+    {
+        float now[4];
+        get(now, memory, sizeof now);
+        CHECK(memcmp(now, values, sizeof now) == 0);
+    }
+    OK(adasum_norm_clip_forget_stream(clip, stream));
+    adasum_norm_clip_destroy(clip);
+    OK(adasum_gradient_accumulator_forget_stream(accumulator, stream));
+    adasum_gradient_accumulator_destroy(accumulator);
+    CHECK(aclrtFree(memory) == ACL_SUCCESS);
+}
+
 static void live_world(void) {
     uint32_t rank = 7;
     adasum_world *world;
@@ -284,6 +425,7 @@ static void live_world(void) {
     REFUSED(ADASUM_INVALID_ARGUMENT, "timeout_ms is 0", adasum_world_finish(world, 0));
     creations(world);
     calls(world, stream);
+    helpers(world, stream);
     CHECK(adasum_world_rank(world, &rank) == ADASUM_OK && rank == 0);
     CHECK(aclrtDestroyStream(stream) == ACL_SUCCESS);
     leave(world);
@@ -301,6 +443,8 @@ int main(void) {
     adasum_options_destroy(options);
     worlds();
     reducers_of_null(NULL);
+    helpers_of_null(NULL, NULL);
+    journals();
     live_world();
     return verdict();
 }

@@ -97,9 +97,8 @@ impl Calls {
     }
 
     fn reducer_of(mut self, kind: Reducer, options: u8, length: u8) -> Self {
-        self.0.extend([4, options, kind as u8, 2]);
-        self.0.extend([1, 17, 0, 0, 0]);
-        self.0.extend([2, 30, 0, 0, 0]);
+        self.0.extend([4, options, kind as u8]);
+        self = self.tensors();
         self.0.push(length);
         self
     }
@@ -163,6 +162,52 @@ impl Calls {
     /// The parts that this rank owns, which are two.
     fn owned(mut self, reducer: u8) -> Self {
         self.0.extend([5, 1, reducer, 0, 64, 1, 14, 2]);
+        self
+    }
+
+    /// Two fp32 tensors, as a reducer has.
+    fn tensors(mut self) -> Self {
+        self.0.extend([2]);
+        self.0.extend([1, 17, 0, 0, 0]);
+        self.0.extend([2, 30, 0, 0, 0]);
+        self
+    }
+
+    /// A norm clip (0), one of parts of both tensors (1) or an accumulator (2), of the world.
+    fn helper(mut self, kind: u8) -> Self {
+        self.0.extend([7, 0, 2]);
+        self = self.tensors();
+        // A limit of 2, and two parts.
+        self.0.extend([0x40, 2]);
+        self.0.extend([0, 1, 16]);
+        self.0.extend([1, 0, 30]);
+        self.0.push(kind);
+        self
+    }
+
+    /// A call about the tensors of a norm clip: its norm (0), a stream that it forgets (1), or the clipping (2).
+    fn clip(mut self, kind: u8) -> Self {
+        self.0.extend([7, 2, 1, 21, 0, 1, kind]);
+        self
+    }
+
+    /// Steps (0), a stream to forget (1), the taking of the sum (2), or an addition (3).
+    fn accumulate(mut self, kind: u8) -> Self {
+        self.0.extend([7, 3, 1, 21, 0, 1, 0x3f, kind]);
+        self
+    }
+
+    /// The part of this rank alone, and a sum over it.
+    fn part_and_sum(mut self) -> Self {
+        self.0.extend([7, 4, 2, 1, 1]);
+        self.0.extend([7, 5, 0, 3, 1, 1]);
+        self
+    }
+
+    /// A journal, and a record of two figures and a tensor.
+    fn journal(mut self) -> Self {
+        self.0.extend([7, 6, 2]);
+        self.0.extend([7, 7, 1, 5, 0, 2, 1, 2, 1, 1, 1, 0x40, 0]);
         self
     }
 
@@ -285,6 +330,27 @@ pub(super) fn inputs() -> Vec<Input> {
             .owned(0)
             .reduce(Collect, 0)
             .done("scattered", 0),
+        (0..4)
+            .fold(calls().world(NO_OPTIONS).helper(1), |calls, kind| {
+                calls.clip(2 - kind % 3)
+            })
+            .helper(0)
+            .clip(2)
+            .helper(2)
+            .accumulate(3)
+            .accumulate(0)
+            .accumulate(2)
+            .accumulate(1)
+            .part_and_sum()
+            .journal()
+            .done("helpers", 0),
+        calls()
+            .helper(0)
+            .world(NO_OPTIONS)
+            .helper(2)
+            .accumulate(2)
+            .ask(Finish, 0)
+            .done("helpers_refused", 3),
         gradient()
             .reduce_wrongly(Reduce)
             .reduce_wrongly(Flat)

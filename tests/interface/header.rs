@@ -16,7 +16,8 @@ const PREAMBLE: &str = "\
  *
  * Conventions. Every function that can fail returns an adasum_status and writes its outputs only on success;
  * adasum_last_error has the sentence. Pointers must not be NULL unless their function says so; (NULL, 0) is an empty
- * array. Whatever a function named _create or _from_ gives is ended by the _destroy of its type, which takes NULL.
+ * array. Whatever a function gives through an `out` that points to a handle is ended by the _destroy of its type, which
+ * takes NULL.
  * Handles may go from thread to thread; what several threads may do at once is said with each type. \"Collective\"
  * means that all ranks of the world must call, in the same order. \"Stream-ordered\" means that the call enqueues on the
  * stream and returns.
@@ -54,6 +55,9 @@ fn generated() -> String {
         "statistics",
         "delta",
         "mean",
+        "clip",
+        "accumulate",
+        "journal",
     ] {
         builder = builder.with_src(folder.join(format!("{name}.rs")));
     }

@@ -80,7 +80,8 @@ impl GradientAccumulator {
     /// stream-ordered. A factor of 1 / steps gives the mean.
     ///
     /// # Errors
-    /// `InvalidState` if nothing was added; wrong spans are refused before anything is enqueued.
+    /// `InvalidState` if nothing was added; wrong spans and a factor that is not finite are refused before anything is
+    /// enqueued.
     pub fn take(&mut self, gradients: &[Span], factor: f32, stream: &Stream) -> Result<()> {
         if self.steps == 0 {
             return Err(Error::new(
@@ -89,6 +90,9 @@ impl GradientAccumulator {
             ));
         }
         check_tensors(&self.world, self.specs.iter(), gradients, "gradient")?;
+        if !factor.is_finite() {
+            return Err(Error::invalid(format!("factor {factor} is not finite")));
+        }
         let (world, sum) = (&self.world, &mut self.sum);
         world
             .enqueue(stream, |s| {
