@@ -19,21 +19,24 @@ in the same order. Wrong arguments are TypeError or ValueError and name the argu
 
 from pathlib import Path
 
+from adasum._calls import TensorPart
 from adasum._library import (
     DEFAULT_TIMEOUT, ArgumentError, Error, WaitError, backend, library, set_log_level, version,
 )
 from adasum._options import OptionValues
 from adasum.device import Stream
+from adasum.helpers import GradientAccumulator, Journal, NormClip
 from adasum.options import Options
-from adasum.reducers import DeltaWeightReducer, GradientReducer, MeanReducer, OwnedPart, TensorStatistics
+from adasum.reducers import DeltaWeightReducer, GradientReducer, MeanReducer, TensorStatistics
 from adasum.sparse import SparseReducer, SparseRows
-from adasum.tensors import BF16, F16, F32, TensorSpec, View, specs, view
+from adasum.tensors import BF16, F16, F32, LAYERWISE, TensorSpec, View, fusion_flag, specs, view
 from adasum.world import World, root_info
 
 __all__ = [
-    "BF16", "DEFAULT_TIMEOUT", "F16", "F32", "ArgumentError", "DeltaWeightReducer", "Error", "GradientReducer", "MeanReducer",
-    "OptionValues", "Options", "OwnedPart", "SparseReducer", "SparseRows", "Stream", "TensorSpec", "TensorStatistics", "View",
-    "WaitError", "World", "backend", "include_dir", "library", "root_info", "set_log_level", "specs", "version", "view",
+    "BF16", "DEFAULT_TIMEOUT", "F16", "F32", "LAYERWISE", "ArgumentError", "DeltaWeightReducer", "Error", "GradientAccumulator",
+    "GradientReducer", "Journal", "MeanReducer", "NormClip", "OptionValues", "Options", "SparseReducer", "SparseRows", "Stream",
+    "TensorPart", "TensorSpec", "TensorStatistics", "View", "WaitError", "World", "backend", "fusion_flag", "include_dir", "library",
+    "root_info", "set_log_level", "specs", "version", "view",
 ]
 
 

@@ -21,6 +21,7 @@ _SIGNATURES = {
     "aclrtMemcpy": [c_void_p, c_size_t, c_void_p, c_size_t, c_int],
     "aclrtCreateStream": [POINTER(c_void_p)],
     "aclrtDestroyStream": [c_void_p],
+    "aclrtSynchronizeStreamWithTimeout": [c_void_p, c_int32],
 }
 
 
@@ -52,7 +53,8 @@ class Stream:
     No work may be left on it when it ends."""
 
     def __init__(self, device: int):
-        acl = _Acl()
+        self._acl = acl = _Acl()
+        self._device = device
         stream = c_void_p()
         acl.use(device)
         acl.call("aclrtCreateStream", byref(stream))
@@ -61,6 +63,11 @@ class Stream:
         self._end = weakref.finalize(self, _free, acl, device, "aclrtDestroyStream", self.handle)
         # At the end of the process reducers may still need it, and the process takes it along.
         self._end.atexit = False
+
+    def synchronize(self, limit: int) -> None:
+        """Waits until what it holds is done, at most `limit` milliseconds; raises OSError if that failed or was not done by then."""
+        self._acl.use(self._device)
+        self._acl.call("aclrtSynchronizeStreamWithTimeout", self.handle, min(limit, 2**31 - 1))
 
     def close(self) -> None:
         """Ends it; a second time does nothing."""

@@ -1,4 +1,4 @@
-"""Reducers: of gradients, of an optimizer's steps, of means, of rows.
+"""Reducers: of gradients, of an optimizer's steps, of means.
 
 All are made collectively, with the same tensors and options on all ranks, and used by one thread at a time. Tensors on the device are
 reduced where they are, in the order of the stream that is given, and nobody waits; their memory must not be freed before that work is
@@ -9,158 +9,56 @@ from __future__ import annotations
 import ctypes
 from ctypes import byref, c_double, c_int32, c_size_t, c_uint8, c_uint64, c_void_p
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Callable, Iterable, Mapping, Optional, Sequence, Union
+from typing import TYPE_CHECKING, Any, Optional, Sequence
 
 from adasum import _abi
-from adasum._library import DEFAULT_TIMEOUT, Handle, array, call, milliseconds
+from adasum._calls import AnyStream, Specs, StreamUser, TensorPart, Tensors, TensorUser
+from adasum._library import DEFAULT_TIMEOUT, array, call, milliseconds
 from adasum._options import OptionValues
-from adasum.device import HostCopies, Stream
+from adasum.device import Stream
 from adasum.options import Options, chosen
-from adasum.tensors import TensorSpec, View, specs, view
+from adasum.tensors import View, view
 from adasum.world import World, stream_address
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
-
-#: Tensors of any kind that `view` knows, in the order of the reducer's specs; of a mapping, its values.
-Tensors = Union[Mapping[str, Any], Sequence[Any]]
-#: What a reducer is made for: specs, or tensors whose specs are taken.
-Specs = Union[Mapping[str, Any], Iterable[Any]]
-#: The address of an aclrtStream, or a Stream.
-AnyStream = Union[int, Stream]
-
-
-def _described(tensors: Specs) -> list[TensorSpec]:
-    listed = tensors if isinstance(tensors, Mapping) else list(tensors)
-    if isinstance(listed, list) and all(isinstance(tensor, TensorSpec) for tensor in listed):
-        return listed
-    return specs(listed)
 
 
 def _addresses(views: Sequence[View]) -> dict[int, int]:
     return {index: seen.address for index, seen in enumerate(views)}
 
 
-class _Reducer(Handle):
+class AnyReducer(StreamUser):
     """What all reducers can do."""
 
-    _destroy = "adasum_reducer_destroy"
-    _create: str
+    _prefix = "adasum_reducer"
 
-    def __init__(self, world: World, create: Callable[[Any, Any], None]):
-        """Lets `create(world, out)` make the handle."""
-        if not isinstance(world, World):
-            raise TypeError(f"world is a {type(world).__name__}: it must be adasum.World")
-        made = ctypes.POINTER(_abi.adasum_reducer)()
-        create(world, byref(made))
-        super().__init__(made)
-        # A world must not end before its reducers, nor a stream that they look at.
-        self._world = world
-        self._streams: dict[int, Stream] = {}
-        self._device = world.device
-        world._keep(self)
-
-    def _stream(self, stream: Optional[AnyStream]) -> int:
-        """The address of a stream, which is kept."""
-        if stream is None:
-            raise ValueError("stream is missing: tensors on the device need the stream that they are ready on")
-        address = stream_address(stream)
-        if isinstance(stream, Stream):
-            self._streams[address] = stream
-        return address
-
-    def _device_copies(self, sizes: Sequence[int]) -> HostCopies:
-        """Device memory for arrays of the host, which ends with this reducer."""
-        if self.closed:
-            raise ValueError(f"this {type(self).__name__} is closed")
-        copies = HostCopies(self._device, sizes)
-        self._owned.append(copies)
-        return copies
+    def _synchronize(self, stream: Stream, limit: int) -> None:
+        # The library looks at the world's own streams as well.
+        call("adasum_reducer_synchronize", self, stream.handle, limit)
 
     def synchronize(self, stream: AnyStream, timeout: float = DEFAULT_TIMEOUT) -> None:
         """Waits until what `stream` holds is done, at most `timeout` seconds, and raises the first failure of that work. Local, but with
         the option checksum collective."""
         call("adasum_reducer_synchronize", self, stream_address(stream), milliseconds("timeout", timeout))
 
-    def forget_stream(self, stream: AnyStream) -> None:
-        """Lets go of a stream without work, so that its owner may destroy it before this reducer ends. Local."""
-        address = stream_address(stream)
-        call("adasum_reducer_forget_stream", self, address)
-        self._streams.pop(address, None)
-
     def abort(self) -> None:
         """Gives the reducer's world up, from any thread: calls that wait in it return and fail. Local."""
         call("adasum_reducer_abort", self)
 
-    def close(self) -> None:
-        """Ends it; a second time does nothing. Work on the device must be done."""
-        super().close()
-        self._streams.clear()
 
-    def __enter__(self) -> Any:
-        return self
-
-    def __exit__(self, *_: Any) -> None:
-        self.close()
-
-
-class _TensorReducer(_Reducer):
+class _TensorReducer(AnyReducer, TensorUser):
     """A reducer of a fixed list of tensors."""
+
+    _create: str
 
     def __init__(self, world: World, tensors: Specs, options: Optional[Options] = None, **choices: Unpack[OptionValues]):
         """Plans for these tensors (specs, or tensors whose specs are taken), allocates buffers and warms up every link. Collective."""
-        self.specs = _described(tensors)
-        fields = ((spec.name.encode(), spec.count, spec.dtype, spec.flags) for spec in self.specs)
-        described = (_abi.adasum_tensor * len(self.specs))(*(_abi.adasum_tensor(*values) for values in fields))
         given = chosen(options, choices)
-        super().__init__(world, lambda owner, out: call(self._create, owner, described, len(described), given, out))
-        self._copies: dict[str, HostCopies] = {}
-
-    def _views(self, name: str, tensors: Tensors, wanted: Sequence[TensorSpec]) -> tuple[list[View], bool]:
-        """What the argument `name` is, and whether it is on the device; it must be as `wanted`."""
-        listed = list(tensors.values()) if isinstance(tensors, Mapping) else tensors
-        if len(listed) != len(wanted):
-            raise ValueError(f"{name} has {len(listed)} tensors, the reducer expects {len(wanted)}")
-        views = []
-        for spec, tensor in zip(wanted, listed):
-            try:
-                seen = view(tensor)
-            except (TypeError, ValueError) as error:
-                raise type(error)(f"{name}, tensor {spec.name!r}: {error}") from error
-            if (seen.count, seen.dtype) != (spec.count, spec.dtype):
-                raise ValueError(
-                    f"{name}, tensor {spec.name!r} has {seen.count} elements of type {seen.dtype}, "
-                    f"the reducer was made for {spec.count} of type {spec.dtype}"
-                )
-            views.append(seen)
-        places = {seen.device for seen in views}
-        if len(places) > 1:
-            raise ValueError(f"{name}: some tensors are on the device and some on the host")
-        return views, places == {True}
-
-    def _host_copies(self, key: str) -> HostCopies:
-        """Device memory for all tensors, made when it is needed first."""
-        if key not in self._copies:
-            self._copies[key] = self._device_copies([spec.bytes for spec in self.specs])
-        return self._copies[key]
-
-    def _in_place(
-        self, name: str, tensors: Tensors, indices: Sequence[int], stream: Optional[AnyStream], timeout: float,
-        enqueue: Callable[[Any, int], None], writes: bool = True,
-    ) -> None:
-        """Lets `enqueue(addresses, stream)` work on the tensors, or on copies of those of the host, which it waits for."""
-        limit = milliseconds("timeout", timeout)
-        views, on_device = self._views(name, tensors, [self.specs[index] for index in indices])
-        if on_device:
-            enqueue(array(c_void_p, [seen.address for seen in views]), self._stream(stream))
-            return
-        copies = self._host_copies("tensors")
-        parts = dict(zip(indices, (seen.address for seen in views)))
-        copies.upload(parts)
-        enqueue(array(c_void_p, [copies.addresses[index] for index in indices]), copies.stream.handle)
-        call("adasum_reducer_synchronize", self, copies.stream.handle, limit)
-        if writes:
-            copies.download(parts)
+        TensorUser.__init__(
+            self, world, tensors,
+            lambda owner, described, count, out: call(self._create, owner, described, count, given, out),
+        )
 
     def nonfinite(self) -> list[bool]:
         """Whether each tensor held a NaN or an infinity on any rank in the last reduction; waits for it. Local."""
@@ -193,15 +91,6 @@ class TensorStatistics:
     kappa: float
     nonfinite: bool
     servers: tuple[float, ...]
-
-
-@dataclass(frozen=True)
-class OwnedPart:
-    """Elements of a tensor that a rank owns after a scattered reduction: index of the tensor, first element, number of elements."""
-
-    tensor: int
-    start: int
-    length: int
 
 
 class GradientReducer(_TensorReducer):
@@ -255,13 +144,12 @@ class GradientReducer(_TensorReducer):
             call(function, self, *numbers, seen.address, seen.bytes, self._stream(stream))
             return
         copies = self._device_copies([seen.bytes])
-        stream_ = copies.stream.handle
         copies.upload({0: seen.address})
-        call(function, self, *numbers, copies.addresses[0], seen.bytes, stream_)
-        call("adasum_reducer_synchronize", self, stream_, limit)
+        call(function, self, *numbers, copies.addresses[0], seen.bytes, copies.stream.handle)
+        self._synchronize(copies.stream, limit)
         copies.download({0: seen.address})
         # After a failure work may be left on the stream: the copies stay until the reducer ends.
-        call("adasum_reducer_forget_stream", self, stream_)
+        self.forget_stream(copies.stream)
         self._owned.remove(copies)
         copies.close()
 
@@ -275,7 +163,7 @@ class GradientReducer(_TensorReducer):
                 raise ValueError(f"indices has {index}: the reducer has {len(self.specs)} tensors")
         return array(c_size_t, indices)
 
-    def owned(self) -> list[OwnedPart]:
+    def owned(self) -> list[TensorPart]:
         """The parts of tensors that this rank owns: with the option scattered they are the results of a reduction on this rank, and what
         its sharded optimizer steps. The parts of all ranks tile all tensors. Local."""
         count = c_size_t()
@@ -283,7 +171,7 @@ class GradientReducer(_TensorReducer):
         kinds = (c_size_t, c_uint64, c_uint64)
         tensors, starts, lengths = columns = tuple((kind * count.value)() for kind in kinds)
         call("adasum_reducer_owned", self, *columns, count.value)
-        return [OwnedPart(*row) for row in zip(tensors, starts, lengths)]
+        return [TensorPart(*row) for row in zip(tensors, starts, lengths)]
 
     def collect(self, tensors: Tensors, stream: Optional[AnyStream] = None, timeout: float = DEFAULT_TIMEOUT) -> None:
         """Brings the owned parts of tensors to all ranks: of weights, say, that a sharded optimizer has stepped. Sizes and types are
@@ -356,7 +244,7 @@ class DeltaWeightReducer(_TensorReducer):
             copied = self._host_copies("gradients")
             copied.upload(_addresses(means))
             self._begin(copied.addresses, saved.addresses, saved.stream.handle)
-        call("adasum_reducer_synchronize", self, saved.stream.handle, limit)
+        self._synchronize(saved.stream, limit)
         if means is not None:
             copied.download(_addresses(means))
 

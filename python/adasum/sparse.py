@@ -8,11 +8,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, Optional
 
 from adasum._abi import CONSTANTS
+from adasum._calls import AnyStream
 from adasum._library import DEFAULT_TIMEOUT, call, milliseconds
 from adasum._options import OptionValues
 from adasum.device import HostCopies
 from adasum.options import Options, chosen
-from adasum.reducers import AnyStream, _Reducer
+from adasum.reducers import AnyReducer
 from adasum.tensors import F32, View, element_bytes, view
 from adasum.world import World
 
@@ -35,7 +36,7 @@ class SparseRows:
     values: Any
 
 
-class SparseReducer(_Reducer):
+class SparseReducer(AnyReducer):
     """Gathers rows of sparse gradients from the ranks of the option `group`, by default all, and multiplies them by 1 / degree (unless
     reduction="sum"), as MindSpore's DistributedGradReducer does with a RowTensor. Only the ranks of the group make and use it."""
 
@@ -80,9 +81,8 @@ class SparseReducer(_Reducer):
         copied = (ctypes.c_char * numbers.nbytes).from_buffer_copy(numbers)
         lengths = {0: numbers.nbytes, 1: seen.bytes}
         self._copies.upload({0: ctypes.addressof(copied), 1: seen.address}, lengths)
-        stream_ = self._copies.stream.handle
-        found = self._gather(self._copies.addresses[0], self._copies.addresses[1], rows, stream_)
-        call("adasum_reducer_synchronize", self, stream_, limit)
+        found = self._gather(self._copies.addresses[0], self._copies.addresses[1], rows, self._copies.stream.handle)
+        self._synchronize(self._copies.stream, limit)
         return self._on_host(found)
 
     def _gather(self, indices: int, values: int, rows: int, stream: int) -> SparseRows:

@@ -14,6 +14,18 @@ _TYPE_NAMES = {"float32": F32, "float16": F16, "bfloat16": BF16}
 _BUFFER_FORMATS = {"f": F32, "e": F16}
 
 
+#: A flag of TensorSpec for mean reducers: the tensor is another one on each rank, and its gradient is left as it is.
+LAYERWISE = CONSTANTS["TENSOR_LAYERWISE"]
+
+
+def fusion_flag(fusion: int) -> int:
+    """Flags of TensorSpec for mean reducers that give a tensor the fusion id `fusion` (MindSpore's comm_fusion), of 24 bits: tensors
+    with equal ids travel together, and 0 travels alone."""
+    if not 0 <= fusion < 2**24:
+        raise ValueError(f"fusion is {fusion}: it must be 0 to {2**24 - 1}")
+    return CONSTANTS["TENSOR_FUSION"] | fusion << CONSTANTS["TENSOR_FUSION_SHIFT"]
+
+
 def element_bytes(dtype: int) -> int:
     """Bytes of an element of type F32, F16 or BF16."""
     if dtype not in _BYTES:
@@ -23,7 +35,8 @@ def element_bytes(dtype: int) -> int:
 
 @dataclass(frozen=True)
 class TensorSpec:
-    """Name (for messages), number of elements and type (F32, F16 or BF16) of a tensor; flags as in the header."""
+    """Name (for messages), number of elements and type (F32, F16 or BF16) of a tensor; flags for mean reducers: LAYERWISE,
+    `fusion_flag(id)`, or both."""
 
     name: str
     count: int

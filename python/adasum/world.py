@@ -6,7 +6,7 @@ import ctypes
 import os
 import weakref
 from ctypes import byref, c_int32, c_uint8, c_uint32
-from typing import TYPE_CHECKING, Any, Optional, Union
+from typing import TYPE_CHECKING, Any, Callable, Optional, Sequence, Union
 
 from adasum import _abi
 from adasum._library import DEFAULT_TIMEOUT, Handle, array, call, milliseconds
@@ -48,6 +48,8 @@ class World(Handle):
         # What `finish` closes, and the streams that the library may still look at.
         self._users: weakref.WeakSet[Handle] = weakref.WeakSet()
         self._streams: dict[int, Stream] = {}
+        # A part keeps its whole.
+        self._whole: Optional[World] = None
 
     @classmethod
     def _from(cls, source: str, *arguments: Any) -> World:
@@ -111,9 +113,26 @@ class World(Handle):
         """Number of the device that this world uses."""
         return self._ask("device", c_int32())
 
-    def _keep(self, user: Handle) -> None:
+    def made(self, kind: str, create: Callable[[Any, Any], None]) -> Any:
+        """The pointer to a `kind` that `create(world, out)` makes of this world."""
+        out = ctypes.POINTER(getattr(_abi, kind))()
+        create(self, byref(out))
+        return out
+
+    def keep(self, user: Handle) -> None:
         """Has `finish` close what was made of this world."""
         self._users.add(user)
+
+    def part(self, ranks: Sequence[int], devices_per_server: int) -> World:
+        """The world of `ranks`, some of this one's in ascending order, with `devices_per_server` consecutive ones a server: of one
+        server, one pipeline stage, one shard of a model. It shares device, streams and order of work with this world, and a
+        failure of one is a failure of both. Collective among `ranks` only, which make the parts that they share in the same order."""
+        numbers = array(c_uint32, ranks)
+        part = World(self.made("adasum_world", lambda world, out: call(
+            "adasum_world_part", world, numbers, len(numbers), devices_per_server, out)))
+        part._whole = self
+        self.keep(part)
+        return part
 
     def barrier(self, stream: Union[int, Stream]) -> None:
         """Holds back the stream until every rank has come here; the host goes on. Collective, stream-ordered."""
@@ -142,10 +161,12 @@ class World(Handle):
         return self._ask("last_vendor_code", c_int32())
 
     def finish(self, timeout: float = DEFAULT_TIMEOUT) -> None:
-        """Closes the reducers of this world, waits for its work, at most `timeout` seconds, and leaves it in good order. All ranks
+        """Closes what was made of this world, reducers and others, finishes its parts, waits for its work, at most `timeout` seconds, and leaves it in good order. All ranks
         should call it."""
         limit = milliseconds("timeout", timeout)
         for user in list(self._users):
+            if isinstance(user, World) and not user.closed:
+                user.finish(timeout)
             user.close()
         call("adasum_world_finish", self, limit)
         self.close()

@@ -8,6 +8,7 @@ What comes out is compared with AdaSum in double precision, written here from th
 import array
 import ctypes
 import gc
+import json
 import logging
 import math
 import os
@@ -235,6 +236,78 @@ def gathers_rows(world):
         refuses(ValueError, "values has 3 rows", lambda: reducer.gather(indices, array.array("f", bytes(36))))
 
 
+def clips_norms(world):
+    """Whole tensors, and the parts of a scattered reduction: the norm that all ranks share."""
+    limit = 2.0
+    data = inputs()
+    wanted = [expected(index) for index in range(len(COUNTS))]
+    norm = math.sqrt(math.fsum(x * x for values in wanted for x in values))
+    with adasum.GradientReducer(world, data) as reducer, adasum.NormClip(world, data, limit) as clip:
+        assert clip.last_norm() == 0
+        reducer.reduce(data)
+        clip.clip(data)
+        assert abs(clip.last_norm() / norm - 1) < 1e-5, (clip.last_norm(), norm)
+        for index, found in enumerate(data):
+            near(f"clipped {index}", found, [x * limit / norm for x in wanted[index]], 1e-5)
+    data = inputs()
+    with adasum.GradientReducer(world, data, scattered=True) as reducer:
+        with adasum.NormClip(world, data, limit, reducer.owned()) as clip:
+            reducer.reduce(data)
+            clip.clip(data)
+            assert abs(clip.last_norm() / norm - 1) < 1e-5, (clip.last_norm(), norm)
+    refuses(ValueError, "max_norm", lambda: adasum.NormClip(world, data, -1.0))
+
+
+def accumulates(world):
+    data = inputs()
+    with adasum.GradientAccumulator(world, data) as accumulator:
+        refuses(adasum.Error, "", lambda: accumulator.take(data))
+        for step in range(3):
+            accumulator.add(inputs(step))
+        assert accumulator.steps == 3
+        accumulator.take(data)
+        assert accumulator.steps == 0
+    for index, found in enumerate(data):
+        near(f"accumulated {index}", found, mean([tensor(RANK, index, step) for step in range(3)]), 1e-6)
+
+
+def makes_parts(world):
+    """Two stages of a pipeline: AdaSum among the even ranks, and among the odd ones. `with` ends parts and their reducers."""
+    ranks = list(range(RANK % 2, SIZE, 2))
+    part = world.part(ranks, 1)
+    assert (part.rank, part.size, part.servers) == (RANK // 2, len(ranks), len(ranks))
+    data = inputs()
+    reducer = adasum.GradientReducer(part, data)
+    reducer.reduce(data)
+    for index, found in enumerate(data):
+        near(f"part, tensor {index}", found, truth([tensor(rank, index) for rank in ranks], 1))
+    part.finish()
+    assert reducer.closed
+    refuses(ValueError, "ranks", lambda: world.part([SIZE - 1, 0], 1))
+
+
+def fuses_by_parameter(world):
+    data = inputs()
+    flags = [0, adasum.fusion_flag(0), adasum.fusion_flag(7), adasum.LAYERWISE]
+    specs = [adasum.TensorSpec(f"t{i}", COUNTS[i], adasum.F32, flags[i]) for i in range(4)]
+    with adasum.MeanReducer(world, specs) as reducer:
+        reducer.reduce(data)
+    for index in range(3):
+        near(f"fused {index}", data[index], mean([tensor(rank, index) for rank in range(SIZE)]))
+    assert list(data[3]) == tensor(RANK, 3), "a layerwise tensor was changed"
+
+
+def keeps_a_journal(world, folder):
+    everything = inputs()
+    with adasum.GradientReducer(world, everything, radix=4) as reducer, adasum.Journal(folder, RANK) as journal:
+        reducer.reduce(everything)
+        statistics = dict(zip("abcd", reducer.statistics()))
+        journal.record(1, {"loss": 0.5}, statistics, epoch=0.25)
+    record = json.loads((folder / f"rank_{RANK}.jsonl").read_text())
+    assert record["step"] == 1 and record["epoch"] == 0.25 and "0.5" in json.dumps(record), record
+    assert all(f'"{name}"' in json.dumps(record) for name in "abcd"), record
+
+
 def ends_what_nobody_holds(world):
     """A reducer that is dropped frees itself; one that is still held is closed by the world's end."""
     reducer = adasum.GradientReducer(world, inputs())
@@ -270,7 +343,7 @@ def refuses_what_is_wrong(world):
     refuses(ValueError, "dtype is 99", lambda: adasum.TensorSpec("x", 3, 99))
     refuses(ValueError, "RANK_TABLE_FILE", lambda: adasum.World.from_rank_table("/nowhere/RANK_TABLE_FILE", 0))
     with adasum.GradientReducer(world, data) as reducer:
-        refuses(ValueError, "the reducer expects 4", lambda: reducer.reduce(data[:3]))
+        refuses(ValueError, "has 3 tensors, expected are 4", lambda: reducer.reduce(data[:3]))
         refuses(ValueError, "was made for 7", lambda: reducer.reduce([data[0], data[2], data[2], data[3]]))
         refuses(TypeError, "tensors, tensor '1': ", lambda: reducer.reduce([data[0], array.array("d", [0] * 7), *data[2:]]))
         refuses(ValueError, "timeout is -1", lambda: reducer.reduce(data, timeout=-1))
@@ -382,9 +455,11 @@ def main(folder):
         assert (world.rank, world.size, world.devices_per_server) == (RANK, SIZE, LOCALS)
         for case in (reduces_buffers_of_the_host, reduces_on_the_device, reduces_to_mean_and_sum, reduces_some,
                      reduces_steps_of_an_optimizer, takes_the_mean_of_a_group, finds_what_is_not_finite,
-                     votes_on_overflow, reduces_flat_buffers, scatters_and_collects, gathers_rows, ends_what_nobody_holds,
+                     votes_on_overflow, reduces_flat_buffers, scatters_and_collects, gathers_rows, clips_norms, accumulates,
+                     makes_parts, fuses_by_parameter, ends_what_nobody_holds,
                      refuses_what_is_wrong, reduces_numpy):
             case(world)
+        keeps_a_journal(world, folder)
         held = adasum.GradientReducer(world, inputs())
     assert held.closed and world.closed
     if LOCALS == 1:

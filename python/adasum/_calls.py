@@ -1,0 +1,165 @@
+"""What calls on tensors share: streams that are kept, tensors of the host that travel by copies on the device."""
+
+from __future__ import annotations
+
+from ctypes import c_size_t, c_uint64, c_void_p
+from dataclasses import dataclass
+from typing import Any, Callable, Iterable, Mapping, Optional, Sequence, Union
+
+from adasum import _abi
+from adasum._library import Handle, array, call, milliseconds
+from adasum.device import HostCopies, Stream
+from adasum.tensors import TensorSpec, View, specs, view
+from adasum.world import World, stream_address
+
+#: Tensors of any kind that `view` knows, in the order of the specs; of a mapping, its values.
+Tensors = Union[Mapping[str, Any], Sequence[Any]]
+#: What something is made for: specs, or tensors whose specs are taken.
+Specs = Union[Mapping[str, Any], Iterable[Any]]
+#: The address of an aclrtStream, or a Stream.
+AnyStream = Union[int, Stream]
+
+
+def described(tensors: Specs) -> list[TensorSpec]:
+    """The specs of tensors; specs are themselves."""
+    listed = tensors if isinstance(tensors, Mapping) else list(tensors)
+    if isinstance(listed, list) and all(isinstance(tensor, TensorSpec) for tensor in listed):
+        return listed
+    return specs(listed)
+
+
+def tensor_array(tensors: Sequence[TensorSpec]) -> Any:
+    """Specs as the library takes them."""
+    fields = ((spec.name.encode(), spec.count, spec.dtype, spec.flags) for spec in tensors)
+    return (_abi.adasum_tensor * len(tensors))(*(_abi.adasum_tensor(*values) for values in fields))
+
+
+@dataclass(frozen=True)
+class TensorPart:
+    """Elements of a tensor: its index, the first of them, and how many."""
+
+    tensor: int
+    start: int
+    length: int
+
+
+def part_arrays(parts: Sequence[TensorPart]) -> tuple[Any, Any, Any]:
+    """Parts as the library takes them: indices, starts, lengths."""
+    return (
+        array(c_size_t, [part.tensor for part in parts]), array(c_uint64, [part.start for part in parts]),
+        array(c_uint64, [part.length for part in parts]),
+    )
+
+
+class StreamUser(Handle):
+    """What enqueues work of a world on streams that it is given."""
+
+    #: The beginning of the names of its functions.
+    _prefix: str
+
+    def __init__(self, world: World, create: Callable[[Any, Any], None]):
+        """Lets `create(world, out)` make it."""
+        if not isinstance(world, World):
+            raise TypeError(f"world is a {type(world).__name__}: it must be adasum.World")
+        self._destroy = f"{self._prefix}_destroy"
+        super().__init__(world.made(self._prefix, create))
+        # A world must not end before its users, nor a stream that they look at.
+        self._world = world
+        self._streams: dict[int, Stream] = {}
+        self._device = world.device
+        world.keep(self)
+
+    def _stream(self, stream: Optional[AnyStream]) -> int:
+        """The address of a stream, which is kept."""
+        if stream is None:
+            raise ValueError("stream is missing: tensors on the device need the stream that they are ready on")
+        address = stream_address(stream)
+        if isinstance(stream, Stream):
+            self._streams[address] = stream
+        return address
+
+    def _device_copies(self, sizes: Sequence[int]) -> HostCopies:
+        """Device memory for arrays of the host, which ends with this object."""
+        if self.closed:
+            raise ValueError(f"this {type(self).__name__} is closed")
+        copies = HostCopies(self._device, sizes)
+        self._owned.append(copies)
+        return copies
+
+    def _synchronize(self, stream: Stream, limit: int) -> None:
+        """Waits until what a stream of copies holds is done, at most `limit` milliseconds."""
+        stream.synchronize(limit)
+
+    def forget_stream(self, stream: AnyStream) -> None:
+        """Lets go of a stream without work, so that its owner may destroy it before this ends. Local."""
+        address = stream_address(stream)
+        call(f"{self._prefix}_forget_stream", self, address)
+        self._streams.pop(address, None)
+
+    def close(self) -> None:
+        """Ends it; a second time does nothing. Work on the device must be done."""
+        super().close()
+        self._streams.clear()
+
+    def __enter__(self) -> Any:
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        self.close()
+
+
+class TensorUser(StreamUser):
+    """What works on a fixed list of tensors."""
+
+    def __init__(self, world: World, tensors: Specs, create: Callable[[Any, Any, int, Any], None]):
+        """Lets `create(world, tensors, count, out)` make it for these tensors (specs, or tensors whose specs are taken)."""
+        self.specs = described(tensors)
+        passed = tensor_array(self.specs)
+        super().__init__(world, lambda owner, out: create(owner, passed, len(passed), out))
+        self._copies: dict[str, HostCopies] = {}
+
+    def _views(self, name: str, tensors: Tensors, wanted: Sequence[TensorSpec]) -> tuple[list[View], bool]:
+        """What the argument `name` is, and whether it is on the device; it must be as `wanted`."""
+        listed = list(tensors.values()) if isinstance(tensors, Mapping) else tensors
+        if len(listed) != len(wanted):
+            raise ValueError(f"{name} has {len(listed)} tensors, expected are {len(wanted)}")
+        views = []
+        for spec, tensor in zip(wanted, listed):
+            try:
+                seen = view(tensor)
+            except (TypeError, ValueError) as error:
+                raise type(error)(f"{name}, tensor {spec.name!r}: {error}") from error
+            if (seen.count, seen.dtype) != (spec.count, spec.dtype):
+                raise ValueError(
+                    f"{name}, tensor {spec.name!r} has {seen.count} elements of type {seen.dtype}, "
+                    f"it was made for {spec.count} of type {spec.dtype}"
+                )
+            views.append(seen)
+        places = {seen.device for seen in views}
+        if len(places) > 1:
+            raise ValueError(f"{name}: some tensors are on the device and some on the host")
+        return views, places == {True}
+
+    def _host_copies(self, key: str) -> HostCopies:
+        """Device memory for all tensors, made when it is needed first."""
+        if key not in self._copies:
+            self._copies[key] = self._device_copies([spec.bytes for spec in self.specs])
+        return self._copies[key]
+
+    def _in_place(
+        self, name: str, tensors: Tensors, indices: Sequence[int], stream: Optional[AnyStream], timeout: float,
+        enqueue: Callable[[Any, int], None], writes: bool = True,
+    ) -> None:
+        """Lets `enqueue(addresses, stream)` work on the tensors, or on copies of those of the host, which it waits for."""
+        limit = milliseconds("timeout", timeout)
+        views, on_device = self._views(name, tensors, [self.specs[index] for index in indices])
+        if on_device:
+            enqueue(array(c_void_p, [seen.address for seen in views]), self._stream(stream))
+            return
+        copies = self._host_copies("tensors")
+        parts = dict(zip(indices, (seen.address for seen in views)))
+        copies.upload(parts)
+        enqueue(array(c_void_p, [copies.addresses[index] for index in indices]), copies.stream.handle)
+        self._synchronize(copies.stream, limit)
+        if writes:
+            copies.download(parts)
