@@ -173,7 +173,8 @@ class World(_Handle):
 
     @classmethod
     def from_environment(cls, options: Optional[Options] = None) -> "World":
-        """The world that the environment describes: RANK_TABLE_FILE and RANK_ID, or the variables of torchrun."""
+        """The world that the environment describes: RANK_TABLE_FILE and RANK_ID, or the variables of torchrun or
+        msrun (call mindspore.communication.init first)."""
         return cls._from("environment", _chosen(options))
 
     @classmethod
