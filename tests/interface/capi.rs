@@ -271,10 +271,12 @@ fn ranks_of_torchrun_find_each_other() {
     ];
     for way in ways {
         let said = launched(&program, &[2, 0, 3, 1], 4, way);
+        let is_open = !way.iter().any(|(name, _)| *name == "ADASUM_ROOTINFO_FILE");
         for (rank, said) in [2, 0, 3, 1].into_iter().zip(said) {
+            let warnings = u32::from(rank == 0 && is_open);
             assert_eq!(
                 said,
-                format!("rank {rank} of 4, 2 servers, device {rank}, sum 4\n"),
+                format!("rank {rank} of 4, 2 servers, device {rank}, sum 4, {warnings} warnings\n"),
                 "{way:?}"
             );
         }
@@ -289,7 +291,10 @@ fn ranks_of_torchrun_find_each_other() {
     }
     let each = [ways[0], &[("ADASUM_DEVICES_PER_SERVER", "1")]].concat();
     let said = launched(&program, &[0, 1], 2, &each);
-    assert_eq!(said[0], "rank 0 of 2, 2 servers, device 0, sum 2\n");
+    assert_eq!(
+        said[0],
+        "rank 0 of 2, 2 servers, device 0, sum 2, 1 warnings\n"
+    );
     let wrong = [ways[0], &[("ADASUM_RADIX", "99")]].concat();
     let said = launched(&program, &[0], 1, &wrong).remove(0);
     assert!(
@@ -326,7 +331,8 @@ fn ranks_of_msrun_find_each_other() {
         let secret = ("ADASUM_JOB_SECRET", "the secret of this job");
         let said = outputs(&program, &ranks, &[more, &[secret]].concat(), variables);
         for (rank, said) in ranks.into_iter().zip(said) {
-            let expected = format!("rank {rank} of 4, {servers} servers, device {rank}, sum 4\n");
+            let expected =
+                format!("rank {rank} of 4, {servers} servers, device {rank}, sum 4, 0 warnings\n");
             assert_eq!(said, expected);
         }
     }
@@ -360,7 +366,8 @@ fn launched_ranks_meet_without_their_rank_table() {
     let output = command.arg(&program).output().unwrap();
     let said = said(&output);
     for rank in 0..4 {
-        let expected = format!("[r{rank}] rank {rank} of 4, 1 servers, device {rank}, sum 4\n");
+        let expected =
+            format!("[r{rank}] rank {rank} of 4, 1 servers, device {rank}, sum 4, 0 warnings\n");
         assert!(said.contains(&expected), "{said}");
     }
     std::fs::remove_dir_all(folder).unwrap();
