@@ -485,7 +485,10 @@ fn each_rank_has_a_directory_with_its_logs() {
         "--silent",
     ];
     let script = "cat train.txt; pwd >&2; echo made > made";
-    let output = shell(&folder, &options, script).output().unwrap();
+    let output = shell(&folder, &options, script)
+        .env("ADASUM_JOB_SECRET", "the secret of a user")
+        .output()
+        .unwrap();
     assert_eq!(output.status.code(), Some(0), "{}", err(&output));
     assert_eq!((out(&output), err(&output)), (String::new(), String::new()));
     for rank in 8..16 {
