@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
+use std::sync::OnceLock;
 
 use crate::interface::header::{root, strict};
 use crate::support::adasum_run::adasum_run;
@@ -28,6 +29,12 @@ fn build(source: &str, compiler: &str, standard: &str) -> PathBuf {
     let errors = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{source}: {errors}");
     program
+}
+
+/// The program of several tests, which may not build it while another runs it.
+fn join_program() -> &'static Path {
+    static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
+    PROGRAM.get_or_init(|| build("capi_join.c", "cc", "c99"))
 }
 
 /// Variables that would tell a program where it belongs.
@@ -251,7 +258,7 @@ fn outputs(
 /// torchrun's variables, the ranks meeting over TCP or at a file; with a rank missing all that came name it.
 #[test]
 fn ranks_of_torchrun_find_each_other() {
-    let program = build("capi_join.c", "cc", "c99");
+    let program = join_program();
     let folder = crate::support::folder("join");
     let file = folder.join("root info").display().to_string();
     let port = TcpListener::bind("127.0.0.1:0")
@@ -270,7 +277,7 @@ fn ranks_of_torchrun_find_each_other() {
         &[("ADASUM_ROOTINFO_FILE", &file)],
     ];
     for way in ways {
-        let said = launched(&program, &[2, 0, 3, 1], 4, way);
+        let said = launched(program, &[2, 0, 3, 1], 4, way);
         let is_open = !way.iter().any(|(name, _)| *name == "ADASUM_ROOTINFO_FILE");
         for (rank, said) in [2, 0, 3, 1].into_iter().zip(said) {
             let warnings = u32::from(rank == 0 && is_open);
@@ -280,7 +287,7 @@ fn ranks_of_torchrun_find_each_other() {
                 "{way:?}"
             );
         }
-        for said in launched(&program, &[0, 1, 3], 4, &[way, &[short]].concat()) {
+        for said in launched(program, &[0, 1, 3], 4, &[way, &[short]].concat()) {
             assert!(
                 said.starts_with("refused: adasum_world_from_environment: rank "),
                 "{said}"
@@ -290,13 +297,13 @@ fn ranks_of_torchrun_find_each_other() {
         }
     }
     let each = [ways[0], &[("ADASUM_DEVICES_PER_SERVER", "1")]].concat();
-    let said = launched(&program, &[0, 1], 2, &each);
+    let said = launched(program, &[0, 1], 2, &each);
     assert_eq!(
         said[0],
         "rank 0 of 2, 2 servers, device 0, sum 2, 1 warnings\n"
     );
     let wrong = [ways[0], &[("ADASUM_RADIX", "99")]].concat();
-    let said = launched(&program, &[0], 1, &wrong).remove(0);
+    let said = launched(program, &[0], 1, &wrong).remove(0);
     assert!(
         said.contains(
             "adasum_options_load_environment: ADASUM_RADIX is \"99\", must be auto or 2 to 8"
@@ -309,7 +316,7 @@ fn ranks_of_torchrun_find_each_other() {
 /// What MindSpore's msrun sets for its workers (src/topo/launch.rs names the places), and what its scheduler finds.
 #[test]
 fn ranks_of_msrun_find_each_other() {
-    let program = build("capi_join.c", "cc", "c99");
+    let program = join_program();
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
     drop(listener);
@@ -329,7 +336,7 @@ fn ranks_of_msrun_find_each_other() {
     let more: [&[(&str, &str)]; 2] = [&[("LOCAL_WORLD_SIZE", "2")], &[]];
     for (more, servers) in more.into_iter().zip([2, 1]) {
         let secret = ("ADASUM_JOB_SECRET", "the secret of this job");
-        let said = outputs(&program, &ranks, &[more, &[secret]].concat(), variables);
+        let said = outputs(program, &ranks, &[more, &[secret]].concat(), variables);
         for (rank, said) in ranks.into_iter().zip(said) {
             let expected =
                 format!("rank {rank} of 4, {servers} servers, device {rank}, sum 4, 0 warnings\n");
@@ -337,7 +344,7 @@ fn ranks_of_msrun_find_each_other() {
         }
     }
     let scheduler = [("MS_ROLE", "MS_SCHED")];
-    let said = outputs(&program, &[0], &scheduler, variables).remove(0);
+    let said = outputs(program, &[0], &scheduler, variables).remove(0);
     let expected = "adasum_world_from_environment: MS_ROLE is \"MS_SCHED\": only processes with MS_WORKER are ranks";
     assert!(said.contains(expected), "{said}");
 }
@@ -345,7 +352,7 @@ fn ranks_of_msrun_find_each_other() {
 /// The launcher's secret, addresses and places make a world without its rank table, too.
 #[test]
 fn launched_ranks_meet_without_their_rank_table() {
-    let program = build("capi_join.c", "cc", "c99");
+    let program = join_program();
     let folder = crate::support::folder("join-launched");
     let table = folder.join("table.json");
     let device = |rank: u32| {
@@ -363,7 +370,7 @@ fn launched_ranks_meet_without_their_rank_table() {
     for name in ["RANK_TABLE_FILE", "MINDSPORE_HCCL_CONFIG_PATH"] {
         command.args(["-u", name]);
     }
-    let output = command.arg(&program).output().unwrap();
+    let output = command.arg(program).output().unwrap();
     let said = said(&output);
     for rank in 0..4 {
         let expected =
