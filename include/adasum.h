@@ -431,15 +431,18 @@ adasum_status adasum_world_from_rank_table(const char *path,
  * Joins the world that the environment describes.
  *
  * With a rank table: RANK_TABLE_FILE (or MINDSPORE_HCCL_CONFIG_PATH) and RANK_ID. Without: RANK, WORLD_SIZE, LOCAL_RANK
- * (the device, unless DEVICE_ID says another) and LOCAL_WORLD_SIZE, as torchrun sets them. Those ranks meet at the
- * file ADASUM_ROOTINFO_FILE, in a folder that all see, or else at rank 0, which listens at ADASUM_MASTER_ADDR and
- * ADASUM_MASTER_PORT; where these are not set, at MASTER_ADDR and the port behind MASTER_PORT. Servers are those of
- * devices_per_server in `options` (NULL: the defaults), else of the table, else of LOCAL_WORLD_SIZE, else of the hosts.
+ * (the device, unless DEVICE_ID says another) and LOCAL_WORLD_SIZE, as torchrun sets them; without RANK and WORLD_SIZE:
+ * RANK_ID (or MS_NODE_ID), RANK_SIZE (or MS_WORKER_NUM), DEVICE_ID (by communication.init) and LOCAL_WORLD_SIZE (if it is set),
+ * as in MindSpore under msrun. Those ranks meet at the file ADASUM_ROOTINFO_FILE, in a folder that all see, or else at rank 0, which listens at
+ * ADASUM_MASTER_ADDR and ADASUM_MASTER_PORT; where these are not set, at MASTER_ADDR and the port behind MASTER_PORT, or at
+ * MS_SCHED_HOST and the port behind MS_SCHED_PORT. The secret in ADASUM_JOB_SECRET or ADASUM_JOB_SECRET_FILE proves there who
+ * belongs to the job. Servers are those of devices_per_server in `options` (NULL: the defaults), else of the table, else of
+ * LOCAL_WORLD_SIZE, else of the hosts.
  *
  * Collective: every rank of the job must call it. Waits for the others: with a table HCCL_CONNECT_TIMEOUT, without at most
  * the creation timeout of `options` for the meeting, and then HCCL_CONNECT_TIMEOUT.
  * Errors: ADASUM_INVALID_ARGUMENT names the variable that is missing or wrong; ADASUM_TIMEOUT names the ranks that did
- * not come to the meeting.
+ * not come to the meeting; ADASUM_MISMATCH: this rank has another secret or number of ranks than rank 0, or is there already.
  *
  * # Safety
  * `options` is NULL or live; `out` points to a pointer that may be written to; no other thread changes the environment

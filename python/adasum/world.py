@@ -59,7 +59,8 @@ class World(Handle):
 
     @classmethod
     def from_environment(cls, options: Optional[Options] = None, **choices: Unpack[OptionValues]) -> World:
-        """The world that the environment describes: RANK_TABLE_FILE and RANK_ID, or the variables of torchrun."""
+        """The world that the environment describes: RANK_TABLE_FILE and RANK_ID, or the variables of torchrun or of msrun (after
+        mindspore.communication.init)."""
         return cls._from("environment", chosen(options, choices))
 
     @classmethod

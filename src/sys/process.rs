@@ -176,6 +176,12 @@ fn empty_set() -> libc::sigset_t {
     set
 }
 
+/// The user by whose rights this process opens files.
+pub fn effective_user() -> u32 {
+    // SAFETY: geteuid takes nothing and cannot fail.
+    unsafe { libc::geteuid() }
+}
+
 /// Whether this process was started with `signal` ignored, as `nohup` does for SIGHUP.
 pub fn is_ignored(signal: i32) -> bool {
     // SAFETY: sigaction is plain data, for which all zeros is a value.

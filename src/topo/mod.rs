@@ -15,8 +15,10 @@ mod legacy;
 mod make;
 mod meeting;
 mod merge;
+mod own_file;
 mod product;
 mod rank_list;
+mod secret;
 mod server_list;
 mod table;
 
@@ -31,6 +33,7 @@ pub use make::{NewTable, Selection, make};
 pub use meeting::{Meeting, Participant};
 pub use merge::merge;
 pub use product::Product;
+pub use secret::JobSecret;
 
 use crate::error::{Error, ErrorKind, Result};
 

@@ -4,10 +4,12 @@ use std::collections::BTreeSet;
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
+use std::sync::OnceLock;
 
 use adasum::reduce::{Figure, Record, TensorRecord};
 
 use crate::interface::header::{root, strict};
+use crate::support::adasum_run::adasum_run;
 
 /// Builds `source`, which lies beside this file, against the library and the mock.
 fn build(source: &str, compiler: &str, standard: &str) -> PathBuf {
@@ -31,8 +33,14 @@ fn build(source: &str, compiler: &str, standard: &str) -> PathBuf {
     program
 }
 
+/// The program of several tests, which may not build it while another runs it.
+fn join_program() -> &'static Path {
+    static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
+    PROGRAM.get_or_init(|| build("capi_join.c", "cc", "c99"))
+}
+
 /// Variables that would tell a program where it belongs, and where its journal.
-const PLACES: [&str; 13] = [
+const PLACES: [&str; 20] = [
     "ADASUM_STATISTICS_DIR",
     "RANK_TABLE_FILE",
     "MINDSPORE_HCCL_CONFIG_PATH",
@@ -45,6 +53,13 @@ const PLACES: [&str; 13] = [
     "LOCAL_WORLD_SIZE",
     "MASTER_ADDR",
     "MASTER_PORT",
+    "MS_ROLE",
+    "MS_NODE_ID",
+    "MS_WORKER_NUM",
+    "MS_SCHED_HOST",
+    "MS_SCHED_PORT",
+    "ADASUM_JOB_SECRET",
+    "ADASUM_JOB_SECRET_FILE",
     "ADASUM_ROOTINFO_FILE",
 ];
 
@@ -245,16 +260,30 @@ fn the_c_program_gives_null_for_every_pointer_of_every_function() {
 
 /// Runs a process for each of `ranks` of a job of `size`, two a server, with more variables; what each said.
 fn launched(program: &Path, ranks: &[u32], size: u32, more: &[(&str, &str)]) -> Vec<String> {
+    outputs(program, ranks, more, |rank| {
+        vec![
+            ("RANK", rank.to_string()),
+            ("WORLD_SIZE", size.to_string()),
+            ("LOCAL_RANK", (rank % 2).to_string()),
+            // Two servers on one machine: their devices have other numbers here.
+            ("DEVICE_ID", rank.to_string()),
+            ("LOCAL_WORLD_SIZE", "2".to_owned()),
+        ]
+    })
+}
+
+/// What `program` says as each of `ranks`, which find the variables that `variables` makes and `more`.
+fn outputs(
+    program: &Path,
+    ranks: &[u32],
+    more: &[(&str, &str)],
+    variables: impl Fn(u32) -> Vec<(&'static str, String)>,
+) -> Vec<String> {
     let children: Vec<_> = ranks
         .iter()
         .map(|rank| {
             command(program)
-                .env("RANK", rank.to_string())
-                .env("WORLD_SIZE", size.to_string())
-                .env("LOCAL_RANK", (rank % 2).to_string())
-                // Two servers on one machine: their devices have other numbers here.
-                .env("DEVICE_ID", rank.to_string())
-                .env("LOCAL_WORLD_SIZE", "2")
+                .envs(variables(*rank))
                 .envs(more.iter().copied())
                 .stdout(std::process::Stdio::piped())
                 .stderr(std::process::Stdio::piped())
@@ -271,7 +300,7 @@ fn launched(program: &Path, ranks: &[u32], size: u32, more: &[(&str, &str)]) -> 
 /// torchrun's variables, the ranks meeting over TCP or at a file; with a rank missing all that came name it.
 #[test]
 fn ranks_of_torchrun_find_each_other() {
-    let program = build("capi_join.c", "cc", "c99");
+    let program = join_program();
     let folder = crate::support::folder("join");
     let file = folder.join("root info").display().to_string();
     let port = TcpListener::bind("127.0.0.1:0")
@@ -290,15 +319,17 @@ fn ranks_of_torchrun_find_each_other() {
         &[("ADASUM_ROOTINFO_FILE", &file)],
     ];
     for way in ways {
-        let said = launched(&program, &[2, 0, 3, 1], 4, way);
+        let said = launched(program, &[2, 0, 3, 1], 4, way);
+        let is_open = !way.iter().any(|(name, _)| *name == "ADASUM_ROOTINFO_FILE");
         for (rank, said) in [2, 0, 3, 1].into_iter().zip(said) {
+            let warnings = u32::from(rank == 0 && is_open);
             assert_eq!(
                 said,
-                format!("rank {rank} of 4, 2 servers, device {rank}, sum 4\n"),
+                format!("rank {rank} of 4, 2 servers, device {rank}, sum 4, {warnings} warnings\n"),
                 "{way:?}"
             );
         }
-        for said in launched(&program, &[0, 1, 3], 4, &[way, &[short]].concat()) {
+        for said in launched(program, &[0, 1, 3], 4, &[way, &[short]].concat()) {
             assert!(
                 said.starts_with("refused: adasum_world_from_environment: rank "),
                 "{said}"
@@ -308,16 +339,86 @@ fn ranks_of_torchrun_find_each_other() {
         }
     }
     let each = [ways[0], &[("ADASUM_DEVICES_PER_SERVER", "1")]].concat();
-    let said = launched(&program, &[0, 1], 2, &each);
-    assert_eq!(said[0], "rank 0 of 2, 2 servers, device 0, sum 2\n");
+    let said = launched(program, &[0, 1], 2, &each);
+    assert_eq!(
+        said[0],
+        "rank 0 of 2, 2 servers, device 0, sum 2, 1 warnings\n"
+    );
     let wrong = [ways[0], &[("ADASUM_RADIX", "99")]].concat();
-    let said = launched(&program, &[0], 1, &wrong).remove(0);
+    let said = launched(program, &[0], 1, &wrong).remove(0);
     assert!(
         said.contains(
             "adasum_options_load_environment: ADASUM_RADIX is \"99\", must be auto or 2 to 8"
         ),
         "{said}"
     );
+    std::fs::remove_dir_all(folder).unwrap();
+}
+
+/// What MindSpore's msrun sets for its workers (src/topo/launch.rs names the places), and what its scheduler finds.
+#[test]
+fn ranks_of_msrun_find_each_other() {
+    let program = join_program();
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    drop(listener);
+    let variables = |rank: u32| {
+        vec![
+            ("RANK_ID", rank.to_string()),
+            ("RANK_SIZE", "4".to_owned()),
+            ("DEVICE_ID", rank.to_string()),
+            ("MS_WORKER_NUM", "4".to_owned()),
+            ("MS_SCHED_HOST", "127.0.0.1".to_owned()),
+            ("MS_SCHED_PORT", (port - 1).to_string()),
+            ("MS_ROLE", "MS_WORKER".to_owned()),
+            ("MS_NODE_ID", rank.to_string()),
+        ]
+    };
+    let ranks = [2, 0, 3, 1];
+    let more: [&[(&str, &str)]; 2] = [&[("LOCAL_WORLD_SIZE", "2")], &[]];
+    for (more, servers) in more.into_iter().zip([2, 1]) {
+        let secret = ("ADASUM_JOB_SECRET", "the secret of this job");
+        let said = outputs(program, &ranks, &[more, &[secret]].concat(), variables);
+        for (rank, said) in ranks.into_iter().zip(said) {
+            let expected =
+                format!("rank {rank} of 4, {servers} servers, device {rank}, sum 4, 0 warnings\n");
+            assert_eq!(said, expected);
+        }
+    }
+    let scheduler = [("MS_ROLE", "MS_SCHED")];
+    let said = outputs(program, &[0], &scheduler, variables).remove(0);
+    let expected = "adasum_world_from_environment: MS_ROLE is \"MS_SCHED\": only processes with MS_WORKER are ranks";
+    assert!(said.contains(expected), "{said}");
+}
+
+/// The launcher's secret, addresses and places make a world without its rank table, too.
+#[test]
+fn launched_ranks_meet_without_their_rank_table() {
+    let program = join_program();
+    let folder = crate::support::folder("join-launched");
+    let table = folder.join("table.json");
+    let device = |rank: u32| {
+        format!(r#"{{"device_id":"{rank}","device_ip":"192.168.1.{rank}","rank_id":"{rank}"}}"#)
+    };
+    let devices: Vec<String> = (0..4).map(device).collect();
+    let text = format!(
+        r#"{{"version":"1.0","server_count":"1","status":"completed",
+            "server_list":[{{"server_id":"127.0.0.1","device":[{}]}}]}}"#,
+        devices.join(",")
+    );
+    std::fs::write(&table, text).unwrap();
+    let mut command = adasum_run(&["launch", "--rank-table"]);
+    command.arg(&table).args(["--", "env"]);
+    for name in ["RANK_TABLE_FILE", "MINDSPORE_HCCL_CONFIG_PATH"] {
+        command.args(["-u", name]);
+    }
+    let output = command.arg(program).output().unwrap();
+    let said = said(&output);
+    for rank in 0..4 {
+        let expected =
+            format!("[r{rank}] rank {rank} of 4, 1 servers, device {rank}, sum 4, 0 warnings\n");
+        assert!(said.contains(&expected), "{said}");
+    }
     std::fs::remove_dir_all(folder).unwrap();
 }
 

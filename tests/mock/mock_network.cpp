@@ -4,6 +4,7 @@
 #include <dirent.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 
 #include "harness.h"
 
@@ -267,6 +268,54 @@ void other_job(const Rank &me) {
     read_file(folder() + "/seen"); // before that, rank 0 listens
 }
 
+// Nor is a peer with another secret, though its job and its rank table are the same.
+void other_secret(const Rank &me) {
+    setenv("ADASUM_JOB_SECRET", me.rank == 0 ? "the secret of this job" : "that of another one", 1);
+    const World world(me);
+    const Vector<float> data(8);
+    FAILS(HCCL_E_TIMEOUT, me.rank == 0 ? "rank 1 (127.0.0." : "does not answer as a rank of this job does",
+          all_reduce(world, data));
+    if (me.rank == 1) {
+        write_file(folder() + "/seen", "");
+    }
+    read_file(folder() + "/seen"); // before that, rank 0 listens
+}
+
+// One rank has it from its environment, the other one from a file.
+void same_secret(const Rank &me) {
+    if (me.rank == 0) {
+        setenv("ADASUM_JOB_SECRET", "the secret of this job", 1);
+    } else {
+        const std::string path = folder() + "/secret";
+        write_file(path, "the secret of this job\n");
+        CHECK(chmod(path.c_str(), 0600) == 0);
+        setenv("ADASUM_JOB_SECRET_FILE", path.c_str(), 1);
+    }
+    const World world(me);
+    const Vector<float> data(8);
+    OK(all_reduce(world, data));
+    world.synchronize();
+}
+
+void bad_secret(const Rank &me) {
+    OK(aclrtSetDevice(0));
+    const auto refused = [&](const char *why) {
+        HcclComm comm = nullptr;
+        FAILS(HCCL_E_PARA, why, HcclCommInitClusterInfo(table_path().c_str(), me.rank, &comm));
+    };
+    const std::string path = folder() + "/secret";
+    setenv("ADASUM_JOB_SECRET_FILE", path.c_str(), 1);
+    refused("No such file");
+    write_file(path, "the secret of this job\n");
+    CHECK(chmod(path.c_str(), 0640) == 0);
+    refused("its mode is 0640, so that others may use it");
+    setenv("ADASUM_JOB_SECRET", "the secret of this job", 1);
+    refused("are both set");
+    unsetenv("ADASUM_JOB_SECRET_FILE");
+    setenv("ADASUM_JOB_SECRET", "short", 1);
+    refused("the secret has 5 bytes, at least 16 are needed");
+}
+
 void killed(const Rank &me) {
     const World world(me);
     const Vector<float> data(8);
@@ -392,6 +441,9 @@ int main(int argc, char **argv) {
             {"forced-at-real-addresses", Ranks::Processes, 2, forced_at_real_addresses, {tcp}},
             {"strangers", Ranks::Processes, 2, strangers, {tcp}},
             {"other-job", Ranks::Processes, 2, other_job, {tcp, {"HCCL_CONNECT_TIMEOUT", "1"}}},
+            {"other-secret", Ranks::Processes, 2, other_secret, {tcp, {"HCCL_CONNECT_TIMEOUT", "1"}}},
+            {"same-secret", Ranks::Processes, 2, same_secret, {tcp}},
+            {"bad-secret", Ranks::Processes, 1, bad_secret, {tcp}},
             {"silent-crowd", Ranks::Processes, 2, silent_crowd, {tcp}},
             {"root-info-address",
              Ranks::Processes,

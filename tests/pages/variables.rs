@@ -141,6 +141,25 @@ and `DEVICE_ID`, or, where there is no rank table, from torchrun's `RANK`, `WORL
 `MASTER_ADDR` and `MASTER_PORT`. `adasum-run launch` sets all of them, `DEVICE_NUM` and `SERVER_ID`. The variables of HCCL (`HCCL_CONNECT_TIMEOUT`, `HCCL_EXEC_TIMEOUT`, `HCCL_BUFFSIZE` and
 others) are the vendor's: `adasum-run doctor` checks their values, and `csrc/mock/README.md` says which of them the mock
 obeys.
+
+Where torchrun's variables are not set either, those of MindSpore's msrun place a rank: `RANK_ID` (or `MS_NODE_ID`), `RANK_SIZE` (or
+`MS_WORKER_NUM`), `DEVICE_ID` (or `LOCAL_RANK`), `LOCAL_WORLD_SIZE` if it is set (else servers are the hosts), `MS_SCHED_HOST` and
+`MS_SCHED_PORT`. The scheduler listens at that port, so ranks meet at the one behind it. A process with another `MS_ROLE` than
+`MS_WORKER` is no rank. `DEVICE_ID`, and with several nodes but without `--node_rank` the right `RANK_ID`, are there only after
+`mindspore.communication.init`. Rank 0 must run on the scheduler's machine, or `ADASUM_MASTER_ADDR` name its own.
+
+## Who may join
+
+Ranks without a rank table meet at a port of rank 0. With a secret, each side of a connection proves that it knows it
+(HMAC-SHA-256 over random numbers of both sides), and what rank 0 answers is proved, too. Nothing is encrypted. Without a secret
+whoever reaches the port can join, and rank 0 says so once: the port must be on a trusted network then.
+
+- `adasum-run launch` makes a new secret for each start of all ranks, if it starts all of them and none is set.
+- Several launchers of a job (`--server-id`, `--rank`), torchrun and msrun need one that all have: `ADASUM_JOB_SECRET`, or
+  `ADASUM_JOB_SECRET_FILE`, whose file is refused if it belongs to another user or others may use it. If it is missing for some ranks,
+  or differs, these are refused.
+- A file in place of the port (`ADASUM_ROOTINFO_FILE`) needs no secret: it has mode 0600, and a file that belongs to another user or
+  that others may write is refused.
 ";
 
 fn page() -> String {

@@ -77,10 +77,15 @@ fn every_rank_gets_the_environment_of_the_tutorial() {
         ] {
             assert_eq!(environment.get(name), Some(&value), "rank {rank} {name}");
         }
-        assert_eq!(environment["HCCL_MOCK_JOB"], ranks[&0]["HCCL_MOCK_JOB"]);
+        for name in ["HCCL_MOCK_JOB", "ADASUM_JOB_SECRET"] {
+            assert_eq!(environment[name], ranks[&0][name]);
+        }
     }
     let other = environments(&run(&[], "env"));
-    assert_ne!(other[&0]["HCCL_MOCK_JOB"], ranks[&0]["HCCL_MOCK_JOB"]);
+    for name in ["HCCL_MOCK_JOB", "ADASUM_JOB_SECRET"] {
+        assert_ne!(other[&0][name], ranks[&0][name]);
+    }
+    assert_eq!(ranks[&0]["ADASUM_JOB_SECRET"].len(), 64);
 }
 
 #[test]
@@ -91,10 +96,43 @@ fn one_server_by_index_or_by_id() {
         numbers.sort_unstable();
         assert_eq!(numbers, (8..16).collect::<Vec<_>>());
         assert!(!ranks[&8].contains_key("HCCL_MOCK_JOB"));
+        // Another launcher could not know it.
+        assert!(!ranks[&8].contains_key("ADASUM_JOB_SECRET"));
         assert_eq!(ranks[&8]["SERVER_ID"], "1");
     }
     let ranks = environments(&run(&["--server-id", "0", "--job", "mine"], "env"));
     assert_eq!(ranks[&7]["HCCL_MOCK_JOB"], "mine");
+}
+
+/// A secret of the user's is handed on as it is, and looked at before anything starts.
+#[test]
+fn a_secret_of_the_user_is_kept() {
+    let folder = Folder::new("launch-secret");
+    let file = folder.path().join("secret");
+    std::fs::write(&file, "the secret of a user\n").unwrap();
+    let set_mode = |mode| {
+        let mode = std::os::unix::fs::PermissionsExt::from_mode(mode);
+        std::fs::set_permissions(&file, mode).unwrap();
+    };
+    set_mode(0o600);
+    let mut command = shell(&folder, &[], "env");
+    let output = command
+        .env("ADASUM_JOB_SECRET_FILE", &file)
+        .output()
+        .unwrap();
+    let ranks = environments(&output);
+    assert_eq!(ranks[&3]["ADASUM_JOB_SECRET_FILE"], file.to_str().unwrap());
+    assert!(!ranks[&3].contains_key("ADASUM_JOB_SECRET"));
+    set_mode(0o604);
+    let output = command.output().unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    let message = err(&output);
+    let expected = format!(
+        "ADASUM_JOB_SECRET_FILE: {}: its mode is 0604, so that others may use it",
+        file.display()
+    );
+    assert!(message.contains(&expected), "{message}");
+    assert_eq!(out(&output), "");
 }
 
 /// What left its group and its session ends with the job, however the job ends.
@@ -447,7 +485,10 @@ fn each_rank_has_a_directory_with_its_logs() {
         "--silent",
     ];
     let script = "cat train.txt; pwd >&2; echo made > made";
-    let output = shell(&folder, &options, script).output().unwrap();
+    let output = shell(&folder, &options, script)
+        .env("ADASUM_JOB_SECRET", "the secret of a user")
+        .output()
+        .unwrap();
     assert_eq!(output.status.code(), Some(0), "{}", err(&output));
     assert_eq!((out(&output), err(&output)), (String::new(), String::new()));
     for rank in 8..16 {
@@ -462,6 +503,7 @@ fn each_rank_has_a_directory_with_its_logs() {
         );
         assert_eq!(read("made"), "made\n");
         let environment = read("env.log");
+        assert!(environment.contains("ADASUM_JOB_SECRET=(not shown)\n"));
         for line in [format!("RANK_ID={rank}"), "WORLD_SIZE=16".to_owned()] {
             assert!(environment.lines().any(|found| found == line), "{line}");
         }

@@ -15,6 +15,8 @@ pub(crate) fn adasum_run(arguments: &[&str]) -> Command {
     command.args(arguments);
     for name in [
         "ADASUM_BACKEND",
+        "ADASUM_JOB_SECRET",
+        "ADASUM_JOB_SECRET_FILE",
         "ADASUM_LOG",
         "ADASUM_STATISTICS_DIR",
         "HCCL_MOCK_JOB",

@@ -11,6 +11,7 @@
 
 #include "calls.h"
 #include "proof.h"
+#include "secret.h"
 
 namespace mock {
 namespace {
@@ -172,7 +173,12 @@ std::shared_ptr<Network> make_network(const RankTable &table, uint32_t rank, con
         }
     }
     network->base_port = base_port();
-    const Sum key = keyed_hash("ascend-mock job", job + "\n" + table.content);
+    const std::string secret = job_secret();
+    if (secret.empty() && !simulated) {
+        warn_once("without ADASUM_JOB_SECRET or ADASUM_JOB_SECRET_FILE others can guess the key of connections between "
+                  "servers: their network must be a trusted one");
+    }
+    const Sum key = keyed_hash(secret, "ascend-mock job\n" + job + "\n" + table.content);
     network->key.assign(key.begin(), key.end());
     network->listener = listen_at(network->hosts[own], network->port(own, table.ranks[rank].device), network);
     return network;

@@ -1,6 +1,7 @@
 //! A directory for each rank with what the tutorial's scripts leave there: `env.log` and `train.log`.
 
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -8,6 +9,7 @@ use std::process::Command;
 
 use crate::cli::io;
 use crate::error::{Error, Result};
+use crate::topo::JobSecret;
 
 /// The directories of all ranks that are started here.
 pub(crate) struct Logs {
@@ -81,7 +83,7 @@ impl Logs {
     }
 }
 
-/// The environment of the command as `env` prints it, sorted.
+/// The environment of the command as `env` prints it, sorted, but for what others may not see.
 fn environment(command: &Command) -> Vec<u8> {
     let mut all: BTreeMap<_, _> = std::env::vars_os().collect();
     for (name, value) in command.get_envs() {
@@ -89,6 +91,9 @@ fn environment(command: &Command) -> Vec<u8> {
             Some(value) => all.insert(name.to_owned(), value.to_owned()),
             None => all.remove(name),
         };
+    }
+    if let Some(secret) = all.get_mut(OsStr::new(JobSecret::VARIABLE)) {
+        *secret = "(not shown)".into();
     }
     let line = |(name, value): (std::ffi::OsString, std::ffi::OsString)| {
         [

@@ -31,7 +31,7 @@ use crate::cli::launch::logs::Logs;
 use crate::cli::launch::output::Output;
 use crate::cli::report;
 use crate::error::{Error, Result};
-use crate::topo::{RankTable, Server, ServerDevice};
+use crate::topo::{JobSecret, RankTable, Server, ServerDevice};
 
 /// Name and version of the form of `report.json`.
 const SCHEMA: &str = "adasum.launch/1";
@@ -94,6 +94,9 @@ MASTER_PORT; ADASUM_RESTART_COUNT; and HCCL_MOCK_JOB. Its lines come out as \"[r
 its last lines and the rest are stopped: SIGTERM, 5 s, SIGKILL. Ranks that use this library report what they waited for, which
 is joined to name the cause.
 
+ADASUM_JOB_SECRET, a new secret for each start of all ranks, proves who may join the job. With --server-id or --rank this program
+makes none: give all launchers the same ADASUM_JOB_SECRET (16 bytes or more), or ADASUM_JOB_SECRET_FILE, a file of mode 0600.
+
 Under a launcher that starts a process for each rank: srun adasum-run launch --rank env --rank-table T -- PROGRAM.
 
 With --report, ADASUM_STATISTICS_DIR names the folder: a rank R appends lines to rank_R.jsonl there, such as
@@ -122,6 +125,8 @@ struct Launch<'a> {
     table: &'a RankTable,
     places: Vec<(&'a Server, &'a ServerDevice)>,
     all_here: bool,
+    /// Whether the ranks have a secret from elsewhere.
+    has_secret: bool,
     master: [(&'static str, OsString); 2],
     report: Option<report::Folder>,
 }
@@ -134,6 +139,7 @@ pub(crate) fn run(args: Args) -> Result<End> {
     let table = RankTable::read(table_path(&args)?)?;
     let places = places(&args, &table)?;
     let all_here = args.server_id.is_none() && args.rank.is_none();
+    let has_secret = JobSecret::from_env()?.is_some();
     let numbers = || places.iter().map(|(_, device)| device.rank);
     let report = args.report.as_deref();
     let report = report
@@ -150,6 +156,7 @@ pub(crate) fn run(args: Args) -> Result<End> {
         table: &table,
         places,
         all_here,
+        has_secret,
         master: [
             ("MASTER_ADDR", address.into()),
             ("MASTER_PORT", port.to_string().into()),
@@ -195,13 +202,16 @@ impl Launch<'_> {
         }
     }
 
-    /// The commands of one attempt. Each has a job of its own, so that it meets nothing that an earlier one left.
+    /// The commands of one attempt. Each has a job and a secret of its own, so that it meets nothing that an earlier one left.
     fn ranks(&self, attempt: u32, output: &mut Output) -> Result<Vec<Rank>> {
         let args = self.args;
         let job = match &args.job {
             Some(job) => Some(job.clone()),
             None => self.all_here.then(job_name),
         };
+        // The launchers of a job cannot agree on one by themselves.
+        let made = self.all_here && !self.has_secret;
+        let secret = made.then(JobSecret::fresh).transpose()?;
         let mut started = Vec::new();
         for &(server, device) in &self.places {
             let mut command = Command::new(&args.program[0]);
@@ -210,6 +220,7 @@ impl Launch<'_> {
             let command = &mut rank.command;
             command.envs(self.master.clone());
             command.env("ADASUM_RESTART_COUNT", attempt.to_string());
+            command.envs(secret.as_ref().map(JobSecret::variable));
             command.envs(self.report.as_ref().map(report::Folder::variable));
             ranks::set_mock(command, job.as_deref(), self.all_here);
             if let Some(logs) = &mut output.logs {

@@ -4,19 +4,25 @@
 //! read, a nonce of its own and what it tells; rank 0 writes `F` again with all those nonces and the answer. A rank takes
 //! an answer only if its own nonce is in it, so what an earlier job left behind is never taken for this one's. Each
 //! rank removes its own file at the end; `F` stays, because rank 0 cannot know when all have read it.
+//!
+//! Only the user of the job can read and write these files; files of others, and files that others can write, are
+//! refused. That is the proof of who may join: a secret would add nothing.
 
 use std::ffi::OsString;
-use std::hash::{BuildHasher, Hasher, RandomState};
-use std::io::ErrorKind as Io;
+use std::io::{ErrorKind as Io, Read, Write};
 use std::path::{Path, PathBuf};
 
-use super::{Deadline, MOST, Participant, absence, decode, encode, pause};
+use super::{Deadline, MOST, Participant, absence, decode, encode, pause, size_mismatch};
 use crate::error::{Error, ErrorKind, Result};
+use crate::topo::own_file::{self, OTHERS_WRITE};
+use crate::topo::secret::random;
 
-/// A number that no other process makes up.
+/// A random number that no other process has.
 type Nonce = [u8; 16];
 const NONCE: usize = 16;
 const MAGIC: [u8; 8] = *b"adasum 1";
+/// Bytes of a file beside what ranks tell or are told.
+const FIXED: usize = MAGIC.len() + 2 * NONCE + 4;
 
 pub(super) struct FileMeeting<'a> {
     pub(super) path: &'a Path,
@@ -50,7 +56,9 @@ impl FileMeeting<'_> {
         own: &[u8],
         answer: impl FnOnce(&[Vec<u8>]) -> Result<Vec<u8>>,
     ) -> Result<Vec<u8>> {
-        let session = nonce();
+        let session = nonce()?;
+        // A file that others can write is refused by all ranks, even if it is there from before.
+        self.read_root(participant.size)?;
         self.write_root(&session, &[], &[])?;
         let mut contributions: Vec<Option<Vec<u8>>> = vec![None; participant.size as usize];
         contributions[0] = Some(own.to_vec());
@@ -67,13 +75,8 @@ impl FileMeeting<'_> {
                     continue;
                 };
                 if file.size != participant.size {
-                    disagreement = Some(Error::new(
-                        ErrorKind::Mismatch,
-                        format!(
-                            "rank {rank} has a job of {} ranks, rank 0 one of {}",
-                            file.size, participant.size
-                        ),
-                    ));
+                    let rank = rank.to_string();
+                    disagreement = Some(size_mismatch(&rank, file.size, participant.size));
                 }
                 nonces[rank as usize] = file.nonce;
                 *contribution = Some(file.contribution);
@@ -111,13 +114,13 @@ impl FileMeeting<'_> {
     }
 
     fn wait(&self, participant: Participant, own: &[u8]) -> Result<Vec<u8>> {
-        let nonce = nonce();
+        let nonce = nonce()?;
         let mut seen = None;
         // Rank 0 may have begun to wait later than this rank.
         let deadline = Deadline::new(participant.limit.saturating_mul(2));
         let started = Deadline::new(participant.limit);
         loop {
-            if let Some(root) = self.read_root()? {
+            if let Some(root) = self.read_root(participant.size)? {
                 if root.nonces.get(participant.rank as usize) == Some(&nonce) {
                     return decode(&root.answer);
                 }
@@ -152,8 +155,9 @@ impl FileMeeting<'_> {
         replace(self.path, &parts.concat())
     }
 
-    fn read_root(&self) -> Result<Option<RootFile>> {
-        let Some(bytes) = read(self.path)? else {
+    fn read_root(&self, size: u32) -> Result<Option<RootFile>> {
+        let most = FIXED + NONCE * size as usize + 1 + MOST;
+        let Some(bytes) = read(self.path, most)? else {
             return Ok(None);
         };
         // Other content was there before rank 0 of this job came.
@@ -173,7 +177,7 @@ impl FileMeeting<'_> {
     }
 
     fn read_rank(&self, rank: u32) -> Result<Option<RankFile>> {
-        let Some(bytes) = read(&self.rank_path(rank))? else {
+        let Some(bytes) = read(&self.rank_path(rank), FIXED + MOST)? else {
             return Ok(None);
         };
         Ok(RankFile::parse(&bytes))
@@ -229,34 +233,39 @@ impl<'a> Fields<'a> {
     }
 }
 
-fn nonce() -> Nonce {
-    // Each state is seeded by the system.
-    let half = || RandomState::new().build_hasher().finish().to_le_bytes();
-    let mut nonce = [0; NONCE];
-    nonce[..8].copy_from_slice(&half());
-    nonce[8..].copy_from_slice(&half());
-    nonce
+fn nonce() -> Result<Nonce> {
+    random().map_err(|error| Error::new(ErrorKind::Io, format!("no random numbers: {error}")))
 }
 
-/// Puts `bytes` in the place of the file `path` in one step, so that nobody reads a part of them.
+/// Puts `bytes` in the place of the file `path` in one step, so that nobody reads a part of them, and others nothing.
 fn replace(path: &Path, bytes: &[u8]) -> Result<()> {
+    let suffix = u128::from_le_bytes(nonce()?);
     let mut name = OsString::from(path);
-    name.push(format!(".new-{}", std::process::id()));
+    name.push(format!(".new-{suffix:032x}"));
     let new = PathBuf::from(name);
-    let written = std::fs::write(&new, bytes).and_then(|()| std::fs::rename(&new, path));
+    let written = own_file::create(&new)
+        .and_then(|mut file| file.write_all(bytes))
+        .and_then(|()| std::fs::rename(&new, path));
     written.map_err(|error| {
         let _ = std::fs::remove_file(&new);
-        Error::new(ErrorKind::Io, format!("{}: {error}", path.display()))
+        own_file::failed(path, &error)
     })
 }
 
 /// The content of a file, if it is there.
-fn read(path: &Path) -> Result<Option<Vec<u8>>> {
-    let failed = |error| Error::new(ErrorKind::Io, format!("{}: {error}", path.display()));
-    match std::fs::read(path) {
-        Ok(bytes) if bytes.len() > 2 * MOST => Err(failed(Io::InvalidData.into())),
-        Ok(bytes) => Ok(Some(bytes)),
-        Err(error) if error.kind() == Io::NotFound => Ok(None),
-        Err(error) => Err(failed(error)),
+fn read(path: &Path, most: usize) -> Result<Option<Vec<u8>>> {
+    let Some(file) = own_file::open(path, OTHERS_WRITE)? else {
+        return Ok(None);
+    };
+    let mut bytes = Vec::new();
+    file.take(most as u64 + 1)
+        .read_to_end(&mut bytes)
+        .map_err(|error| own_file::failed(path, &error))?;
+    if bytes.len() > most {
+        return Err(Error::invalid(format!(
+            "{}: it has more than the {most} bytes of a meeting",
+            path.display()
+        )));
     }
+    Ok(Some(bytes))
 }

@@ -2,14 +2,16 @@
 
 mod address;
 mod file;
+mod messages;
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
+use super::JobSecret;
 use crate::error::{Error, ErrorKind, Result};
 
-/// The most bytes of what a rank tells or rank 0 answers.
-const MOST: usize = 1 << 20;
+/// The most bytes of what a rank tells or rank 0 answers: strangers must not fill the memory.
+const MOST: usize = 1 << 16;
 
 /// Where the ranks of a job meet.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -20,8 +22,11 @@ pub enum Meeting {
         host: String,
         /// TCP port.
         port: u16,
+        /// What all ranks have to know; without one, whoever reaches the port can join.
+        secret: Option<JobSecret>,
     },
-    /// A file in a folder that all ranks see; ranks write beside it, under its name and their number.
+    /// A file in a folder that all ranks see; ranks write beside it, under its name and their number. Only processes of this
+    /// user can join.
     File(PathBuf),
 }
 
@@ -42,17 +47,36 @@ impl Meeting {
     /// Collective: all ranks of the job call it.
     ///
     /// # Errors
-    /// `Timeout` if ranks do not come; where rank 0 is there, the message names the absent ones on all that are. An error of
-    /// `answer` is that of all ranks.
+    /// `Timeout` if ranks do not come; where rank 0 is there, the message names the absent ones on all that are, and the last
+    /// that was refused. `Mismatch` if this rank has another size or secret than rank 0, or is there already.
+    /// `InvalidArgument` if the rank, the port, the file or the bytes are wrong (at most 65536 are told or answered). An error
+    /// of `answer` is that of all ranks.
     pub fn meet(
         &self,
         participant: Participant,
         own: &[u8],
         answer: impl FnOnce(&[Vec<u8>]) -> Result<Vec<u8>>,
     ) -> Result<Vec<u8>> {
+        let Participant { rank, size, .. } = participant;
+        if rank >= size {
+            return Err(Error::invalid(format!(
+                "rank {rank} of {size} ranks: there is no such rank"
+            )));
+        }
+        check_length("what a rank tells", own)?;
+        let answer = |all: &[Vec<u8>]| {
+            let answer = answer(all)?;
+            check_length("the answer", &answer)?;
+            Ok(answer)
+        };
         match self {
-            Meeting::Address { host, port } => {
-                let meeting = address::TcpMeeting { host, port: *port };
+            Meeting::Address { port: 0, .. } => Err(Error::invalid("ranks cannot meet at port 0")),
+            Meeting::Address { host, port, secret } => {
+                let meeting = address::TcpMeeting {
+                    host,
+                    port: *port,
+                    secret: secret.as_ref(),
+                };
                 match participant.rank {
                     0 => meeting.lead(participant, own, answer),
                     _ => meeting.follow(participant, own),
@@ -67,6 +91,16 @@ impl Meeting {
             }
         }
     }
+}
+
+fn check_length(what: &str, bytes: &[u8]) -> Result<()> {
+    if bytes.len() <= MOST {
+        return Ok(());
+    }
+    Err(Error::invalid(format!(
+        "{what} has {} bytes, at most {MOST} go over a meeting",
+        bytes.len()
+    )))
 }
 
 /// The limit of a wait.
@@ -91,9 +125,16 @@ impl Deadline {
     fn is_over(self) -> bool {
         self.left().is_zero()
     }
+
+    /// The error of a wait for a connection that is over.
+    fn error(self) -> std::io::Error {
+        let seconds = self.limit.as_secs_f64();
+        let text = format!("not all bytes came within {seconds:.3} s");
+        std::io::Error::new(std::io::ErrorKind::TimedOut, text)
+    }
 }
 
-/// Sleeps until it is worth while to look again: neither a file nor an accept can be waited for with a limit.
+/// Sleeps until it is worth while to look again, at a file or at all connections.
 fn pause(deadline: Deadline) {
     std::thread::sleep(deadline.left().min(Duration::from_millis(10)));
 }
@@ -111,6 +152,14 @@ fn absence(told: &[Option<Vec<u8>>], place: &str, limit: Duration) -> Error {
             told.len(),
             limit.as_secs_f64()
         ),
+    )
+}
+
+/// The error when `rank` has another number of ranks than rank 0.
+fn size_mismatch(rank: &str, told: u32, size: u32) -> Error {
+    Error::new(
+        ErrorKind::Mismatch,
+        format!("rank {rank} has a job of {told} ranks, rank 0 one of {size}"),
     )
 }
 
@@ -148,7 +197,7 @@ fn decode(bytes: &[u8]) -> Result<Vec<u8>> {
             let message = String::from_utf8_lossy(message);
             Err(Error::new(*kind, format!("rank 0: {message}")))
         }
-        [] => Err(Error::new(ErrorKind::Io, "rank 0: an empty answer")),
+        [] => Err(Error::new(ErrorKind::Mismatch, "rank 0: an empty answer")),
     }
 }
 

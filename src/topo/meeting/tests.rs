@@ -1,16 +1,28 @@
-use std::net::{TcpListener, TcpStream};
+use std::io::{Read, Write};
+use std::net::{Shutdown, TcpListener, TcpStream};
+use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 use super::*;
 
 /// A port that was free a moment ago.
-fn address() -> Meeting {
+fn free_port() -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    listener.local_addr().unwrap().port()
+}
+
+fn at(port: u16, secret: Option<&JobSecret>) -> Meeting {
     Meeting::Address {
         host: "localhost".to_owned(),
-        port: listener.local_addr().unwrap().port(),
+        port,
+        secret: secret.cloned(),
     }
+}
+
+fn address() -> Meeting {
+    at(free_port(), None)
 }
 
 fn file(name: &str) -> (PathBuf, Meeting) {
@@ -56,13 +68,14 @@ const SHORT: Duration = Duration::from_millis(300);
 #[test]
 fn all_ranks_get_the_answer_to_what_all_told() {
     let (folder, file) = file("answer");
-    for meeting in [address(), file.clone(), file] {
+    let secured = at(free_port(), Some(&JobSecret::fresh().unwrap()));
+    for meeting in [address(), secured, file.clone(), file] {
         for outcome in meet(&meeting, &[3, 0, 2, 1], 4, LONG) {
             assert_eq!(outcome.unwrap(), [6]);
         }
         assert_eq!(meet(&meeting, &[0], 1, LONG)[0].as_deref(), Ok(&[0][..]));
     }
-    // Ranks have taken their cards with them.
+    // Ranks have removed their own files.
     let left: Vec<_> = std::fs::read_dir(&folder).unwrap().collect();
     assert_eq!(left.len(), 1, "{left:?}");
     std::fs::remove_dir_all(folder).unwrap();
@@ -127,7 +140,7 @@ fn who_does_not_belong_there_is_sent_away() {
         assert!(
             error
                 .to_string()
-                .contains("rank 2 has a job of 4 ranks, rank 0 one of 3"),
+                .contains(" has a job of 4 ranks, rank 0 one of 3"),
             "{error}"
         );
         // Of the two rank 1 the later one is told; which that is, is not known here.
@@ -177,4 +190,289 @@ fn what_others_left_in_the_file_is_no_answer() {
         });
     }
     std::fs::remove_dir_all(folder).unwrap();
+}
+
+/// Connects to a meeting as soon as rank 0 listens.
+fn stranger(meeting: &Meeting) -> TcpStream {
+    let Meeting::Address { port, .. } = meeting else {
+        unreachable!()
+    };
+    let started = Deadline::new(LONG);
+    loop {
+        match TcpStream::connect(("localhost", *port)) {
+            Ok(stream) => return stream,
+            Err(error) => assert!(!started.is_over(), "{error}"),
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+/// Runs `meeting` while `count` connections that say nothing stay open; `ranks` come after these.
+fn meet_beside_idle_strangers(count: usize, size: u32, limit: Duration) {
+    // One at a time: a process may often have 1024 descriptors only.
+    static ALONE: Mutex<()> = Mutex::new(());
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let meeting = address();
+    std::thread::scope(|scope| {
+        let meeting = &meeting;
+        let run = move |rank: u32| {
+            let participant = Participant { rank, size, limit };
+            let told = rank.to_le_bytes();
+            meeting.meet(participant, &told, |all| Ok(all.concat()))
+        };
+        let leader = scope.spawn(move || run(0));
+        let strangers: Vec<TcpStream> = (0..count).map(|_| stranger(meeting)).collect();
+        let others: Vec<_> = (1..size)
+            .map(|rank| scope.spawn(move || run(rank)))
+            .collect();
+        let expected: Vec<u8> = (0..size).flat_map(u32::to_le_bytes).collect();
+        assert_eq!(leader.join().unwrap().unwrap(), expected);
+        for other in others {
+            assert_eq!(other.join().unwrap().unwrap(), expected);
+        }
+        assert_eq!(strangers.len(), count);
+    });
+}
+
+#[test]
+fn eight_idle_strangers_do_not_hold_a_meeting_up() {
+    meet_beside_idle_strangers(8, 4, Duration::from_secs(10));
+}
+
+#[test]
+fn sixty_four_ranks_meet_beside_two_hundred_idle_strangers() {
+    meet_beside_idle_strangers(200, 64, LONG);
+}
+
+/// Sends a byte of a hello at a time until `ended`, at most for a minute; returns whether the meeting outlasted it.
+fn dribble(mut stream: TcpStream, ended: &AtomicBool) -> bool {
+    let hello = [
+        &b"adasum 2\0"[..],
+        &[7; 32],
+        &1_u32.to_le_bytes(),
+        &2_u32.to_le_bytes(),
+    ];
+    let mut bytes = hello.concat();
+    bytes.extend((1_u32 << 15).to_le_bytes());
+    bytes.resize(600, 0);
+    for byte in bytes {
+        if ended.load(Ordering::Relaxed) {
+            return false;
+        }
+        // A stranger that was cut off stays silent.
+        let _ = stream.write_all(&[byte]);
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    true
+}
+
+#[test]
+fn a_slow_stranger_does_not_hold_a_meeting_up() {
+    for (ranks, limit) in [(vec![0, 1], LONG), (vec![0], SHORT)] {
+        let meeting = address();
+        let ended = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            let leader = scope.spawn(|| {
+                let outcomes = meet(&meeting, &ranks, 2, limit);
+                ended.store(true, Ordering::Relaxed);
+                outcomes
+            });
+            let stranger = stranger(&meeting);
+            let outlasted = scope.spawn(|| dribble(stranger, &ended));
+            for outcome in leader.join().unwrap() {
+                let expected = if ranks.len() == 2 {
+                    Ok(vec![1])
+                } else {
+                    Err(ErrorKind::Timeout)
+                };
+                assert_eq!(outcome.map_err(|error| error.kind()), expected);
+            }
+            assert!(!outlasted.join().unwrap(), "rank 0 waited for a stranger");
+        });
+    }
+}
+
+#[test]
+fn others_cannot_read_the_files_of_a_meeting() {
+    let (folder, meeting) = file("mode");
+    for outcome in meet(&meeting, &[0, 1], 2, LONG) {
+        outcome.unwrap();
+    }
+    let mode = std::fs::metadata(folder.join("root"))
+        .unwrap()
+        .permissions()
+        .mode();
+    assert_eq!(mode & 0o777, 0o600);
+    std::fs::remove_dir_all(folder).unwrap();
+}
+
+#[test]
+fn files_that_others_can_write_are_refused() {
+    let (folder, meeting) = file("foreign");
+    let path = folder.join("root");
+    std::fs::write(&path, "").unwrap();
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o666)).unwrap();
+    for outcome in meet(&meeting, &[0, 1], 2, LONG) {
+        let error = outcome.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::InvalidArgument);
+        let expected = format!("{}: its mode is 0666", path.display());
+        assert!(error.to_string().starts_with(&expected), "{error}");
+    }
+    std::fs::remove_dir_all(folder).unwrap();
+}
+
+#[test]
+fn what_is_asked_for_wrongly_is_an_invalid_argument() {
+    let nowhere = Meeting::File("/no/such/folder/root".into());
+    let run = |meeting: &Meeting, rank, told: &[u8]| {
+        let outcome = meeting.meet(participant(rank, 2), told, |_| Ok(Vec::new()));
+        let error = outcome.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::InvalidArgument, "{error}");
+        error.to_string()
+    };
+    assert!(run(&address(), 2, &[]).starts_with("rank 2 of 2 ranks: there is no such rank"));
+    assert!(run(&at(0, None), 0, &[]).contains("port 0"));
+    assert!(run(&address(), 1, &[0; MOST + 1]).starts_with("what a rank tells has 65537 bytes"));
+    assert!(run(&nowhere, 0, &[]).starts_with("/no/such/folder/root: "));
+    let listener = TcpListener::bind("[::]:0").or_else(|_| TcpListener::bind("0.0.0.0:0"));
+    let listener = listener.unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let taken = run(&at(port, None), 0, &[]);
+    assert!(
+        taken.starts_with(&format!("rank 0 cannot listen at port {port}")),
+        "{taken}"
+    );
+    // Something that greets in another way.
+    std::thread::scope(|scope| {
+        scope.spawn(move || listener.accept().unwrap().0.write_all(&[b'x'; 64]).unwrap());
+        let other = run(&at(port, None), 1, &[]);
+        assert!(
+            other.starts_with("it is not rank 0 that listens at localhost:"),
+            "{other}"
+        );
+    });
+}
+
+/// Ranks whose secrets differ do not meet, and both sides say why; the one without the right secret gets no answer.
+#[test]
+fn only_ranks_with_the_secret_meet() {
+    let [right, wrong] = [(), ()].map(|()| JobSecret::fresh().unwrap());
+    let cases = [
+        (
+            Some(&right),
+            Some(&wrong),
+            "another secret than this rank",
+            "another secret than rank 0",
+        ),
+        (
+            Some(&right),
+            None,
+            "has a secret, this rank has none",
+            "no secret, rank 0 has one",
+        ),
+        (
+            None,
+            Some(&wrong),
+            "has no secret, this rank has one",
+            "a secret, rank 0 has none",
+        ),
+    ];
+    for (leaders, others, told, logged) in cases {
+        let port = free_port();
+        let limit = Duration::from_secs(2);
+        std::thread::scope(|scope| {
+            let leader = scope.spawn(move || meet(&at(port, leaders), &[0], 3, limit).remove(0));
+            let error = meet(&at(port, others), &[2], 3, LONG)
+                .remove(0)
+                .unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Mismatch);
+            let text = error.to_string();
+            assert!(
+                text.contains(told) && text.contains("(this is rank 2)"),
+                "{text}"
+            );
+            let error = leader.join().unwrap().unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Timeout);
+            let text = error.to_string();
+            assert!(text.contains("ranks 1-2 of 3 did not come"), "{text}");
+            let refused = text.contains("1 refused, the last: rank 2 from ");
+            assert!(refused && text.contains(logged), "{text}");
+        });
+    }
+}
+
+/// Passes one connection on from `listener` to `port`; returns the bytes of rank 0 and those of the other rank.
+fn tap(listener: &TcpListener, port: u16) -> [Vec<u8>; 2] {
+    let (rank, _) = listener.accept().unwrap();
+    let leader = stranger(&at(port, None));
+    let pass = |mut from: &TcpStream, mut to: &TcpStream| {
+        let (mut seen, mut chunk) = (Vec::new(), [0; 4096]);
+        while let Ok(count @ 1..) = from.read(&mut chunk) {
+            seen.extend(&chunk[..count]);
+            to.write_all(&chunk[..count]).unwrap();
+        }
+        let _ = to.shutdown(Shutdown::Write);
+        seen
+    };
+    std::thread::scope(|scope| {
+        let forth = scope.spawn(|| pass(&rank, &leader));
+        [pass(&leader, &rank), forth.join().unwrap()]
+    })
+}
+
+/// What somebody on the network has seen of one meeting is of no use at another with the same secret.
+#[test]
+fn a_meeting_cannot_be_replayed() {
+    let secret = JobSecret::fresh().unwrap();
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let tapped = listener.local_addr().unwrap().port();
+    let run = |port, rank: u32, told: &[u8]| {
+        let meeting = at(port, Some(&secret));
+        meeting.meet(participant(rank, 2), told, |all| Ok(all[1].clone()))
+    };
+    let port = free_port();
+    let [of_rank_0, of_rank_1] = std::thread::scope(|scope| {
+        let tap = scope.spawn(|| tap(&listener, port));
+        let leader = scope.spawn(|| run(port, 0, b"-"));
+        assert_eq!(run(tapped, 1, b"first").unwrap(), b"first");
+        assert_eq!(leader.join().unwrap().unwrap(), b"first");
+        tap.join().unwrap()
+    });
+    let told = |bytes: &[u8]| bytes.windows(5).any(|part| part == b"first");
+    assert!(told(&of_rank_0) && told(&of_rank_1));
+
+    // The hello, to another rank 0.
+    let port = free_port();
+    std::thread::scope(|scope| {
+        let leader = scope.spawn(|| run(port, 0, b"-"));
+        let mut replay = stranger(&at(port, None));
+        replay.write_all(&of_rank_1).unwrap();
+        let mut refusal = Vec::new();
+        replay.read_to_end(&mut refusal).unwrap();
+        let refusal = String::from_utf8_lossy(&refusal);
+        assert!(
+            refusal.contains("has another secret than rank 0"),
+            "{refusal}"
+        );
+        assert_eq!(run(port, 1, b"second").unwrap(), b"second");
+        assert_eq!(leader.join().unwrap().unwrap(), b"second");
+    });
+
+    // All that rank 0 said, to another rank 1.
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let (mut rank, _) = listener.accept().unwrap();
+            rank.write_all(&of_rank_0).unwrap();
+            let _ = rank.read_to_end(&mut Vec::new());
+        });
+        let error = run(tapped, 1, b"third").unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Mismatch);
+        assert!(error.to_string().contains("has another secret"), "{error}");
+    });
+}
+
+/// However many connect and say nothing, ranks still come through.
+#[test]
+fn more_strangers_than_are_kept_do_not_hold_a_meeting_up() {
+    meet_beside_idle_strangers(300, 2, LONG);
 }

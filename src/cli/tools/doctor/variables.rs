@@ -8,6 +8,7 @@ use crate::cli::tools::doctor::report::Check;
 use crate::cli::tools::doctor::values::{Family, interfaces_match, known};
 use crate::cli::tools::doctor::whitelist;
 use crate::reduce;
+use crate::topo::JobSecret;
 use crate::variables::{VARIABLES, is_own};
 
 /// Variables of other programs that say which rank this is, beside those that HCCL knows.
@@ -85,13 +86,18 @@ impl Environment {
             })
             .collect();
         set.sort();
+        // What this prints goes into reports.
+        let shown = |name: &str, value: &str| match name {
+            JobSecret::VARIABLE => "(not shown)".to_owned(),
+            _ => value.to_owned(),
+        };
         check.say(match set.len() {
             0 => "none is set, so all have their defaults".to_owned(),
             1 => "1 is set".to_owned(),
             count => format!("{count} are set"),
         });
         for (name, value) in &set {
-            check.say(format!("{name}={}", value.escape_debug()));
+            check.say(format!("{name}={}", shown(name, value).escape_debug()));
         }
         for (name, value) in &set {
             self.check_value(name, value, &mut check);
@@ -101,7 +107,9 @@ impl Environment {
         self.whitelist(&mut check);
         self.arithmetic(&mut check);
         self.places(&mut check);
-        let pairs = set.iter().map(|(name, value)| (name.clone(), json!(value)));
+        let pairs = set
+            .iter()
+            .map(|(name, value)| (name.clone(), json!(shown(name, value))));
         check.data = json!({"set": pairs.collect::<serde_json::Map<_, _>>()});
         check
     }
@@ -312,6 +320,14 @@ mod tests {
             Verdict::Ok,
             "HCCL_BUFFSIZE=120",
         );
+    }
+
+    #[test]
+    fn a_secret_is_not_shown() {
+        let check = examine(&[("ADASUM_JOB_SECRET", "sixteen or more.")], |_| ());
+        let all = format!("{:?} {}", check.lines, check.data);
+        assert!(all.contains("ADASUM_JOB_SECRET=(not shown)"), "{all}");
+        assert!(!all.contains("sixteen or more"), "{all}");
     }
 
     #[test]
