@@ -6,7 +6,8 @@
 //! |---|---|
 //! | `bash` | runs, after those before it on its page, in one folder |
 //! | `bash ci` | takes too long here: `.ci/run` has each of its lines, perhaps with more options |
-//! | `text` | the block that ran last printed its lines, but for numbers; `...` stands for any |
+//! | `text` | the block that ran last printed its lines, numbers to one part in [`TOLERANCE`]; `...` stands for any |
+//! | `text measured` | the same, but for numbers: they differ between machines and runs |
 //! | `text shown` | shows what another test looks at |
 //! | `rust FILE`, `cpp FILE`, `python FILE` | its lines are in FILE, which other tests build and run |
 //! | `json FILE` | is what FILE holds |
@@ -20,6 +21,10 @@ use crate::support::adasum_run::Folder;
 
 /// Languages of blocks that show something and promise nothing.
 const OTHERS: [&str; 1] = ["math"];
+
+/// Numbers of a page and of a run agree to one part in so many: far less than what a change of the arithmetic would show, far
+/// more than what compilers and processors change in losses after some epochs.
+const TOLERANCE: f64 = 1e4;
 
 struct Block {
     language: String,
@@ -152,7 +157,8 @@ fn check(page: &str) -> usize {
                 ran += 1;
             }
             ("text", "shown") => {}
-            ("text", "") => shown(&place, &block.text, &printed),
+            ("text", "") => shown(&place, &block.text, &printed, same_numbers),
+            ("text", "measured") => shown(&place, &block.text, &printed, |_, _| true),
             ("rust" | "cpp" | "python", file) if !file.is_empty() => {
                 excerpt(&place, &block.text, file)
             }
@@ -170,35 +176,51 @@ fn check(page: &str) -> usize {
     ran
 }
 
-/// A line with each number replaced by the same sign, and blanks made one.
-fn shape(line: &str) -> String {
+/// A line with each number replaced by the same sign, and blanks made one; and its numbers.
+fn shape(line: &str) -> (String, Vec<f64>) {
     let mut shape = String::new();
+    let mut numbers = Vec::new();
     for word in line.split_whitespace() {
-        let number = |c: char| c.is_ascii_digit();
+        let digit = |c: char| c.is_ascii_digit();
         let mut rest = word;
-        while let Some(at) = rest.find(number) {
+        while let Some(at) = rest.find(digit) {
             shape += &rest[..at];
             shape.push('#');
             let end =
                 rest[at..].find(|c: char| !c.is_ascii_digit() && c != '.' && c != 'e' && c != '-');
-            rest = &rest[end.map_or(rest.len(), |end| at + end)..];
+            let end = end.map_or(rest.len(), |end| at + end);
+            // What is no number counts by its letters alone: an address, a range.
+            let number = rest[at..end].trim_end_matches(['.', '-', 'e']);
+            match number.parse() {
+                Ok(value) => numbers.push(value),
+                Err(_) => shape += number,
+            }
+            rest = &rest[end..];
         }
         shape += rest;
         shape.push(' ');
     }
-    shape
+    (shape, numbers)
 }
 
-/// Checks that the lines of `text` are among those that were `printed`, in the same order.
-fn shown(place: &str, text: &str, printed: &str) {
+fn same_numbers(shown: &[f64], printed: &[f64]) -> bool {
+    // Pages show seconds of a run with a digit behind the point, and nothing else so.
+    let seconds = |a: f64| a.fract() != 0.0 && (a * 10.0).fract().abs() < 1e-9 && a < 10.0;
+    let near =
+        |(&a, &b): (&f64, &f64)| seconds(a) || (a - b).abs() * TOLERANCE <= a.abs().max(b.abs());
+    shown.len() == printed.len() && shown.iter().zip(printed).all(near)
+}
+
+/// Checks that the lines of `text` are among those that were `printed`, in the same order, where their numbers are the `same`.
+fn shown(place: &str, text: &str, printed: &str, same: impl Fn(&[f64], &[f64]) -> bool) {
     let mut lines = printed.lines().map(shape);
     for line in text
         .lines()
         .filter(|line| !line.is_empty() && *line != "...")
     {
-        let wanted = shape(line);
+        let (wanted, numbers) = shape(line);
         assert!(
-            lines.any(|line| line == wanted),
+            lines.any(|(line, printed)| line == wanted && same(&numbers, &printed)),
             "{place}: {line:?} is not printed, or not there:\n{printed}"
         );
     }
@@ -253,13 +275,27 @@ fn other_pages_promise_nothing_else() {
 #[test]
 fn what_is_not_printed_is_noticed() {
     let printed = "epoch: 1 step: 11 loss is 2.5\nother\nepoch: 2 step: 11 loss is 1.5e-3\n";
+    let any = |_: &[f64], _: &[f64]| true;
     shown(
         "",
         "epoch: 7 step: 9 loss is 1.25\n...\nepoch: 3 step: 1 loss is 2\n",
         printed,
+        any,
     );
     for text in ["epoch: 1 step: 11 loss was 2.5\n", "other\nother\n"] {
-        assert!(std::panic::catch_unwind(|| shown("", text, printed)).is_err());
+        assert!(std::panic::catch_unwind(|| shown("", text, printed, any)).is_err());
+    }
+    shown(
+        "",
+        "epoch: 1 step: 11 loss is 2.50001\n",
+        printed,
+        same_numbers,
+    );
+    for text in [
+        "epoch: 1 step: 11 loss is 2.501\n",
+        "epoch: 2 step: 11 loss is 1.6e-3\n",
+    ] {
+        assert!(std::panic::catch_unwind(|| shown("", text, printed, same_numbers)).is_err());
     }
     excerpt("", "mod interface;\n...\nmod support;\n", "tests/main.rs");
     assert!(std::panic::catch_unwind(|| excerpt("", "mod nothing;\n", "tests/main.rs")).is_err());
