@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# MindSpore's Ascend plugin over the mock: it starts, reduces, adopts a communicator of ours; and AdaSum on its tensors.
+# MindSpore's Ascend plugin over the mock: it starts, reduces, adopts a communicator of ours; and AdaSum on its tensors. Then
+# adasum.mindspore with the CPU target: the cells on 4 and 16 ranks, and the tutorial's program.
 #   bash tests/clients/mindspore.sh ADASUM_RUN LIBRARY WORK
 # ADASUM_RUN is the program, LIBRARY libadasum.so, WORK a folder for an environment of 3 GB, which is deleted at the end. Ends with
 # 77 if the wheel cannot be had. ADASUM_MINDSPORE_PYTHON names a Python that has it already.
@@ -9,7 +10,7 @@ run=$(realpath "$1") library=$(realpath "$2") work=$3/mindspore
 mkdir -p "$work"
 trap 'rm -rf "$work"' EXIT
 
-# Makes an environment with the pinned wheel; fails where that cannot be done.
+# Makes an environment with the pinned wheel; fails where that cannot be done. The wheel's operators need NumPy 1.
 install() {
     local free base
     free=$(df --output=avail -B1G "$work" | tail -1)
@@ -17,7 +18,7 @@ install() {
     for base in python3.11 python3.10 python3.12 python3.9; do
         "$base" -m venv "$work/venv" 2> "$work/why" || continue
         python=$work/venv/bin/python
-        "$python" -m pip install --quiet --disable-pip-version-check --no-cache-dir --only-binary=:all: mindspore==2.10.0
+        "$python" -m pip install --quiet --disable-pip-version-check --no-cache-dir --only-binary=:all: mindspore==2.10.0 "numpy<2"
         return
     done
     echo "no Python 3.9 to 3.12 that makes environments: $(tail -1 "$work/why")" >&2
@@ -57,4 +58,26 @@ for size in 2 4; do
     fi
     echo "$((SECONDS - began)) s: $size ranks of examples/python/mindspore_adasum.py"
 done
+# From here on MindSpore computes on the CPU; only this library is over the mock.
+unset LD_LIBRARY_PATH
+export PYTHONPATH=$PWD/python OMP_NUM_THREADS=1 GLOG_v=3
+
+# cells TABLE PART: a part of mindspore_cells.py on the ranks of a table.
+cells() {
+    local began=$SECONDS
+    mkdir -p "$work/shared"
+    "$run" launch --rank-table "$1" --timeout 1800 -- "$python" tests/clients/mindspore_cells.py "$work/shared" "$2" 2>&1 |
+        tee "$work/said" | grep '^\[r0\] .*[|:]' || { cat "$work/said"; return 1; }
+    echo "$((SECONDS - began)) s: $2 on $(basename "$1")"
+    rm -r "$work/shared"
+}
+
+for shape in "2 2" "1 4"; do
+    read -r servers locals <<< "$shape"
+    "$python" tests/clients/rank_table.py "$servers" "$locals" "$work/table-${servers}x$locals.json"
+done
+cells "$work/table-2x2.json" modes
+cells "$work/table-2x2.json" cells
+cells "$work/table-1x4.json" cells
+cells examples/rank_tables/rank_table_16pcs.json modes
 echo "$((SECONDS - start)) s in all"
