@@ -45,7 +45,8 @@ for size in 2 4; do
     timeout 300 msrun --worker_num $size --local_worker_num $size --master_port "$port" --join True \
         --log_dir "$work/log-$size" examples/python/mindspore_adasum.py > "$work/said" 2>&1 || code=$?
     total=$((size * (size + 1) / 2)).0
-    for line in "MindSpore's world: $total" "the shared communicator: $total" "AdaSum: \[1\. 1\..*\]"; do
+    for line in "MindSpore's world: $total" "the shared communicator: $total" "AdaSum: \[1\. 1\..*\]" \
+        "the mean: $(((size - 1) / 2)).5"; do
         if [ $code = 0 ] && [ "$(cat "$work/log-$size"/worker_*.log | grep -c "^rank [0-9]*: $line$")" != $size ]; then
             echo "not every rank says: $line"
             code=1
