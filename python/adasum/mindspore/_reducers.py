@@ -8,7 +8,7 @@ import mindspore as ms
 import numpy as np
 
 import adasum
-from adasum.mindspore._tensors import Rows
+from adasum.mindspore._tensors import Rows, wait_for_device
 
 
 class Rebuilt:
@@ -31,7 +31,7 @@ class Rebuilt:
     def close(self) -> None:
         """Waits for the device and ends the reducer, if there is one."""
         if self.reducer is not None and not self.reducer.closed:
-            ms.runtime.synchronize()
+            wait_for_device()
             self.reducer.close()
         self.reducer = None
 

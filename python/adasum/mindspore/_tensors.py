@@ -25,6 +25,12 @@ def current_stream(tensor: Optional[ms.Tensor] = None) -> Optional[int]:
     return address
 
 
+def wait_for_device() -> None:
+    """Until all that was queued is done. On the CPU nothing is queued when a reducer returns."""
+    if context.get_context("device_target") != "CPU":
+        ms.runtime.synchronize()
+
+
 def copied(gradient: ms.Tensor) -> ms.Tensor:
     """A tensor with memory of its own. Gradients must not be overwritten: MindSpore may hand out the same memory for two of them, or a
     constant of a compiled function."""
