@@ -123,9 +123,9 @@ def main():
     parser.add_argument("--reducer", default="gradient", choices=["gradient", "delta", "boost", "mean"])
     parser.add_argument("--device_target", default="CPU", choices=["CPU", "Ascend"])
     parser.add_argument("--mode", choices=["graph", "pynative"], help="default: graph on the CPU, else pynative")
-    parser.add_argument("--epochs", type=int, default=3)
-    parser.add_argument("--batch_size", type=int, default=8)
-    parser.add_argument("--lr", type=float, default=0.05)
+    parser.add_argument("--epochs", type=int, default=5)
+    parser.add_argument("--batch_size", type=int, default=4)
+    parser.add_argument("--lr", type=float, default=0.1)
     args = parser.parse_args()
 
     graph = args.mode == "graph" if args.mode else args.device_target == "CPU"

@@ -8,7 +8,7 @@ import mindspore as ms
 import numpy as np
 
 import adasum
-from adasum.mindspore._tensors import Rows, wait_for_device
+from adasum.mindspore._tensors import Rows, wait_for_all
 
 
 class Rebuilt:
@@ -29,9 +29,9 @@ class Rebuilt:
         return self.reducer
 
     def close(self) -> None:
-        """Waits for the device and ends the reducer, if there is one."""
+        """Waits for what is queued and ends the reducer, if there is one."""
         if self.reducer is not None and not self.reducer.closed:
-            wait_for_device()
+            wait_for_all()
             self.reducer.close()
         self.reducer = None
 

@@ -25,8 +25,10 @@ def current_stream(tensor: Optional[ms.Tensor] = None) -> Optional[int]:
     return address
 
 
-def wait_for_device() -> None:
-    """Until all that was queued is done. On the CPU nothing is queued when a reducer returns."""
+def wait_for_all() -> None:
+    """Until all that MindSpore has queued is done, compiled functions included, which may still be in the library."""
+    # Asking for an address waits for the queue of the host; the CPU has no other.
+    ms.Tensor(0.0).data_ptr()
     if context.get_context("device_target") != "CPU":
         ms.runtime.synchronize()
 

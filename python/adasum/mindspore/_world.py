@@ -7,6 +7,7 @@ import sys
 from typing import TYPE_CHECKING, Optional
 
 import adasum
+from adasum.mindspore._tensors import wait_for_all
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -42,6 +43,7 @@ def close(timeout: float = adasum.DEFAULT_TIMEOUT) -> None:
     ending, _world = _world, None
     atexit.unregister(_end)
     if ending is not None and not ending.closed:
+        wait_for_all()
         ending.finish(timeout)
 
 
