@@ -81,4 +81,26 @@ cells "$work/table-2x2.json" modes
 cells "$work/table-2x2.json" cells
 cells "$work/table-1x4.json" cells
 cells examples/rank_tables/rank_table_16pcs.json modes
+
+# tutorial REDUCER: the tutorial's program on two machines of eight; the loss of rank 0 must fall to a half.
+tutorial() {
+    local began=$SECONDS one two=0
+    export JOB=mindspore-$$-$1 PYTHON=$python
+    bash examples/tutorial/mindspore/run_node1.sh examples/data/optdigits.csv --reducer "$1" > "$work/one" 2>&1 &
+    one=$!
+    bash examples/tutorial/mindspore/run_node2.sh examples/data/optdigits.csv --reducer "$1" > "$work/two" 2>&1 || two=$?
+    wait $one || two=$?
+    if [ $two != 0 ] || ! grep '^\[r0\] epoch: [0-9]* step: [0-9]*, loss is ' "$work/one" |
+        awk '{ print; last = $NF } NR == 1 { first = $NF } END { exit !(NR >= 2 && last < first / 2) }'; then
+        cat "$work/one" "$work/two"
+        echo "the tutorial with --reducer $1 FAILED"
+        exit 1
+    fi
+    echo "$((SECONDS - began)) s: examples/tutorial/mindspore with --reducer $1"
+}
+
+PATH=$(dirname "$run"):$PATH
+for reducer in gradient delta boost mean; do
+    tutorial $reducer
+done
 echo "$((SECONDS - start)) s in all"

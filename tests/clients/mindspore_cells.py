@@ -533,6 +533,7 @@ def boost(folder):
     refused(TypeError, "boost_config_dict is a int", wrap, plain, 3)
     refused(TypeError, "The type of 'optimizer'", wrap, 3)
     refused(ValueError, "devices_per_server is 8, but the world", wrap, plain, {"boost": TUTORIAL})
+    refused(ValueError, "common.device_number is 8, but the world", wrap, plain, {"boost": TUTORIAL}, world=adasum_ms.world())
 
 
 def graphs():

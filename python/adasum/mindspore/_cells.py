@@ -148,13 +148,14 @@ class AdaSumByGradWrapCell(_WrapCell, getattr(nn, "AdaSumByGradWrapCell", nn.Cel
 
         AdaSumByGradWrapCell(nn.Momentum(net.trainable_params(), learning_rate=0.1, momentum=0.9))
 
-    Made and called by all ranks alike; called with the tuple of gradients of `optimizer.parameters`, which are left as they are; returns
-    what the optimizer does. It is an `nn.AdaSumByGradWrapCell` where MindSpore has one, so that `Model` takes it.
+    Weights must be equal on all ranks at first, as by `mindspore.set_seed`, and stay so. Made and called by all ranks alike; called with
+    the tuple of gradients of `optimizer.parameters`, which are left as they are; returns what the optimizer does. It is an
+    `nn.AdaSumByGradWrapCell` where MindSpore has one, so that `Model` takes it.
 
-    `world` is by default that of the environment (`adasum.mindspore.world`). Options are keywords, or `options`. MindSpore's limits (16
-    devices or more, a power of two, servers of 8, no stand_alone mode) are not this library's and are asked for by profile="mindspore", with
-    MindSpore's errors and warning; the warning goes to the logger "adasum". One server alone is an error unless devices_per_server=1 makes
-    each rank a server, or allow_plain_mean=True.
+    `world` is by default that of the environment (`adasum.mindspore.world`). Options are keywords; overflow="vote" and profile="mindspore"
+    must be, the others may come as `options`. MindSpore's limits (16 devices or more, a power of two, servers of 8, no stand_alone mode) are
+    not this library's. They are asked for by profile="mindspore", with MindSpore's errors and warning; the warning goes to the logger
+    "adasum". One server alone is an error unless devices_per_server=1 makes each rank a server, or allow_plain_mean=True.
 
     With overflow="vote" a NaN or infinity on any rank has all ranks skip the step: see `overflowed`. Gradients of layerwise_parallel
     parameters are not reduced. RowTensors are gathered from all ranks, with 1/size of their values, and not merged. Gradients may be fp32, fp16
