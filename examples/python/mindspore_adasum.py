@@ -3,15 +3,16 @@
     msrun --worker_num 2 --local_worker_num 2 --join True mindspore_adasum.py
 
 The program makes an HcclComm by root info, which MindSpore's own broadcast carries. MindSpore adopts it as a group and adds tensors
-over it; AdaSum borrows it to make its world and reduces a tensor of MindSpore's where it lies.
+over it; AdaSum borrows it to make its world, reduces a tensor of MindSpore's where it lies, and has a gradient reducer. All of it is
+queued on MindSpore's stream: nobody waits.
 
-On the mock this is as far as MindSpore goes: training needs operators (aclnn) that the mock has not."""
+On the mock this is as far as MindSpore's Ascend target goes: training needs operators (aclnn) that the mock has not."""
 
 import ctypes
 
 import mindspore
 import numpy as np
-from mindspore import Tensor
+from mindspore import Parameter, Tensor
 from mindspore.communication import create_group, get_group_size, get_rank, init
 from mindspore.communication.comm_func import all_reduce, broadcast
 
@@ -21,17 +22,12 @@ except ImportError as error:
     raise SystemExit("this MindSpore cannot adopt communicators: it has no GroupOptions") from error
 
 import adasum
+import adasum.mindspore as adasum_ms
 from adasum._abi import ROOT_INFO_BYTES
 
 
 def on_device(values):
     return Tensor(values).to("Ascend")
-
-
-def view(tensor):
-    """The device memory of an fp32 tensor, for adasum."""
-    assert tensor.dtype == mindspore.float32
-    return adasum.View(tensor.data_ptr(), tensor.size, adasum.F32, device=True)
 
 
 def make_comm(rank, size):
@@ -69,16 +65,26 @@ def main():
 
     gradient = on_device(np.eye(size, dtype=np.float32)[rank])
     with adasum.World.from_comm(comm, devices_per_server=1) as world:
-        with adasum.GradientReducer(world, [adasum.TensorSpec("gradient", gradient.size, adasum.F32)]) as reducer:
-            # MindSpore's streams have no address in Python: its work has to be done before another stream goes on.
-            mindspore.runtime.synchronize()
-            with adasum.Stream(world.device) as stream:
-                reducer.reduce([view(gradient)], stream)
-                reducer.synchronize(stream)
-                reducer.forget_stream(stream)
-    # Gradients at right angles are added.
-    assert np.allclose(gradient.asnumpy(), 1), gradient.asnumpy()
-    print(f"rank {rank}: AdaSum: {gradient.asnumpy()}", flush=True)
+        with adasum.GradientReducer(world, [gradient]) as reducer:
+            stream = adasum_ms.current_stream()
+            for _ in range(20):
+                # Gradients at right angles are added, equal ones are averaged: after the first time nothing changes.
+                reducer.reduce([gradient], stream)
+                # MindSpore's next operator follows on the same stream.
+                total = result(all_reduce(gradient))
+            reducer.synchronize(stream)
+            reducer.forget_stream(stream)
+        assert np.allclose(gradient.asnumpy(), 1), gradient.asnumpy()
+        assert np.allclose(total.asnumpy(), size), total.asnumpy()
+        print(f"rank {rank}: AdaSum: {gradient.asnumpy()}", flush=True)
+
+        means = adasum_ms.DistributedGradReducer([Parameter(gradient, name="weight")], mean=True, world=world)
+        given = on_device(np.full(8, rank, np.float32))
+        (mean,) = means((given,))
+        assert np.allclose(mean.asnumpy(), (size - 1) / 2), mean.asnumpy()
+        assert np.allclose(given.asnumpy(), rank), "a gradient was overwritten"
+        means.close()
+        print(f"rank {rank}: the mean: {mean.asnumpy()[0]}", flush=True)
 
 
 def result(answer):

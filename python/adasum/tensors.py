@@ -12,6 +12,8 @@ F32, F16, BF16 = (CONSTANTS[name] for name in ("F32", "F16", "BF16"))
 _BYTES = {F32: 4, F16: 2, BF16: 2}
 _TYPE_NAMES = {"float32": F32, "float16": F16, "bfloat16": BF16}
 _BUFFER_FORMATS = {"f": F32, "e": F16}
+#: Where tensors lie, by the names of torch and MindSpore: whether that is the device.
+_PLACES = {"cpu": False, "npu": True, "ascend": True}
 
 
 #: A flag of TensorSpec for mean reducers: the tensor is another one on each rank, and its gradient is left as it is.
@@ -72,7 +74,7 @@ class View:
 
 
 def view(tensor: Any) -> View:
-    """What lies behind a torch tensor, a NumPy array, or an object with a writable buffer of floats; a View is itself.
+    """What lies behind a tensor of torch or MindSpore, a NumPy array, or an object with a writable buffer of floats; a View is itself.
 
     The order of axes does not matter where it is the same on all ranks (torch's channels_last). Raises TypeError or ValueError
     for other types, and for memory that is not contiguous."""
@@ -81,10 +83,10 @@ def view(tensor: Any) -> View:
     if hasattr(tensor, "data_ptr"):
         if not _is_dense(tensor.shape, tensor.stride()):
             raise ValueError("the tensor has gaps or overlaps: it is not contiguous in any order of its axes")
-        kind = tensor.device.type
-        if kind not in ("cpu", "npu"):
-            raise ValueError(f"the tensor is on {kind}, not on the CPU or an NPU")
-        return View(tensor.data_ptr(), tensor.numel(), _type_of(tensor.dtype), kind == "npu")
+        place = _place_of(tensor)
+        if place not in _PLACES:
+            raise ValueError(f"the tensor is on {place}, not on the CPU or an NPU")
+        return View(tensor.data_ptr(), tensor.numel(), _type_of(tensor.dtype), _PLACES[place])
     if hasattr(tensor, "ctypes") and hasattr(tensor, "dtype"):
         flags = tensor.flags
         if not (flags.c_contiguous and flags.writeable):
@@ -111,8 +113,15 @@ def _is_dense(shape: Sequence[int], strides: Sequence[int]) -> bool:
     return True
 
 
+def _place_of(tensor: Any) -> str:
+    """"cpu", or the kind of device: torch has an object with a type, MindSpore a text as "CPU" or "Ascend:0"."""
+    device = tensor.device
+    return str(getattr(device, "type", device)).partition(":")[0].lower()
+
+
 def _type_of(dtype: Any) -> int:
-    name = str(dtype).rpartition(".")[2]
+    # torch says "torch.float32", MindSpore "Float32".
+    name = str(dtype).rpartition(".")[2].lower()
     if name not in _TYPE_NAMES:
         raise TypeError(f"type {dtype} is not float32, float16 or bfloat16")
     return _TYPE_NAMES[name]

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# MindSpore's Ascend plugin over the mock: it starts, reduces, adopts a communicator of ours; and AdaSum on its tensors.
+# MindSpore's Ascend plugin over the mock: it starts, reduces, adopts a communicator of ours; and AdaSum on its tensors. Then
+# adasum.mindspore with the CPU target: the cells on 4 and 16 ranks, and the tutorial's program.
 #   bash tests/clients/mindspore.sh ADASUM_RUN LIBRARY WORK
 # ADASUM_RUN is the program, LIBRARY libadasum.so, WORK a folder for an environment of 3 GB, which is deleted at the end. Ends with
 # 77 if the wheel cannot be had. ADASUM_MINDSPORE_PYTHON names a Python that has it already.
@@ -9,7 +10,7 @@ run=$(realpath "$1") library=$(realpath "$2") work=$3/mindspore
 mkdir -p "$work"
 trap 'rm -rf "$work"' EXIT
 
-# Makes an environment with the pinned wheel; fails where that cannot be done.
+# Makes an environment with the pinned wheel; fails where that cannot be done. The wheel's operators need NumPy 1.
 install() {
     local free base
     free=$(df --output=avail -B1G "$work" | tail -1)
@@ -17,7 +18,7 @@ install() {
     for base in python3.11 python3.10 python3.12 python3.9; do
         "$base" -m venv "$work/venv" 2> "$work/why" || continue
         python=$work/venv/bin/python
-        "$python" -m pip install --quiet --disable-pip-version-check --no-cache-dir --only-binary=:all: mindspore==2.10.0
+        "$python" -m pip install --quiet --disable-pip-version-check --no-cache-dir --only-binary=:all: mindspore==2.10.0 "numpy<2"
         return
     done
     echo "no Python 3.9 to 3.12 that makes environments: $(tail -1 "$work/why")" >&2
@@ -44,7 +45,8 @@ for size in 2 4; do
     timeout 300 msrun --worker_num $size --local_worker_num $size --master_port "$port" --join True \
         --log_dir "$work/log-$size" examples/python/mindspore_adasum.py > "$work/said" 2>&1 || code=$?
     total=$((size * (size + 1) / 2)).0
-    for line in "MindSpore's world: $total" "the shared communicator: $total" "AdaSum: \[1\. 1\..*\]"; do
+    for line in "MindSpore's world: $total" "the shared communicator: $total" "AdaSum: \[1\. 1\..*\]" \
+        "the mean: $(((size - 1) / 2)).5"; do
         if [ $code = 0 ] && [ "$(cat "$work/log-$size"/worker_*.log | grep -c "^rank [0-9]*: $line$")" != $size ]; then
             echo "not every rank says: $line"
             code=1
@@ -56,5 +58,49 @@ for size in 2 4; do
         exit 1
     fi
     echo "$((SECONDS - began)) s: $size ranks of examples/python/mindspore_adasum.py"
+done
+# From here on MindSpore computes on the CPU; only this library is over the mock.
+unset LD_LIBRARY_PATH
+export PYTHONPATH=$PWD/python OMP_NUM_THREADS=1 GLOG_v=3
+
+# cells TABLE PART: a part of mindspore_cells.py on the ranks of a table.
+cells() {
+    local began=$SECONDS
+    mkdir -p "$work/shared"
+    "$run" launch --rank-table "$1" --timeout 1800 -- "$python" tests/clients/mindspore_cells.py "$work/shared" "$2" 2>&1 |
+        tee "$work/said" | grep '^\[r0\] .*[|:]' || { cat "$work/said"; return 1; }
+    echo "$((SECONDS - began)) s: $2 on $(basename "$1")"
+    rm -r "$work/shared"
+}
+
+for shape in "2 2" "1 4"; do
+    read -r servers locals <<< "$shape"
+    "$python" tests/clients/rank_table.py "$servers" "$locals" "$work/table-${servers}x$locals.json"
+done
+cells "$work/table-2x2.json" modes
+cells "$work/table-2x2.json" cells
+cells "$work/table-1x4.json" cells
+cells examples/rank_tables/rank_table_16pcs.json modes
+
+# tutorial REDUCER: the tutorial's program on two machines of eight; the loss of rank 0 must fall to a half.
+tutorial() {
+    local began=$SECONDS one two=0
+    export JOB=mindspore-$$-$1 PYTHON=$python
+    bash examples/tutorial/mindspore/run_node1.sh examples/data/optdigits.csv --reducer "$1" > "$work/one" 2>&1 &
+    one=$!
+    bash examples/tutorial/mindspore/run_node2.sh examples/data/optdigits.csv --reducer "$1" > "$work/two" 2>&1 || two=$?
+    wait $one || two=$?
+    if [ $two != 0 ] || ! grep '^\[r0\] epoch: [0-9]* step: [0-9]*, loss is ' "$work/one" |
+        awk '{ print; last = $NF } NR == 1 { first = $NF } END { exit !(NR >= 2 && last < first / 2) }'; then
+        cat "$work/one" "$work/two"
+        echo "the tutorial with --reducer $1 FAILED"
+        exit 1
+    fi
+    echo "$((SECONDS - began)) s: examples/tutorial/mindspore with --reducer $1"
+}
+
+PATH=$(dirname "$run"):$PATH
+for reducer in gradient delta boost mean; do
+    tutorial $reducer
 done
 echo "$((SECONDS - start)) s in all"

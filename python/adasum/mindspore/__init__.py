@@ -1,0 +1,31 @@
+"""AdaSum in MindSpore: the wrap cells, the gradient reducer and boost's switch, by the names that MindSpore has for them.
+
+    from adasum.mindspore import AdaSumByGradWrapCell               # in the place of mindspore.nn
+
+    optimizer = AdaSumByGradWrapCell(nn.Momentum(net.trainable_params(), learning_rate=0.1, momentum=0.9))
+    model = ms.train.Model(net, loss_fn=loss, optimizer=optimizer)
+
+    adasum-run launch --rank-table rank_table.json -- python3 train.py
+
+The ranks of a server are averaged, AdaSum combines the servers, then the optimizer steps. The world is that of the environment and
+is made with the first cell; `close`, or the end of the process, ends it. Cells are made and called by all ranks alike.
+
+What runs:
+
+| target | PyNative, also with the gradient function under `ms.jit` | graph mode, and cells under `ms.jit` |
+|---|---|---|
+| Ascend | yes; reductions are queued on MindSpore's current stream, the host does not wait | no: making a cell says so |
+| CPU, over the mock of ACL and HCCL | yes | yes: the graph calls back into Python |
+
+`Model.train` takes the wrap cells in both modes. Leave MindSpore's parallel mode at stand_alone with them: in data parallel mode
+MindSpore's training cells average gradients before the optimizer, which wants `mindspore.communication.init()` and servers of 8."""
+
+from adasum.mindspore._boost import boost
+from adasum.mindspore._cells import AdaSumByDeltaWeightWrapCell, AdaSumByGradWrapCell
+from adasum.mindspore._reducer import DistributedGradReducer
+from adasum.mindspore._tensors import current_stream
+from adasum.mindspore._world import close, world
+
+__all__ = [
+    "AdaSumByDeltaWeightWrapCell", "AdaSumByGradWrapCell", "DistributedGradReducer", "boost", "close", "current_stream", "world",
+]

@@ -1,0 +1,156 @@
+"""Tensors of MindSpore: copies that may be overwritten, streams, and vectors for graphs."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Callable, NamedTuple, Optional, Sequence
+
+import mindspore as ms
+from mindspore import context, nn, ops
+
+import adasum
+
+
+def is_on_device(tensor: ms.Tensor) -> bool:
+    """Whether a tensor lies on an NPU."""
+    return bool(tensor.device != "CPU")
+
+
+def current_stream(tensor: Optional[ms.Tensor] = None) -> Optional[int]:
+    """MindSpore's current aclrtStream; none if `tensor` lies on the host. Operators that were called before are on it once the
+    addresses of their results have been asked for, which reducers do."""
+    if tensor is not None and not is_on_device(tensor):
+        return None
+    address: int = ms.runtime.current_stream().stream_ptr()
+    return address
+
+
+def wait_for_all() -> None:
+    """Until all that MindSpore has queued is done, compiled functions included, which may still be in the library."""
+    # Asking for an address waits for the queue of the host; the CPU has no other.
+    ms.Tensor(0.0).data_ptr()
+    if context.get_context("device_target") != "CPU":
+        ms.runtime.synchronize()
+
+
+def copied(gradient: ms.Tensor) -> ms.Tensor:
+    """A tensor with memory of its own. Gradients must not be overwritten: MindSpore may hand out the same memory for two of them, or a
+    constant of a compiled function."""
+    if is_on_device(gradient):
+        return gradient.clone() if gradient.is_contiguous() else gradient.contiguous()
+    # The host has no operator for it.
+    return ms.Tensor(gradient.asnumpy())
+
+
+def on_one_side(parameters: Sequence[ms.Parameter]) -> None:
+    """Brings parameters that no operator has used yet to the device, where the others are."""
+    if context.get_context("device_target") == "Ascend":
+        for parameter in parameters:
+            if not is_on_device(parameter):
+                parameter.set_data(parameter.to("Ascend"))
+
+
+class Rows(NamedTuple):
+    """A sparse gradient: numbers of rows, the rows, and the shape of the whole tensor."""
+
+    indices: ms.Tensor
+    values: ms.Tensor
+    shape: Sequence[int]
+
+
+def rows_of(gradient: Any) -> Optional[Rows]:
+    """The rows of a sparse gradient; none of a dense one. Compiled functions hand out a tuple for a RowTensor."""
+    if isinstance(gradient, ms.Tensor):
+        return None
+    if isinstance(gradient, (tuple, list)):
+        return Rows(*gradient) if len(gradient) == 3 and isinstance(gradient[2], (tuple, list)) else None
+    return Rows(gradient.indices, gradient.values, gradient.dense_shape) if hasattr(gradient, "dense_shape") else None
+
+
+def row_tensor(rows: Rows) -> ms.RowTensor:
+    """What optimizers take."""
+    return ms.RowTensor(rows.indices, rows.values, tuple(rows.shape))
+
+
+def listed(gradients: Any) -> list[Any]:
+    """The gradients that a cell was given: one, or several in a tuple or list."""
+    if isinstance(gradients, ms.Tensor) or rows_of(gradients) is not None:
+        return [gradients]
+    if not isinstance(gradients, (tuple, list)):
+        raise TypeError(f"grads is a {type(gradients).__name__}: it must be a Tensor, a RowTensor or a tuple of them")
+    return list(gradients)
+
+
+#: Says why there is no graph; empty where there can be one.
+NO_GRAPH = (
+    "adasum.mindspore cannot reduce inside compiled graphs on {}: a graph cannot call the library. Use PyNative mode "
+    "(mindspore.set_context(mode=mindspore.PYNATIVE_MODE)), compile the function of the gradients with mindspore.jit, and call this "
+    "cell outside of it"
+)
+
+
+def check_mode() -> str:
+    """Why cells cannot be part of a graph; empty if they can. Raises RuntimeError if the context's mode makes graphs all the same."""
+    target = context.get_context("device_target")
+    if target == "CPU":
+        return ""
+    refusal = NO_GRAPH.format(target)
+    if context.get_context("mode") == context.GRAPH_MODE:
+        raise RuntimeError(refusal)
+    return refusal
+
+
+class OnHost(nn.Cell):
+    """For compiled graphs: some of several tensors go through a function of Python as one vector of fp32, whose parts it may
+    overwrite; the others are handed on."""
+
+    def __init__(self, shapes: Sequence[Sequence[int]], kept: Sequence[int], change: Callable[[list[Any]], None], refusal: str = ""):
+        """For tensors of these shapes; `kept` are the numbers of those that go through. `refusal` says why that cannot be;
+        compiling raises it."""
+        super().__init__(auto_prefix=False)
+        sizes = [math.prod(shapes[i]) for i in kept]
+        starts = [sum(sizes[:at]) for at in range(len(sizes))]
+        self.kept = tuple(kept)
+        self.all = tuple(range(len(shapes)))
+        # By number of the tensor: where it lies in the vector, and its shape; -1 for those that do not go through.
+        place = {i: (start, start + size) for i, start, size in zip(kept, starts, sizes)}
+        self.starts = tuple(place.get(i, (-1, -1))[0] for i in self.all)
+        self.ends = tuple(place.get(i, (-1, -1))[1] for i in self.all)
+        self.shapes = tuple(tuple(shape) for shape in shapes)
+        self.refusal = refusal
+        self.through: Any = None if refusal else ops.Custom(
+            _changing(list(place.values()), change), lambda shape: shape, lambda dtype: dtype, func_type="pyfunc"
+        )
+
+    def construct(self, tensors: Any) -> Any:
+        if self.refusal:
+            raise RuntimeError(self.refusal)
+        parts = [ops.reshape(ops.cast(tensors[i], ms.float32), (-1,)) for i in self.kept]
+        vector = self.through(ops.concat(parts))
+        return tuple([self.part(vector, tensors[i], i) for i in self.all])
+
+    def part(self, vector: Any, tensor: Any, i: Any) -> Any:
+        if self.starts[i] < 0:
+            return tensor
+        return ops.cast(ops.reshape(vector[self.starts[i] : self.ends[i]], self.shapes[i]), tensor.dtype)
+
+
+def _changing(places: Sequence[tuple[int, int]], change: Callable[[list[Any]], None]) -> Callable[[Any], Any]:
+    def through(vector: Any) -> Any:
+        changed = vector.copy()
+        change([changed[start:end] for start, end in places])
+        return changed
+
+    return through
+
+
+def described(names: Sequence[str], tensors: Sequence[Any]) -> list[adasum.TensorSpec]:
+    """Specs of tensors with these names; ValueError or TypeError names the tensor."""
+    specs = []
+    for name, tensor in zip(names, tensors):
+        try:
+            seen = adasum.view(tensor)
+        except (TypeError, ValueError) as error:
+            raise type(error)(f"tensor {name!r}: {error}") from error
+        specs.append(adasum.TensorSpec(name, seen.count, seen.dtype))
+    return specs

@@ -1,0 +1,55 @@
+"""The world that the cells of a process share."""
+
+from __future__ import annotations
+
+import atexit
+import sys
+from typing import TYPE_CHECKING, Optional
+
+import adasum
+from adasum.mindspore._tensors import wait_for_all
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+#: Seconds that the end of a process waits for the other ranks.
+_LAST_WAIT = 60.0
+_world: Optional[adasum.World] = None
+
+
+def world(options: Optional[adasum.Options] = None, **choices: Unpack[adasum.OptionValues]) -> adasum.World:
+    """The world that the environment describes: RANK_TABLE_FILE and RANK_ID, or the variables of torchrun. Made in the first call, which
+    is collective and whose options count, and shared by all cells of this process; HCCL makes one from a rank table and no second.
+    Without devices_per_server a server has the ranks that the table gives it, or LOCAL_WORLD_SIZE.
+
+    Raises ValueError if `devices_per_server` is another than that of the world there is."""
+    global _world
+    if _world is None or _world.closed:
+        _world = adasum.World.from_environment(options, **choices)
+        atexit.register(_end)
+    asked = choices.get("devices_per_server")
+    if asked not in (None, "auto", _world.devices_per_server):
+        raise ValueError(
+            f"devices_per_server is {asked}, but the world of this process has {_world.devices_per_server} ranks in a server: give the "
+            "first cell the option, or make the world with adasum.mindspore.world"
+        )
+    return _world
+
+
+def close(timeout: float = adasum.DEFAULT_TIMEOUT) -> None:
+    """Finishes the world that `world` has made, and with it the reducers of all cells: waits at most `timeout` seconds for their work.
+    All ranks should call it. The end of the process does it, too."""
+    global _world
+    ending, _world = _world, None
+    atexit.unregister(_end)
+    if ending is not None and not ending.closed:
+        wait_for_all()
+        ending.finish(timeout)
+
+
+def _end() -> None:
+    # After an exception the others may never come. Python leaves it here, whatever was done about it.
+    if not hasattr(sys, "last_value"):
+        close(_LAST_WAIT)
+    elif _world is not None:
+        _world.close()
