@@ -16,7 +16,7 @@ from adasum._library import DEFAULT_TIMEOUT, Handle, array, call, milliseconds
 from adasum._options import OptionValues
 from adasum.device import HostCopies, Stream
 from adasum.options import Options, chosen
-from adasum.tensors import TensorSpec, View, specs, view
+from adasum.tensors import TensorSpec, View, specs, type_name, view
 from adasum.world import World, stream_address
 
 if TYPE_CHECKING:
@@ -129,8 +129,8 @@ class _TensorReducer(_Reducer):
                 raise type(error)(f"{name}, tensor {spec.name!r}: {error}") from error
             if (seen.count, seen.dtype) != (spec.count, spec.dtype):
                 raise ValueError(
-                    f"{name}, tensor {spec.name!r} has {seen.count} elements of type {seen.dtype}, "
-                    f"the reducer was made for {spec.count} of type {spec.dtype}"
+                    f"{name}, tensor {spec.name!r} has {seen.count} elements of type {type_name(seen.dtype)}, "
+                    f"the reducer was made for {spec.count} of type {type_name(spec.dtype)}"
                 )
             views.append(seen)
         places = {seen.device for seen in views}
