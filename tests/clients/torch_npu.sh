@@ -11,7 +11,8 @@ mkdir -p "$work"
 trap 'rm -rf "$work"' EXIT
 
 # The pairs: torch, torch-npu, GB of space. The second is the newest whose torch on PyPI, which is a build for CUDA, can be loaded beside
-# torch_npu: with 2.14 both register the settings of an allocator, and loading ends with "Duplicated key".
+# torch_npu: from 2.10 on torch_npu registers settings of an allocator that the build for CUDA has registered, too; with 2.14 loading ends with
+# "Duplicated key" (seen), with 2.9 all is well.
 first="2.7.1 2.7.1.post11 9" second="2.9.0 2.9.0.post9 11"
 
 # install TORCH TORCH_NPU SPACE: makes an environment with the pinned wheels and names its Python; fails where that cannot be done.
@@ -86,9 +87,11 @@ pair() {
             mkdir -p "$weights/elastic"
             if [ $device = npu ]; then
                 npu $size $operators $trainer --device npu --epochs 3 --save "$weights"
+                npu $size $operators examples/python/train_optimizer.py --device npu
                 restarts=1 npu $size $operators $clients/torch_elastic.py npu "$weights/elastic"
             else
                 cpu $size $trainer --epochs 3 --save "$weights"
+                cpu $size examples/python/train_optimizer.py
                 restarts=1 cpu $size $clients/torch_elastic.py cpu "$weights/elastic"
             fi
             TORCH_DEVICE_BACKEND_AUTOLOAD=0 "$python" $clients/digits_reference.py "$weights" $size 3
