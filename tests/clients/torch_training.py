@@ -570,6 +570,10 @@ def optimizer_errors():
         raises(AttributeError, ["nothing"], lambda: optimizer.nothing)
         assert isinstance(optimizer, torch.optim.Optimizer) and optimizer.param_groups is plain.param_groups
         torch.optim.lr_scheduler.StepLR(optimizer, 1)
+        steps = []
+        optimizer.register_step_post_hook(lambda *_: steps.append(1))
+        train(model, optimizer, steps=2)
+        assert len(steps) == 2
     wide = Network().double()
     raises(TypeError, ["'first.weight'", "float64"], lambda: adasum.torch.DistributedOptimizer(sgd(wide), wide.named_parameters()))
 

@@ -173,9 +173,9 @@ class _Wrapper(Reducing, torch.optim.Optimizer):
         return f"{type(self).__name__}({self.optimizer!r})"
 
     def __getattr__(self, name: str) -> Any:
-        # What is missing before `__init__` has set it must not be looked for in what is missing, too.
-        if name.startswith("_") or name == "optimizer":
-            raise AttributeError(f"{type(self).__name__} has no attribute {name!r}")
+        # Hooks of steps and the like are the wrapped optimizer's. Before there is one nothing can be looked for in it.
+        if name == "optimizer":
+            raise AttributeError(name)
         return getattr(self.optimizer, name)
 
 
@@ -310,7 +310,7 @@ def DistributedOptimizer(
     """Horovod's function of this name (0.28.1), for an optimizer of torch; the default of `op` is AdaSum. Collective among all ranks.
 
     op=Adasum: a `DeltaOptimizer`; each rank steps on its own gradients, unless the option delta_form says otherwise. op=Average, op=Sum: a
-    `GradientOptimizer`. Both reduce in `step`, not during the backward pass, so nothing is refused between the two.
+    `GradientOptimizer`. Both reduce in `step`, not during the backward pass, so gradients may be changed or dropped between the two.
 
     backward_passes_per_step: more of them before a step are an error; gradients of fewer are added, too.
     gradient_predivide_factor: with Average gradients are divided by it before, and multiplied after the sum.
