@@ -60,9 +60,7 @@ def main():
     rank, size = dist.get_rank(), dist.get_world_size()
 
     model = DistributedDataParallel(network().to(options.device))
-    world = adasum.torch.world()  # AdaSum
-    state = adasum.torch.State(world, model.module)  # AdaSum
-    model.register_comm_hook(state, adasum.torch.hook)  # AdaSum
+    state = adasum.torch.register(model)  # AdaSum
     optimizer = make_optimizer(model.parameters())
     loss_of = torch.nn.CrossEntropyLoss()
     pixels, digits = (part.to(options.device) for part in load())
@@ -85,7 +83,6 @@ def main():
     if options.save:
         torch.save(model.module.cpu().state_dict(), options.save / f"rank{rank}.pt")
     state.close()  # AdaSum
-    world.finish()  # AdaSum
     dist.destroy_process_group()
 
 

@@ -9,7 +9,7 @@ from typing import Any, Callable, Iterable, Mapping, Optional, Sequence, Union
 from adasum import _abi
 from adasum._library import Handle, array, call, milliseconds
 from adasum.device import HostCopies, Stream
-from adasum.tensors import TensorSpec, View, specs, view
+from adasum.tensors import TensorSpec, View, specs, type_name, view
 from adasum.world import World, stream_address
 
 #: Tensors of any kind that `view` knows, in the order of the specs; of a mapping, its values.
@@ -131,8 +131,8 @@ class TensorUser(StreamUser):
                 raise type(error)(f"{name}, tensor {spec.name!r}: {error}") from error
             if (seen.count, seen.dtype) != (spec.count, spec.dtype):
                 raise ValueError(
-                    f"{name}, tensor {spec.name!r} has {seen.count} elements of type {seen.dtype}, "
-                    f"it was made for {spec.count} of type {spec.dtype}"
+                    f"{name}, tensor {spec.name!r} has {seen.count} elements of type {type_name(seen.dtype)}, "
+                    f"it was made for {spec.count} of type {type_name(spec.dtype)}"
                 )
             views.append(seen)
         places = {seen.device for seen in views}

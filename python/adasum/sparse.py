@@ -14,7 +14,7 @@ from adasum._options import OptionValues
 from adasum.device import HostCopies
 from adasum.options import Options, chosen
 from adasum.reducers import AnyReducer
-from adasum.tensors import F32, View, element_bytes, view
+from adasum.tensors import F32, View, element_bytes, type_name, view
 from adasum.world import World
 
 if TYPE_CHECKING:
@@ -63,7 +63,8 @@ class SparseReducer(AnyReducer):
         seen = view(values)
         if seen.dtype != self._dtype or seen.count % self._width != 0:
             raise ValueError(
-                f"values has {seen.count} elements of type {seen.dtype}, the reducer was made for rows of {self._width} of {self._dtype}"
+                f"values has {seen.count} elements of type {type_name(seen.dtype)}, the reducer was made for rows of "
+                f"{self._width} elements of type {type_name(self._dtype)}"
             )
         rows = seen.count // self._width
         if rows > self._rows:

@@ -28,6 +28,11 @@ def fusion_flag(fusion: int) -> int:
     return CONSTANTS["TENSOR_FUSION"] | fusion << CONSTANTS["TENSOR_FUSION_SHIFT"]
 
 
+def type_name(dtype: int) -> str:
+    """The name of an element type, as float32."""
+    return next((name for name, number in _TYPE_NAMES.items() if number == dtype), f"number {dtype}")
+
+
 def element_bytes(dtype: int) -> int:
     """Bytes of an element of type F32, F16 or BF16."""
     if dtype not in _BYTES:
@@ -130,5 +135,11 @@ def _type_of(dtype: Any) -> int:
 def specs(tensors: Union[Mapping[str, Any], Iterable[Any]]) -> list[TensorSpec]:
     """Specs of tensors with names, or without: then "0", "1", ..."""
     named = tensors.items() if isinstance(tensors, Mapping) else ((str(i), t) for i, t in enumerate(tensors))
-    found = ((name, view(tensor)) for name, tensor in named)
-    return [TensorSpec(name, seen.count, seen.dtype) for name, seen in found]
+    found = []
+    for name, tensor in named:
+        try:
+            seen = view(tensor)
+        except (TypeError, ValueError) as error:
+            raise type(error)(f"tensor {name!r}: {error}") from error
+        found.append(TensorSpec(name, seen.count, seen.dtype))
+    return found

@@ -81,7 +81,8 @@ class World(Handle):
     @classmethod
     def from_comm(cls, comm: int, options: Optional[Options] = None, **choices: Unpack[OptionValues]) -> World:
         """A world of the ranks of an HcclComm of somebody else's, which is borrowed for this call only: no other work may be under way
-        on it. The device is the calling thread's current one."""
+        on it, so synchronise the device after its last collective (torch.npu.synchronize(); `adasum.torch.world` does). The device is
+        the calling thread's current one."""
         return cls._from("comm", comm, chosen(options, choices))
 
     def _ask(self, what: str, answer: Any) -> int:

@@ -1,8 +1,7 @@
-"""torch_npu's own HCCL process group: every collective on the world and on a group, with results known beforehand.
+"""torch_npu's own HCCL process group: every collective on the world and on a group, with results known beforehand; what the mock has
+of operators, and DistributedDataParallel's constructor.
 
-    torchrun --nproc-per-node N tests/clients/process_group.py
-
-Tensors are filled on the host: the mock has no operators that compute."""
+    torchrun --nproc-per-node N tests/clients/process_group.py"""
 
 import datetime
 import os
@@ -55,6 +54,46 @@ def collectives(group, members):
     dist.barrier(group=group)
 
 
+def operators():
+    """The few operators that DistributedDataParallel's constructor, `print` and common tests of collectives ask for, beside the CPU's."""
+    whole, real = torch.tensor([[1, -2, 300], [4, 5, 6]]), torch.tensor([[1e-5, 2.5, -3.0], [1e6, float("nan"), float("inf")]])
+    for tensor in (whole, real, real.bfloat16(), real.half(), whole > 2, torch.tensor(3.5), torch.tensor([]), torch.arange(3000.0)):
+        shown, wanted = repr(tensor.npu()), repr(tensor)
+        # The device may have taken a line.
+        same = shown.replace(f", device='npu:{rank}'", "").split() == wanted.split()
+        assert same, f"rank {rank}: {shown} instead of {wanted}"
+    x, y = torch.tensor([1.5, -2.0, 3.0]), torch.tensor([[2.0], [0.25]])
+    for tensor in (x, x.bfloat16(), x.half()):
+        on_device = tensor.npu()
+        expect("product", on_device * y.to(tensor.dtype).npu(), tensor * y.to(tensor.dtype))
+        expect("product with a number", on_device * 3, tensor * 3)
+        expect("product in place", on_device.clone().mul_(2), tensor * 2)
+        expect("quotient", on_device.clone().div_(3), tensor / 3)
+        expect("quotient with a number", on_device / 3, tensor / 3)
+        expect("finite", torch.isfinite(on_device), torch.isfinite(tensor))
+        expect("joined", torch.cat([on_device, on_device[1:]]), torch.cat([tensor, tensor[1:]]))
+        expect("another type", on_device.double().float(), tensor.double().float())
+    expect("joined in the second axis", torch.cat([whole.npu(), whole.npu().t()[:2, :1]], dim=1), torch.cat([whole, whole.t()[:2, :1]], dim=1))
+    expect("filled", torch.full((2, 3), 2.5, device="npu"), torch.full((2, 3), 2.5))
+    expect("filled in place", torch.empty(4, dtype=torch.int32, device="npu").fill_(-7), torch.full((4,), -7, dtype=torch.int32))
+    mean = torch.full((3,), float(rank)).npu()
+    dist.all_reduce(mean, op=dist.ReduceOp.AVG)
+    expect("mean over ranks", mean, torch.full((3,), (size - 1) / 2))
+
+
+def constructor():
+    """DistributedDataParallel unmodified: it compares shapes, and gives all ranks the weights and buffers of rank 0."""
+    torch.manual_seed(rank)
+    model = torch.nn.Sequential(torch.nn.Linear(4, 3), torch.nn.BatchNorm1d(3))
+    torch.manual_seed(0)
+    of_rank_0 = torch.nn.Sequential(torch.nn.Linear(4, 3), torch.nn.BatchNorm1d(3))
+    model = torch.nn.parallel.DistributedDataParallel(model.npu())
+    for found, wanted in zip(model.module.state_dict().values(), of_rank_0.state_dict().values()):
+        expect("DistributedDataParallel", found, wanted)
+
+
+operators()
+constructor()
 collectives(None, list(range(size)))
 if rank == 0:
     dist.send(torch.arange(100.0).npu(), 1)

@@ -1,7 +1,7 @@
 """adasum.torch beside torch's own process group: worlds of groups, streams, types, and the wrapper for optimizers.
 
     torchrun --nproc-per-node N torch_adasum.py cpu
-    torchrun --nproc-per-node N cpu_operators.py torch_adasum.py npu
+    torchrun --nproc-per-node N -m adasum.torch.cpu_operators torch_adasum.py npu
 
 What comes out is compared with AdaSum in the arithmetic of digits_reference.py, bit for bit in fp32."""
 

@@ -66,6 +66,18 @@ void first_mutual_send(const Rank &me) {
     CHECK(now() - begin > 0.8 && now() - begin < 20);
 }
 
+// Different first operations: the limit of time is in the host calls, and each rank learns what the other builds links for.
+void first_operations_differ(const Rank &me) {
+    const World world(me);
+    const Vector<float> data(8);
+    const HcclResult code =
+        me.rank == 0 ? all_reduce(world, data) : HcclBroadcast(data.at(), 8, FP32, 0, world.comm, world.stream);
+    CHECK(code == HCCL_E_TIMEOUT || code == HCCL_E_REMOTE); // of this rank's limit, or of the other's
+    const std::string message = recent();
+    expect_text(__FILE__, __LINE__, message, "HcclAllReduce");
+    expect_text(__FILE__, __LINE__, message, "HcclBroadcast");
+}
+
 void missing_rank(const Rank &me) {
     const World world(me);
     const Vector<float> data(8);
@@ -443,6 +455,8 @@ int main(int argc, char **argv) {
                    {"mutual-send-p", Ranks::Processes, 2, mutual_send, {execute}},
                    {"first-mutual-send-t", Ranks::Threads, 2, first_mutual_send, {connect}},
                    {"first-mutual-send-p", Ranks::Processes, 2, first_mutual_send, {connect}},
+                   {"first-operations-differ-t", Ranks::Threads, 2, first_operations_differ, {connect}},
+                   {"first-operations-differ-p", Ranks::Processes, 2, first_operations_differ, {connect}},
                    {"missing-rank-t", Ranks::Threads, 4, missing_rank, {connect}},
                    {"missing-rank-p", Ranks::Processes, 4, missing_rank, {connect}},
                    {"different-operations-t", Ranks::Threads, 3, different_operations, {}},

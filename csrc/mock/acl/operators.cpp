@@ -1,50 +1,16 @@
-// The few single operators that clients need around collectives: copies between tensors of any type and stride, and
-// filling with zeros or ones. Each has the vendor's two calls: the first checks and describes the work, the second queues
-// it. Clients look for them in libopapi.so, which is empty and leads here. Operators that are absent are absent on purpose:
-// clients say which one they miss. None of this is in csrc/cann.
+// Tensors, scalars and lists of single operators, and the operators that move data: copies between tensors of any type and
+// stride, and joining. Clients look for all operators in libopapi.so, which is empty and leads here. Operators that are
+// absent are absent on purpose: clients say which one they miss. None of this is in csrc/cann.
 
+#include "operators.h"
+
+#include <algorithm>
 #include <cstring>
 #include <limits>
-#include <memory>
-#include <string>
-#include <vector>
-
-#include "acl/failure.h"
-#include "number.h"
-#include "stream.h"
 
 namespace mock::operators {
 
-constexpr aclError PARAMETER_INVALID = 161002;
-
-// aclTensor: a view of device memory. Strides and offset count elements.
-struct Tensor {
-    aclDataType type;
-    std::vector<int64_t> shape;
-    std::vector<int64_t> strides;
-    char *first = nullptr; // the element at index 0, 0, ...
-
-    int64_t elements() const {
-        int64_t count = 1;
-        for (const int64_t length : shape) {
-            count *= length;
-        }
-        return count;
-    }
-};
-
-// aclOpExecutor: what the second call of an operator queues.
-struct Executor {
-    std::string name;
-    std::function<void()> work;
-};
-
-// A number on its way between types: 64 bits with a sign hold every integer here, double every other type.
-struct Number {
-    bool whole;
-    int64_t integer;
-    double real;
-};
+namespace {
 
 template <class Format>
 Number load(const char *place) {
@@ -78,13 +44,6 @@ void store(char *place, const Number &number) {
     std::memcpy(place, &stored, sizeof(stored));
 }
 
-struct Type {
-    aclDataType number;
-    int64_t bytes;
-    Number (*load)(const char *);
-    void (*store)(char *, const Number &);
-};
-
 template <class Format>
 constexpr Type type_of(aclDataType number) {
     return {number, sizeof(typename Format::Stored), load<Format>, store<Format>};
@@ -97,6 +56,8 @@ const Type TYPES[] = {
     type_of<Plain<uint8_t>>(ACL_UINT8), type_of<Plain<uint16_t>>(ACL_UINT16), type_of<Plain<uint32_t>>(ACL_UINT32),
 };
 
+} // namespace
+
 const Type &find_type(aclDataType number) {
     for (const Type &type : TYPES) {
         if (type.number == number) {
@@ -106,8 +67,9 @@ const Type &find_type(aclDataType number) {
     fail(PARAMETER_INVALID, "no tensor of the mock has data type %d", static_cast<int>(number));
 }
 
-// All of a tensor must be in one allocation of device memory.
-void check_memory(const Tensor &tensor, const char *name) {
+void check_memory(const Tensor *given, const char *name) {
+    require(given, name);
+    const Tensor &tensor = *given;
     if (tensor.elements() == 0) {
         return;
     }
@@ -123,7 +85,6 @@ void check_memory(const Tensor &tensor, const char *name) {
     }
 }
 
-// `source` with the shape of `target`: axes of length 1 and those that are missing in front repeat.
 Tensor broadcast(const Tensor &source, const Tensor &target) {
     const size_t axes = target.shape.size();
     const size_t missing = axes - source.shape.size();
@@ -141,26 +102,6 @@ Tensor broadcast(const Tensor &source, const Tensor &target) {
         }
     }
     return wide;
-}
-
-// Calls `body` with the addresses of each element of two tensors of one shape, in the order of their indices.
-template <class Body>
-void for_each_pair(const Tensor &a, const Tensor &b, Body body) {
-    const int64_t a_bytes = find_type(a.type).bytes;
-    const int64_t b_bytes = find_type(b.type).bytes;
-    std::vector<int64_t> index(a.shape.size(), 0);
-    for (int64_t left = a.elements(); left > 0; left--) {
-        int64_t a_place = 0;
-        int64_t b_place = 0;
-        for (size_t axis = 0; axis < index.size(); axis++) {
-            a_place += index[axis] * a.strides[axis];
-            b_place += index[axis] * b.strides[axis];
-        }
-        body(a.first + a_place * a_bytes, b.first + b_place * b_bytes);
-        for (size_t axis = index.size(); axis-- > 0 && ++index[axis] == a.shape[axis];) {
-            index[axis] = 0;
-        }
-    }
 }
 
 bool contiguous(const Tensor &tensor) {
@@ -183,7 +124,9 @@ void copy(const Tensor &target, const Tensor &source) {
         std::memmove(target.first, source.first, static_cast<size_t>(target.elements() * to.bytes));
         return;
     }
-    for_each_pair(target, source, [&](char *out, const char *in) {
+    for_each<2>({&target, &source}, [&](const auto &places) {
+        char *const out = places[0];
+        const char *const in = places[1];
         if (&to == &from) {
             std::memcpy(out, in, static_cast<size_t>(to.bytes));
         } else {
@@ -192,35 +135,6 @@ void copy(const Tensor &target, const Tensor &source) {
     });
 }
 
-void fill(const Tensor &target, int64_t value) {
-    const Type &type = find_type(target.type);
-    for_each_pair(target, target, [&](char *out, const char *) { type.store(out, {true, value, 0}); });
-}
-
-// The first call of an operator.
-template <class Describe>
-aclError describe(const char *function, uint64_t *workspace, Executor **executor, Describe body) {
-    return guarded(function, [&] {
-        require(workspace, "workspaceSize");
-        require(executor, "executor");
-        auto made = std::make_unique<Executor>();
-        made->work = body();
-        made->name = function;
-        *workspace = 0;
-        *executor = made.release();
-    });
-}
-
-aclError describe_fill(const char *function, const Tensor *self, int64_t value, uint64_t *workspace,
-                       Executor **executor) {
-    return describe(function, workspace, executor, [&] {
-        require(self, "selfRef");
-        check_memory(*self, "selfRef");
-        return [target = *self, value] { fill(target, value); };
-    });
-}
-
-// The second call: the executor is used up.
 aclError run(const char *function, Executor *executor, aclrtStream stream) {
     return guarded(function, [&] {
         require(executor, "executor");
@@ -236,7 +150,13 @@ aclError run(const char *function, Executor *executor, aclrtStream stream) {
 
 using namespace mock;
 using operators::Executor;
+using operators::Scalar;
 using operators::Tensor;
+
+// aclTensorList: owns its tensors.
+struct TensorList {
+    std::vector<std::unique_ptr<Tensor>> tensors;
+};
 
 extern "C" {
 #pragma GCC visibility push(default)
@@ -264,13 +184,60 @@ aclError aclDestroyTensor(const Tensor *tensor) {
     return ACL_SUCCESS;
 }
 
+// The caller ends `dims` with delete[].
+aclError aclGetViewShape(const Tensor *tensor, int64_t **dims, uint64_t *count) {
+    return guarded("aclGetViewShape", [&] {
+        require(tensor, "tensor");
+        require(dims, "viewDims");
+        require(count, "viewDimsNum");
+        *dims = new int64_t[tensor->shape.size()];
+        std::copy(tensor->shape.begin(), tensor->shape.end(), *dims);
+        *count = tensor->shape.size();
+    });
+}
+
+TensorList *aclCreateTensorList(Tensor *const *tensors, uint64_t count) {
+    TensorList *made = nullptr;
+    (void)guarded("aclCreateTensorList", [&] {
+        if (count > 0) {
+            require(tensors, "value");
+        }
+        auto list = std::make_unique<TensorList>();
+        for (uint64_t i = 0; i < count; i++) {
+            require(tensors[i], "value");
+        }
+        for (uint64_t i = 0; i < count; i++) {
+            list->tensors.emplace_back(tensors[i]);
+        }
+        made = list.release();
+    });
+    return made;
+}
+
+aclError aclDestroyTensorList(const TensorList *list) {
+    delete list;
+    return ACL_SUCCESS;
+}
+
+Scalar *aclCreateScalar(void *value, aclDataType type) {
+    Scalar *made = nullptr;
+    (void)guarded("aclCreateScalar", [&] {
+        require(value, "value");
+        made = new Scalar{operators::find_type(type).load(static_cast<const char *>(value))};
+    });
+    return made;
+}
+
+aclError aclDestroyScalar(const Scalar *scalar) {
+    delete scalar;
+    return ACL_SUCCESS;
+}
+
 aclError aclnnInplaceCopyGetWorkspaceSize(Tensor *self, const Tensor *source, uint64_t *workspace,
                                           Executor **executor) {
     return operators::describe("aclnnInplaceCopyGetWorkspaceSize", workspace, executor, [&] {
-        require(self, "selfRef");
-        require(source, "src");
-        operators::check_memory(*self, "selfRef");
-        operators::check_memory(*source, "src");
+        operators::check_memory(self, "selfRef");
+        operators::check_memory(source, "src");
         return [target = *self, wide = operators::broadcast(*source, *self)] { operators::copy(target, wide); };
     });
 }
@@ -279,20 +246,67 @@ aclError aclnnInplaceCopy(void *, uint64_t, Executor *executor, aclrtStream stre
     return operators::run("aclnnInplaceCopy", executor, stream);
 }
 
-aclError aclnnInplaceOneGetWorkspaceSize(const Tensor *self, uint64_t *workspace, Executor **executor) {
-    return operators::describe_fill("aclnnInplaceOneGetWorkspaceSize", self, 1, workspace, executor);
+aclError aclnnCastGetWorkspaceSize(const Tensor *self, aclDataType type, Tensor *out, uint64_t *workspace,
+                                   Executor **executor) {
+    return operators::describe("aclnnCastGetWorkspaceSize", workspace, executor, [&] {
+        operators::check_memory(self, "self");
+        operators::check_memory(out, "out");
+        if (out->type != type || out->shape != self->shape) {
+            fail(operators::PARAMETER_INVALID, "out must have the type dtype and the shape of self");
+        }
+        return [target = *out, source = *self] { operators::copy(target, source); };
+    });
 }
 
-aclError aclnnInplaceOne(void *, uint64_t, Executor *executor, aclrtStream stream) {
-    return operators::run("aclnnInplaceOne", executor, stream);
+aclError aclnnCast(void *, uint64_t, Executor *executor, aclrtStream stream) {
+    return operators::run("aclnnCast", executor, stream);
 }
 
-aclError aclnnInplaceZeroGetWorkspaceSize(const Tensor *self, uint64_t *workspace, Executor **executor) {
-    return operators::describe_fill("aclnnInplaceZeroGetWorkspaceSize", self, 0, workspace, executor);
+aclError aclnnCatGetWorkspaceSize(const TensorList *tensors, int64_t dim, Tensor *out, uint64_t *workspace,
+                                  Executor **executor) {
+    return operators::describe("aclnnCatGetWorkspaceSize", workspace, executor, [&] {
+        require(tensors, "tensors");
+        operators::check_memory(out, "out");
+        const auto axes = static_cast<int64_t>(out->shape.size());
+        if (dim < -axes || dim >= axes) {
+            fail(operators::PARAMETER_INVALID, "dim is %lld: out has %lld axes", static_cast<long long>(dim),
+                 static_cast<long long>(axes));
+        }
+        const auto axis = static_cast<size_t>(dim < 0 ? dim + axes : dim);
+        std::vector<std::pair<Tensor, Tensor>> parts; // where each goes, and what
+        Tensor place = *out;
+        int64_t length = 0;
+        for (const auto &tensor : tensors->tensors) {
+            operators::check_memory(tensor.get(), "tensors");
+            if (tensor->shape == std::vector<int64_t>{0}) {
+                continue; // an empty tensor of one axis goes with everything
+            }
+            if (tensor->shape.size() != out->shape.size()) {
+                fail(operators::PARAMETER_INVALID, "a tensor of %zu axes does not join into one of %zu",
+                     tensor->shape.size(), out->shape.size());
+            }
+            place.shape[axis] = tensor->shape[axis];
+            if (place.shape != tensor->shape) {
+                fail(operators::PARAMETER_INVALID, "the tensors differ in an axis other than dim");
+            }
+            length += tensor->shape[axis];
+            parts.emplace_back(place, *tensor);
+            place.first += tensor->shape[axis] * out->strides[axis] * operators::find_type(out->type).bytes;
+        }
+        if (length != out->shape[axis]) {
+            fail(operators::PARAMETER_INVALID, "axis %zu of out has %lld elements, the tensors have %lld", axis,
+                 static_cast<long long>(out->shape[axis]), static_cast<long long>(length));
+        }
+        return [parts] {
+            for (const auto &[target, source] : parts) {
+                operators::copy(target, source);
+            }
+        };
+    });
 }
 
-aclError aclnnInplaceZero(void *, uint64_t, Executor *executor, aclrtStream stream) {
-    return operators::run("aclnnInplaceZero", executor, stream);
+aclError aclnnCat(void *, uint64_t, Executor *executor, aclrtStream stream) {
+    return operators::run("aclnnCat", executor, stream);
 }
 
 #pragma GCC visibility pop

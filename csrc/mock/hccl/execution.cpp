@@ -174,6 +174,10 @@ std::string Execution::activity(uint32_t peer) const {
     const Header &header = *link.header;
     const auto executing = static_cast<Op>(header.executing.load());
     const auto serial = static_cast<unsigned long long>(header.serial.load());
+    const auto building = static_cast<Op>(header.building.load());
+    if (executing == Op::None && building != Op::None) {
+        return format("; rank %u builds links for %s", peer, op_name(building));
+    }
     if (executing == Op::None) {
         return format("; rank %u runs nothing of this communicator, its last operation was number %llu%s", peer, serial,
                       elsewhere.c_str());

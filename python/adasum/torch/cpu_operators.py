@@ -1,19 +1,24 @@
-"""Runs a torch_npu program over the mock, which has no operators that compute: those of the CPU take their place.
+"""Runs a torch_npu program over the mock, which has hardly any operators that compute: those of the CPU take their place.
 
-    torchrun --nproc-per-node N cpu_operators.py PROGRAM.py ARGUMENTS...
+    python -m adasum.torch.cpu_operators PROGRAM.py ARGUMENTS...
+    torchrun --nproc-per-node N -m adasum.torch.cpu_operators PROGRAM.py ARGUMENTS...
 
 On the mock device memory is memory of the host. So each operator that torch_npu registers for its device is replaced by the one of
 the CPU, on CPU tensors that share the memory. Autograd, optimizers, DistributedDataParallel and HCCL stay torch_npu's own, and
-allocation, copies and views do too. For tests: it says nothing about torch_npu's operators."""
+allocation, copies and views do too. For trials and tests: it says nothing about torch_npu's operators. On an NPU it refuses to start.
+LD_LIBRARY_PATH must name the mock, see `adasum.torch`."""
+
+from __future__ import annotations
 
 import ctypes
 import runpy
 import sys
 import warnings
 from pathlib import Path
+from typing import Any, Callable
 
 import torch
-import torch_npu
+import torch_npu  # noqa: F401  (registers the device)
 from torch.utils._pytree import tree_map_only
 
 KEY = "PrivateUse1"
@@ -29,7 +34,7 @@ OWN = set(
 )
 
 
-def alias_of(tensor):
+def alias_of(tensor: torch.Tensor) -> torch.Tensor:
     """A CPU tensor with the memory of one on the device."""
     storage = tensor.untyped_storage()
     size = storage.nbytes()
@@ -41,7 +46,7 @@ def alias_of(tensor):
     return flat.as_strided(tensor.size(), tensor.stride(), tensor.storage_offset())
 
 
-def on_device(tensor, device):
+def on_device(tensor: torch.Tensor, device: torch.device) -> torch.Tensor:
     """A new tensor of the device with the values, sizes and strides of one of the CPU."""
     made = torch.empty_strided(tensor.size(), tensor.stride(), dtype=tensor.dtype, device=device)
     if tensor.numel() > 0:
@@ -49,23 +54,23 @@ def on_device(tensor, device):
     return made
 
 
-def replacement(operator):
+def replacement(operator: Any) -> Callable[..., Any]:
     """The operator on the CPU, for tensors of the device."""
 
-    def run(*arguments, **options):
+    def run(*arguments: Any, **options: Any) -> Any:
         # What is queued has to be done before the host reads or writes the memory.
         torch.npu.current_stream().synchronize()
         device = torch.device("npu", torch.npu.current_device())
-        given = {}
+        given: dict[int, tuple[torch.Tensor, torch.Tensor]] = {}
 
-        def to_cpu(tensor):
+        def to_cpu(tensor: torch.Tensor) -> torch.Tensor:
             if tensor.device.type != "npu":
                 return tensor
             alias = alias_of(tensor)
             given[id(alias)] = (tensor, alias)
             return alias
 
-        def to_npu(tensor):
+        def to_npu(tensor: torch.Tensor) -> torch.Tensor:
             if id(tensor) in given:
                 # In place, or into a given output: the very tensor, with the size that it has now.
                 original = given[id(tensor)][0]
@@ -84,12 +89,12 @@ def replacement(operator):
     return run
 
 
-def views_without_writing(schema):
+def views_without_writing(schema: Any) -> bool:
     """Whether a result is an argument's memory and nothing is written: a view."""
     return any(result.alias_info and not result.alias_info.is_write for result in schema.returns)
 
 
-def install():
+def install() -> tuple[torch.library.Library, int]:
     """Replaces the operators of this process; returns the library, which must stay alive, and how many they are."""
     library = torch.library.Library("aten", "IMPL")
     count = 0
@@ -98,20 +103,36 @@ def install():
         base, _, overload = rest.partition(".")
         if space != "aten" or base in OWN:
             continue
-        operator = getattr(getattr(torch.ops.aten, base), overload or "default")
-        if views_without_writing(operator._schema):
+        # torch_npu also registers operators that only another version of torch has.
+        operator = getattr(getattr(torch.ops.aten, base, None), overload or "default", None)
+        if operator is None or views_without_writing(operator._schema):
             continue
         library.impl(rest, replacement(operator), KEY)
         count += 1
     return library, count
 
 
-if __name__ == "__main__":
+def over_mock() -> bool:
+    """Whether the libascendcl that torch_npu has loaded is the mock."""
+    loaded = ctypes.CDLL("libascendcl.so")
+    return hasattr(loaded, "adasum_mock_version")
+
+
+def main() -> None:
+    if len(sys.argv) < 2:
+        raise SystemExit("usage: python -m adasum.torch.cpu_operators PROGRAM.py ARGUMENTS...")
+    if not over_mock():
+        raise SystemExit("adasum.torch.cpu_operators: memory of an NPU is not memory of the host: LD_LIBRARY_PATH must name the mock")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         kept = install()
-    assert kept[1] > 500, f"only {kept[1]} operators were found to replace"
+    if kept[1] <= 500:
+        raise SystemExit(f"adasum.torch.cpu_operators: only {kept[1]} operators were found to replace: this torch_npu is another one")
     program = sys.argv[1]
     sys.argv = sys.argv[1:]
     sys.path.insert(0, str(Path(program).resolve().parent))
     runpy.run_path(program, run_name="__main__")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,89 @@
+"""What one rank has, on all ranks, over torch's process group."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Callable, Iterable, Mapping, Optional, Union
+
+import torch
+import torch.distributed as dist
+
+from adasum.torch.groups import global_rank, is_hccl
+
+
+def broadcast_parameters(
+    params: Union[Mapping[str, Any], Iterable[Any]], root_rank: int, group: Optional[dist.ProcessGroup] = None
+) -> None:
+    """Gives all ranks the values that rank `root_rank` of the group has: of a `state_dict()`, `named_parameters()` or `parameters()`, whose tensors
+    are changed in place. Entries that are no tensors are left alone. Collective: the same tensors on all ranks."""
+    if isinstance(params, torch.Tensor):
+        raise TypeError("params is a tensor: it must be a state_dict, or tensors, or pairs of name and tensor")
+    listed = params.items() if isinstance(params, Mapping) else params
+    for entry in listed:
+        tensor = entry[1] if isinstance(entry, tuple) else entry
+        if isinstance(tensor, torch.Tensor):
+            _broadcast(tensor.detach(), root_rank, group)
+
+
+def broadcast_object(value: Any, root_rank: int = 0, group: Optional[dist.ProcessGroup] = None) -> Any:
+    """What rank `root_rank` of the group has for `value`, pickled, on all ranks. Collective."""
+    box = [value]
+    dist.broadcast_object_list(box, src=global_rank(group, root_rank), group=group)
+    return box[0]
+
+
+def broadcast_optimizer_state(optimizer: torch.optim.Optimizer, root_rank: int, group: Optional[dist.ProcessGroup] = None) -> None:
+    """Gives the optimizers of all ranks the state and the groups' values (learning rate, ...) that rank `root_rank` of the group has. An optimizer
+    that has not stepped has no state: then only the values. Collective."""
+    mine = optimizer.state_dict()
+    here = dist.get_rank(group) == root_rank
+    device = torch.device("npu", torch.npu.current_device()) if is_hccl(group) else torch.device("cpu")
+    tensors: list[torch.Tensor] = []
+
+    def leave(tensor: torch.Tensor) -> Any:
+        # Small ones, as counts of steps, which may be on the host beside an NPU, go with the description.
+        if tensor.device.type != device.type or tensor.dim() == 0:
+            return tensor.cpu()
+        tensors.append(tensor)
+        return _Place(tuple(tensor.shape), tensor.dtype)
+
+    described = broadcast_object(_replaced(mine, torch.Tensor, leave) if here else None, root_rank, group)
+
+    def receive(place: _Place) -> torch.Tensor:
+        tensor = tensors.pop(0) if here else torch.empty(place.shape, dtype=place.dtype, device=device)
+        _broadcast(tensor, root_rank, group)
+        return tensor
+
+    found = _replaced(described, _Place, receive)
+    if not here:
+        optimizer.load_state_dict(found)
+
+
+@dataclass(frozen=True)
+class _Place:
+    """Where a tensor belongs that follows."""
+
+    shape: tuple[int, ...]
+    dtype: Any
+
+
+def _replaced(value: Any, kind: type, by: Callable[[Any], Any]) -> Any:
+    """A copy of nested containers in which everything of a kind is replaced."""
+    if isinstance(value, kind):
+        return by(value)
+    if isinstance(value, dict):
+        return {name: _replaced(item, kind, by) for name, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return type(value)([_replaced(item, kind, by) for item in value])
+    return value
+
+
+def _broadcast(tensor: torch.Tensor, root_rank: int, group: Optional[dist.ProcessGroup]) -> None:
+    if tensor.numel() == 0:
+        return
+    carried = tensor.to("npu") if is_hccl(group) and tensor.device.type == "cpu" else tensor
+    # As bytes, so that every type can travel.
+    flat = carried.contiguous().reshape(-1).view(torch.uint8)
+    dist.broadcast(flat, src=global_rank(group, root_rank), group=group)
+    if flat.data_ptr() != tensor.data_ptr():
+        tensor.copy_(flat.view(tensor.dtype).reshape(tensor.shape))

@@ -1,0 +1,151 @@
+"""Worlds of torch's process groups, and what has a reducer in one."""
+
+from __future__ import annotations
+
+import logging
+import os
+from typing import TYPE_CHECKING, Any, Callable, Optional
+
+import torch
+import torch.distributed as dist
+
+import adasum
+
+if TYPE_CHECKING:
+    from typing_extensions import Self, Unpack
+
+_LOGGER = logging.getLogger("adasum")
+
+#: Options that count when a world is made.
+_WORLD_OPTIONS = ("devices_per_server", "create_timeout_ms")
+
+
+def world(group: Optional[dist.ProcessGroup] = None, /, **choices: Unpack[adasum.OptionValues]) -> adasum.World:
+    """The world of the ranks of a process group, or of all ranks: on torch's current NPU where the group talks through HCCL, else
+    on device LOCAL_RANK, which is one of the mock's where there is no NPU. Collective among the group.
+
+    `choices` are options. `devices_per_server` says how many consecutive ranks are combined by their mean before AdaSum
+    combines servers. Without it that is LOCAL_WORLD_SIZE (as torchrun sets it), but 1 if the group is not larger or no multiple of
+    it: then AdaSum combines all ranks. Rank 0 logs which of them it is, as a warning where means are taken without being asked for.
+
+    With HCCL the group's communicator is borrowed for this call, which waits for all work of the device first; no collective of the
+    group may be started on another thread meanwhile. Nothing of it is used afterwards."""
+    size = dist.get_world_size(group)
+    if size < 1:
+        raise ValueError("group: this rank is not one of its ranks")
+    local = int(os.environ.get("LOCAL_WORLD_SIZE", "1"))
+    chosen = choices.get("devices_per_server") is not None
+    if not chosen:
+        choices["devices_per_server"] = 1 if size <= local or size % local else local
+    made = _made(group, size, choices)
+    if made.rank == 0:
+        _say_how_ranks_are_combined(made, local, chosen)
+    return made
+
+
+def _made(group: Optional[dist.ProcessGroup], size: int, choices: adasum.OptionValues) -> adasum.World:
+    if is_hccl(group):
+        torch.npu.synchronize()
+        backend = (group or dist.group.WORLD)._get_backend(torch.device("npu"))
+        return adasum.World.from_comm(backend.get_hccl_comm(dist.get_rank()), **choices)
+    device = int(os.environ.get("LOCAL_RANK", "0"))
+    rank = dist.get_rank(group)
+    info = [adasum.root_info(device) if rank == 0 else b""]
+    dist.broadcast_object_list(info, src=global_rank(group, 0), group=group)
+    return adasum.World.from_root_info(device, info[0], size, rank, **choices)
+
+
+def _say_how_ranks_are_combined(made: adasum.World, local: int, chosen: bool) -> None:
+    size, servers, per_server = made.size, made.servers, made.devices_per_server
+    if per_server > 1:
+        _LOGGER.log(
+            logging.INFO if chosen else logging.WARNING,
+            "%d ranks: the mean of the %d ranks of each server, AdaSum of the %d servers%s", size, per_server, servers,
+            "" if chosen else "; devices_per_server=1 combines all ranks by AdaSum",
+        )
+    elif not chosen and size > local and local > 1:
+        _LOGGER.warning("%d ranks: AdaSum of all of them, as LOCAL_WORLD_SIZE %d does not divide their number", size, local)
+    else:
+        _LOGGER.info("%d ranks: AdaSum of all of them", size)
+
+
+def is_hccl(group: Optional[dist.ProcessGroup] = None) -> bool:
+    """Whether a process group talks through HCCL."""
+    return "hccl" in dist.get_backend(group)
+
+
+def global_rank(group: Optional[dist.ProcessGroup], rank: int) -> int:
+    """The number among all ranks of rank `rank` of a group."""
+    return rank if group is None else dist.get_global_rank(group, rank)
+
+
+def current_stream(tensor: torch.Tensor) -> Optional[int]:
+    """torch's current aclrtStream for a tensor on an NPU; none for a tensor of the host. What torch has queued for it before is
+    on the stream when this returns, so it must be asked anew before every call."""
+    return torch.npu.current_stream(tensor.device).npu_stream if tensor.device.type == "npu" else None
+
+
+class Reducing:
+    """Has a reducer in a world, and that world for its own if it was given none. Ends both, by `close` or a `with` statement."""
+
+    _reducer: Any
+
+    def _start(
+        self, world_: Optional[adasum.World], group: Optional[dist.ProcessGroup], choices: adasum.OptionValues,
+        make: Callable[[adasum.World, Any], Any], example: Optional[torch.Tensor],
+    ) -> None:
+        """Makes the reducer by `make(world, options)`, in a world of `group` if `world_` is none. `example` is one of its tensors."""
+        self._owns_world = world_ is None
+        self._example = example
+        options: Any = dict(choices)
+        if world_ is None:
+            world_ = world(group, **{name: options.pop(name) for name in _WORLD_OPTIONS if name in options})
+        elif not isinstance(world_, adasum.World):
+            raise TypeError(f"world is a {type(world_).__name__}: it must be adasum.World")
+        self._world = world_
+        try:
+            self._reducer = make(world_, options)
+        except BaseException:
+            self._end_world(in_good_order=False)
+            raise
+
+    @property
+    def world(self) -> adasum.World:
+        """The world whose ranks are combined."""
+        return self._world
+
+    @property
+    def reducer(self) -> Any:
+        """The reducer, for what it knows of the last reduction. Statistics of gradients have a cosine and a gain where servers were combined
+        in one round; in several rounds (more servers than the option radix) both are NaN unless `reducer.observe()` was called before."""
+        return self._reducer
+
+    def _end_world(self, in_good_order: bool) -> None:
+        if not self._owns_world or self._world.closed:
+            return
+        if in_good_order:
+            self._world.finish()
+        self._world.close()
+
+    def close(self) -> None:
+        """Waits for the device and ends the reducer, and the world if it is its own: then all ranks should call it. Otherwise to be
+        called before `World.finish`. A second time does nothing."""
+        if self._reducer.closed:
+            return
+        if self._example is not None and self._example.device.type == "npu":
+            torch.npu.synchronize(self._example.device)
+        self._reducer.close()
+        self._end_world(in_good_order=True)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: Any, *_: Any) -> None:
+        if kind is None:
+            self.close()
+            return
+        # The others may never come, so nobody is waited for.
+        if self._owns_world and not self._world.closed:
+            self._world.abort()
+        self._reducer.close()
+        self._end_world(in_good_order=False)
