@@ -188,8 +188,8 @@ def train(kind, way):
 
 
 WAYS = (
-    "functional", "functional, gradients under jit", "functional, all under jit", "cell, PyNative", "cell, graph", "Model.train, PyNative",
-    "Model.train, graph",
+    "functional", "functional, gradients under jit", "functional, all under jit", "functional, graph", "cell, PyNative", "cell, graph",
+    "Model.train, PyNative", "Model.train, graph",
 )
 
 
