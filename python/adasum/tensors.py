@@ -91,7 +91,10 @@ def view(tensor: Any) -> View:
         place = _place_of(tensor)
         if place not in _PLACES:
             raise ValueError(f"the tensor is on {place}, not on the CPU or an NPU")
-        return View(tensor.data_ptr(), tensor.numel(), _type_of(tensor.dtype), _PLACES[place])
+        address, count = tensor.data_ptr(), tensor.numel()
+        if address == 0 and count > 0:
+            raise ValueError("the tensor has no memory yet")
+        return View(address, count, _type_of(tensor.dtype), _PLACES[place])
     if hasattr(tensor, "ctypes") and hasattr(tensor, "dtype"):
         flags = tensor.flags
         if not (flags.c_contiguous and flags.writeable):

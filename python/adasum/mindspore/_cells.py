@@ -73,9 +73,7 @@ class _WrapCell(nn.Cell):
         raise NotImplementedError
 
     def __call__(self, grads: Any) -> Any:
-        """Reduces and steps. Collective. Inside compiled graphs `construct` does."""
-        if context.get_context("mode") == context.GRAPH_MODE:
-            return super().__call__(grads)
+        """Reduces and steps. Collective. Inside compiled graphs `construct` does; called from Python nothing needs to be compiled."""
         gradients = listed(grads)
         if len(gradients) != len(self.parameters):
             raise ValueError(f"grads has {len(gradients)} gradients, the optimizer has {len(self.parameters)} parameters")

@@ -67,9 +67,7 @@ class DistributedGradReducer(nn.Cell):
         self.through = OnHost([parameter.shape for parameter in self.parameters], self.kept, reduce, refusal)
 
     def __call__(self, grads: Any) -> Any:
-        """The reduced gradients. Collective. Inside compiled graphs `construct` does."""
-        if context.get_context("mode") == context.GRAPH_MODE:
-            return super().__call__(grads)
+        """The reduced gradients. Collective. Inside compiled graphs `construct` does; called from Python nothing needs to be compiled."""
         gradients = listed(grads)
         if len(gradients) != len(self.parameters):
             raise ValueError(f"grads has {len(gradients)} gradients, there are {len(self.parameters)} parameters")

@@ -10,6 +10,10 @@ from mindspore import context, nn, ops
 
 import adasum
 
+if not hasattr(ms.runtime.Stream, "stream_ptr"):
+    # In 2.7 neither streams nor tensors of the host have addresses.
+    raise ImportError(f"adasum.mindspore needs MindSpore 2.10, where streams have addresses: this is {ms.__version__}")
+
 
 def is_on_device(tensor: ms.Tensor) -> bool:
     """Whether a tensor lies on an NPU."""

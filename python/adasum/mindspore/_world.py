@@ -25,7 +25,8 @@ def world(options: Optional[adasum.Options] = None, **choices: Unpack[adasum.Opt
     Raises ValueError if `devices_per_server` is another than that of the world there is."""
     global _world
     if _world is None or _world.closed:
-        _world = adasum.World.from_environment(options, **choices)
+        # Of both, `options` makes the world; the check below holds it against the other.
+        _world = adasum.World.from_environment(options) if options else adasum.World.from_environment(**choices)
         atexit.register(_end)
     asked = choices.get("devices_per_server")
     if asked not in (None, "auto", _world.devices_per_server):
