@@ -10,9 +10,8 @@ run=$(realpath "$1") library=$(realpath "$2") work=$3/torch_npu
 mkdir -p "$work"
 trap 'rm -rf "$work"' EXIT
 
-# The pairs: torch, torch-npu, GB of space. The second is the newest whose torch on PyPI, which is a build for CUDA, can be loaded beside
-# torch_npu: from 2.10 on torch_npu registers settings of an allocator that the build for CUDA has registered, too; with 2.14 loading ends with
-# "Duplicated key" (seen), with 2.9 all is well.
+# The pairs: torch, torch-npu, GB of space. From 2.10 on torch_npu cannot be loaded beside torch as PyPI has it for x86-64, a build for CUDA:
+# both register the same settings of an allocator, "Duplicated key 'pinned_reserve_segment_size_mb'" (seen with 2.10.0 and 2.14.0).
 first="2.7.1 2.7.1.post11 9" second="2.9.0 2.9.0.post9 11"
 
 # install TORCH TORCH_NPU SPACE: makes an environment with the pinned wheels and names its Python; fails where that cannot be done.
