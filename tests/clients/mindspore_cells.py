@@ -412,6 +412,14 @@ def reducers():
     near("the context's mean", adasum_ms.DistributedGradReducer(parameters((4,)))(grad).asnumpy(), total / SIZE)
     context.reset_auto_parallel_context()
 
+    fused = parameters((4,), (4,), (4,))
+    fused[0].comm_fusion, fused[1].comm_fusion = 0, 3
+    reducer = adasum_ms.DistributedGradReducer(fused, mean=True)
+    for index, found in enumerate(reducer((grad, grad, grad))):
+        near(f"fusion of its own, {index}", found.asnumpy(), total / SIZE)
+    assert [spec.flags for spec in reducer.reducers.reducer.specs] == [adasum.fusion_flag(fusion) for fusion in (0, 3, 1)]
+    reducer.close()
+
     own = parameters((4,), (4,))
     own[0].layerwise_parallel = True
     for reducer, wanted in (

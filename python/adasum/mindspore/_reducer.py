@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, Literal, Optional, Sequence, Union
 
 import mindspore as ms
@@ -20,8 +21,9 @@ class DistributedGradReducer(nn.Cell):
         grads = DistributedGradReducer(optimizer.parameters, mean=True)(grads)
 
     `mean` is by default the context's gradients_mean, `degree` the number of ranks. `group` is a list of ranks or the name of a group of
-    MindSpore's; only its ranks make and call the reducer. `fusion_type` 0 sends each gradient by itself, anything else sends them
-    together, cut where the context's all_reduce_fusion_config says; results do not depend on it.
+    MindSpore's; only its ranks make and call the reducer. Where parameters differ in `comm_fusion`, gradients with equal numbers travel
+    together and those with 0 alone. Else `fusion_type` 0 sends each gradient by itself, anything else sends them together, cut where the
+    context's all_reduce_fusion_config says. Results do not depend on it.
 
     Called with a gradient, or a tuple of those of `parameters`; gives new ones and leaves these as they are. Each is added in fp32 and
     keeps its type. Those of layerwise_parallel parameters are handed through; RowTensors are gathered, and
@@ -54,8 +56,11 @@ class DistributedGradReducer(nn.Cell):
         self.gathered_with = {"group": ranks, "degree": degree, "reduction": reduction}
         fusion = cuts(fusion_type, len(self.kept))
 
+        flags = {parameter.name: adasum.fusion_flag(parameter.comm_fusion) for parameter in self.parameters}
+
         def make(specs: list[adasum.TensorSpec]) -> Any:
-            return adasum.MeanReducer(self.world, specs, group=ranks, degree=degree, reduction=reduction, fusion=fusion)
+            fused = [replace(spec, flags=flags[spec.name]) for spec in specs]
+            return adasum.MeanReducer(self.world, fused, group=ranks, degree=degree, reduction=reduction, fusion=fusion)
 
         self.reducers = Rebuilt(make)
         self.gatherings: dict[int, Gathering] = {}
