@@ -14,7 +14,7 @@ from setuptools.command.bdist_wheel import bdist_wheel
 from setuptools.command.build_py import build_py
 
 # setuptools brings distutils with it.
-from distutils.command.build_scripts import build_scripts  # isort: skip
+from distutils.command.build_scripts import build_scripts
 
 ROOT = Path(__file__).resolve().parent
 

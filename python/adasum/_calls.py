@@ -62,12 +62,12 @@ class StreamUser(Handle):
         if not isinstance(world, World):
             raise TypeError(f"world is a {type(world).__name__}: it must be adasum.World")
         self._destroy = f"{self._prefix}_destroy"
-        super().__init__(world.made(self._prefix, create))
+        super().__init__(world._made(self._prefix, create))
         # A world must not end before its users, nor a stream that they look at.
         self._world = world
         self._streams: dict[int, Stream] = {}
         self._device = world.device
-        world.keep(self)
+        world._keep(self)
 
     def _stream(self, stream: Optional[AnyStream]) -> int:
         """The address of a stream, which is kept."""

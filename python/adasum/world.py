@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import itertools
 import os
 import weakref
 from ctypes import byref, c_int32, c_uint8, c_uint32
@@ -46,7 +47,8 @@ class World(Handle):
     def __init__(self, pointer: Any):
         super().__init__(pointer)
         # What `finish` closes, and the streams that the library may still look at.
-        self._users: weakref.WeakSet[Handle] = weakref.WeakSet()
+        self._users: weakref.WeakValueDictionary[int, Handle] = weakref.WeakValueDictionary()
+        self._numbers = itertools.count()
         self._streams: dict[int, Stream] = {}
         # A part keeps its whole.
         self._whole: Optional[World] = None
@@ -115,25 +117,25 @@ class World(Handle):
         """Number of the device that this world uses."""
         return self._ask("device", c_int32())
 
-    def made(self, kind: str, create: Callable[[Any, Any], None]) -> Any:
+    def _made(self, kind: str, create: Callable[[Any, Any], None]) -> Any:
         """The pointer to a `kind` that `create(world, out)` makes of this world."""
         out = ctypes.POINTER(getattr(_abi, kind))()
         create(self, byref(out))
         return out
 
-    def keep(self, user: Handle) -> None:
+    def _keep(self, user: Handle) -> None:
         """Has `finish` close what was made of this world."""
-        self._users.add(user)
+        self._users[next(self._numbers)] = user
 
     def part(self, ranks: Sequence[int], devices_per_server: int) -> World:
         """The world of `ranks`, some of this one's in ascending order, with `devices_per_server` consecutive ones a server: of one
         server, one pipeline stage, one shard of a model. It shares device, streams and order of work with this world, and a
         failure of one is a failure of both. Collective among `ranks` only, which make the parts that they share in the same order."""
         numbers = array(c_uint32, ranks)
-        part = World(self.made("adasum_world", lambda world, out: call(
+        part = World(self._made("adasum_world", lambda world, out: call(
             "adasum_world_part", world, numbers, len(numbers), devices_per_server, out)))
         part._whole = self
-        self.keep(part)
+        self._keep(part)
         return part
 
     def barrier(self, stream: Union[int, Stream]) -> None:
@@ -166,7 +168,8 @@ class World(Handle):
         """Closes what was made of this world, reducers and others, finishes its parts, waits for its work, at most `timeout` seconds, and leaves it in good order. All ranks
         should call it."""
         limit = milliseconds("timeout", timeout)
-        for user in list(self._users):
+        # The last first, in the same order on all ranks.
+        for user in reversed(list(self._users.values())):
             if isinstance(user, World) and not user.closed:
                 user.finish(timeout)
             user.close()

@@ -1,7 +1,6 @@
 //! Programs in C and C++ that know the headers only, over the mock.
 
 use std::collections::BTreeSet;
-use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::OnceLock;
@@ -303,11 +302,7 @@ fn ranks_of_torchrun_find_each_other() {
     let program = join_program();
     let folder = crate::support::folder("join");
     let file = folder.join("root info").display().to_string();
-    let port = TcpListener::bind("127.0.0.1:0")
-        .unwrap()
-        .local_addr()
-        .unwrap()
-        .port();
+    let port = crate::support::free_port();
     let (port, before) = (port.to_string(), (port - 1).to_string());
     let short = ("ADASUM_CREATE_TIMEOUT_MS", "1500");
     let ways: [&[(&str, &str)]; 3] = [
@@ -359,9 +354,7 @@ fn ranks_of_torchrun_find_each_other() {
 #[test]
 fn ranks_of_msrun_find_each_other() {
     let program = join_program();
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let port = listener.local_addr().unwrap().port();
-    drop(listener);
+    let port = crate::support::free_port();
     let variables = |rank: u32| {
         vec![
             ("RANK_ID", rank.to_string()),

@@ -253,11 +253,8 @@ void bad_root_info(const Rank &) {
     FAILS(HCCL_E_PARA, std::getenv("HARNESS_NEEDLE"), HcclGetRootInfo(&info));
 }
 
-// A peer with another job id has another key: it is refused, and both say who does not answer.
-void other_job(const Rank &me) {
-    if (me.rank == 1) {
-        setenv("HCCL_MOCK_JOB", "another", 1);
-    }
+// Ranks 0 and 1, which do not have the same key, refuse each other, and both say who does not answer.
+void refuse_each_other(const Rank &me) {
     const World world(me);
     const Vector<float> data(8);
     FAILS(HCCL_E_TIMEOUT, me.rank == 0 ? "rank 1 (127.0.0." : "does not answer as a rank of this job does",
@@ -268,17 +265,18 @@ void other_job(const Rank &me) {
     read_file(folder() + "/seen"); // before that, rank 0 listens
 }
 
-// Nor is a peer with another secret, though its job and its rank table are the same.
+// A peer with another job id has another key.
+void other_job(const Rank &me) {
+    if (me.rank == 1) {
+        setenv("HCCL_MOCK_JOB", "another", 1);
+    }
+    refuse_each_other(me);
+}
+
+// So has a peer with another secret, though its job and its rank table are the same.
 void other_secret(const Rank &me) {
     setenv("ADASUM_JOB_SECRET", me.rank == 0 ? "the secret of this job" : "that of another one", 1);
-    const World world(me);
-    const Vector<float> data(8);
-    FAILS(HCCL_E_TIMEOUT, me.rank == 0 ? "rank 1 (127.0.0." : "does not answer as a rank of this job does",
-          all_reduce(world, data));
-    if (me.rank == 1) {
-        write_file(folder() + "/seen", "");
-    }
-    read_file(folder() + "/seen"); // before that, rank 0 listens
+    refuse_each_other(me);
 }
 
 // One rank has it from its environment, the other one from a file.

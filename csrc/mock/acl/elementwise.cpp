@@ -139,57 +139,64 @@ extern "C" {
         return operators::run(#operator_, executor, stream);                                                           \
     }
 
-aclError aclnnInplaceOneGetWorkspaceSize(Tensor *self, uint64_t *workspace, Executor **executor) {
-    return describe_fill("aclnnInplaceOneGetWorkspaceSize", self, 1, workspace, executor);
-}
-RUN(aclnnInplaceOne)
+// Both calls of an operator that computes `change` of self; of self and a tensor; of self and a scalar; of the latter in place.
+#define CHANGES(operator_, change)                                                                                     \
+    aclError operator_##GetWorkspaceSize(const Tensor *self, Tensor *out, uint64_t *workspace, Executor **executor) {  \
+        return describe_change(#operator_ "GetWorkspaceSize", self, "self", out, workspace, executor, change);         \
+    }                                                                                                                  \
+    RUN(operator_)
+#define PAIRS(operator_, change)                                                                                       \
+    aclError operator_##GetWorkspaceSize(const Tensor *self, const Tensor *other, Tensor *out, uint64_t *workspace,    \
+                                         Executor **executor) {                                                        \
+        return describe_pair(#operator_ "GetWorkspaceSize", self, "self", other, out, workspace, executor, change);    \
+    }                                                                                                                  \
+    RUN(operator_)
+#define PAIRS_IN_PLACE(operator_, change)                                                                              \
+    aclError operator_##GetWorkspaceSize(Tensor *self, const Tensor *other, uint64_t *workspace,                       \
+                                         Executor **executor) {                                                        \
+        return describe_pair(#operator_ "GetWorkspaceSize", self, "selfRef", other, self, workspace, executor,         \
+                             change);                                                                                  \
+    }                                                                                                                  \
+    RUN(operator_)
+#define SCALARS(operator_, change)                                                                                     \
+    aclError operator_##GetWorkspaceSize(const Tensor *self, const Scalar *other, Tensor *out, uint64_t *workspace,    \
+                                         Executor **executor) {                                                        \
+        return describe_with_scalar(#operator_ "GetWorkspaceSize", self, "self", other, out, workspace, executor,      \
+                                    change);                                                                           \
+    }                                                                                                                  \
+    RUN(operator_)
+#define SCALARS_IN_PLACE(operator_, change)                                                                            \
+    aclError operator_##GetWorkspaceSize(Tensor *self, const Scalar *other, uint64_t *workspace,                       \
+                                         Executor **executor) {                                                        \
+        return describe_with_scalar(#operator_ "GetWorkspaceSize", self, "selfRef", other, self, workspace, executor,  \
+                                    change);                                                                           \
+    }                                                                                                                  \
+    RUN(operator_)
+#define FILLS(operator_, value)                                                                                        \
+    aclError operator_##GetWorkspaceSize(Tensor *self, uint64_t *workspace, Executor **executor) {                     \
+        return describe_fill(#operator_ "GetWorkspaceSize", self, value, workspace, executor);                         \
+    }                                                                                                                  \
+    RUN(operator_)
 
-aclError aclnnInplaceZeroGetWorkspaceSize(Tensor *self, uint64_t *workspace, Executor **executor) {
-    return describe_fill("aclnnInplaceZeroGetWorkspaceSize", self, 0, workspace, executor);
-}
-RUN(aclnnInplaceZero)
-
-aclError aclnnInplaceFillScalarGetWorkspaceSize(Tensor *self, const Scalar *value, uint64_t *workspace,
-                                                Executor **executor) {
-    return describe_with_scalar("aclnnInplaceFillScalarGetWorkspaceSize", self, "selfRef", value, self, workspace,
-                                executor, scalar_itself);
-}
-RUN(aclnnInplaceFillScalar)
-
-aclError aclnnMulGetWorkspaceSize(const Tensor *self, const Tensor *other, Tensor *out, uint64_t *workspace,
-                                  Executor **executor) {
-    return describe_pair("aclnnMulGetWorkspaceSize", self, "self", other, out, workspace, executor, product);
-}
-RUN(aclnnMul)
-
-aclError aclnnInplaceMulGetWorkspaceSize(Tensor *self, const Tensor *other, uint64_t *workspace, Executor **executor) {
-    return describe_pair("aclnnInplaceMulGetWorkspaceSize", self, "selfRef", other, self, workspace, executor, product);
-}
-RUN(aclnnInplaceMul)
-
-aclError aclnnMulsGetWorkspaceSize(const Tensor *self, const Scalar *other, Tensor *out, uint64_t *workspace,
-                                   Executor **executor) {
-    return describe_with_scalar("aclnnMulsGetWorkspaceSize", self, "self", other, out, workspace, executor, product);
-}
-RUN(aclnnMuls)
-
-aclError aclnnInplaceMulsGetWorkspaceSize(Tensor *self, const Scalar *other, uint64_t *workspace, Executor **executor) {
-    return describe_with_scalar("aclnnInplaceMulsGetWorkspaceSize", self, "selfRef", other, self, workspace, executor,
-                                product);
-}
-RUN(aclnnInplaceMuls)
-
-aclError aclnnDivsGetWorkspaceSize(const Tensor *self, const Scalar *other, Tensor *out, uint64_t *workspace,
-                                   Executor **executor) {
-    return describe_with_scalar("aclnnDivsGetWorkspaceSize", self, "self", other, out, workspace, executor, quotient);
-}
-RUN(aclnnDivs)
-
-aclError aclnnInplaceDivsGetWorkspaceSize(Tensor *self, const Scalar *other, uint64_t *workspace, Executor **executor) {
-    return describe_with_scalar("aclnnInplaceDivsGetWorkspaceSize", self, "selfRef", other, self, workspace, executor,
-                                quotient);
-}
-RUN(aclnnInplaceDivs)
+FILLS(aclnnInplaceOne, 1)
+FILLS(aclnnInplaceZero, 0)
+SCALARS_IN_PLACE(aclnnInplaceFillScalar, scalar_itself)
+PAIRS(aclnnMul, product)
+PAIRS_IN_PLACE(aclnnInplaceMul, product)
+SCALARS(aclnnMuls, product)
+SCALARS_IN_PLACE(aclnnInplaceMuls, product)
+PAIRS(aclnnDiv, quotient)
+PAIRS_IN_PLACE(aclnnInplaceDiv, quotient)
+SCALARS(aclnnDivs, quotient)
+SCALARS_IN_PLACE(aclnnInplaceDivs, quotient)
+PAIRS(aclnnNeTensor, differs)
+SCALARS(aclnnNeScalar, differs)
+SCALARS(aclnnGtScalar, greater)
+SCALARS(aclnnLtScalar, smaller)
+PAIRS(aclnnBitwiseAndTensor, both)
+SCALARS(aclnnBitwiseAndScalar, both)
+CHANGES(aclnnAbs, magnitude)
+CHANGES(aclnnCeil, ceiling)
 
 aclError aclnnIsFiniteGetWorkspaceSize(const Tensor *self, Tensor *out, uint64_t *workspace, Executor **executor) {
     if (out != nullptr && out->type != ACL_BOOL) {
@@ -202,61 +209,6 @@ aclError aclnnIsFiniteGetWorkspaceSize(const Tensor *self, Tensor *out, uint64_t
 }
 RUN(aclnnIsFinite)
 
-aclError aclnnDivGetWorkspaceSize(const Tensor *self, const Tensor *other, Tensor *out, uint64_t *workspace,
-                                  Executor **executor) {
-    return describe_pair("aclnnDivGetWorkspaceSize", self, "self", other, out, workspace, executor, quotient);
-}
-RUN(aclnnDiv)
-
-aclError aclnnInplaceDivGetWorkspaceSize(Tensor *self, const Tensor *other, uint64_t *workspace, Executor **executor) {
-    return describe_pair("aclnnInplaceDivGetWorkspaceSize", self, "selfRef", other, self, workspace, executor,
-                         quotient);
-}
-RUN(aclnnInplaceDiv)
-
-aclError aclnnNeTensorGetWorkspaceSize(const Tensor *self, const Tensor *other, Tensor *out, uint64_t *workspace,
-                                       Executor **executor) {
-    return describe_pair("aclnnNeTensorGetWorkspaceSize", self, "self", other, out, workspace, executor, differs);
-}
-RUN(aclnnNeTensor)
-
-aclError aclnnNeScalarGetWorkspaceSize(const Tensor *self, const Scalar *other, Tensor *out, uint64_t *workspace,
-                                       Executor **executor) {
-    return describe_with_scalar("aclnnNeScalarGetWorkspaceSize", self, "self", other, out, workspace, executor,
-                                differs);
-}
-RUN(aclnnNeScalar)
-
-aclError aclnnGtScalarGetWorkspaceSize(const Tensor *self, const Scalar *other, Tensor *out, uint64_t *workspace,
-                                       Executor **executor) {
-    return describe_with_scalar("aclnnGtScalarGetWorkspaceSize", self, "self", other, out, workspace, executor,
-                                greater);
-}
-RUN(aclnnGtScalar)
-
-aclError aclnnLtScalarGetWorkspaceSize(const Tensor *self, const Scalar *other, Tensor *out, uint64_t *workspace,
-                                       Executor **executor) {
-    return describe_with_scalar("aclnnLtScalarGetWorkspaceSize", self, "self", other, out, workspace, executor,
-                                smaller);
-}
-RUN(aclnnLtScalar)
-
-aclError aclnnBitwiseAndTensorGetWorkspaceSize(const Tensor *self, const Tensor *other, Tensor *out,
-                                               uint64_t *workspace, Executor **executor) {
-    return describe_pair("aclnnBitwiseAndTensorGetWorkspaceSize", self, "self", other, out, workspace, executor, both);
-}
-RUN(aclnnBitwiseAndTensor)
-
-aclError aclnnAbsGetWorkspaceSize(const Tensor *self, Tensor *out, uint64_t *workspace, Executor **executor) {
-    return describe_change("aclnnAbsGetWorkspaceSize", self, "self", out, workspace, executor, magnitude);
-}
-RUN(aclnnAbs)
-
-aclError aclnnCeilGetWorkspaceSize(const Tensor *self, Tensor *out, uint64_t *workspace, Executor **executor) {
-    return describe_change("aclnnCeilGetWorkspaceSize", self, "self", out, workspace, executor, ceiling);
-}
-RUN(aclnnCeil)
-
 aclError aclnnMaxGetWorkspaceSize(const Tensor *self, Tensor *out, uint64_t *workspace, Executor **executor) {
     return describe_extreme("aclnnMaxGetWorkspaceSize", self, out, workspace, executor,
                             [](const Number &a, const Number &b) { return less(b, a); });
@@ -267,13 +219,6 @@ aclError aclnnMinGetWorkspaceSize(const Tensor *self, Tensor *out, uint64_t *wor
     return describe_extreme("aclnnMinGetWorkspaceSize", self, out, workspace, executor, less);
 }
 RUN(aclnnMin)
-
-aclError aclnnBitwiseAndScalarGetWorkspaceSize(const Tensor *self, const Scalar *other, Tensor *out,
-                                               uint64_t *workspace, Executor **executor) {
-    return describe_with_scalar("aclnnBitwiseAndScalarGetWorkspaceSize", self, "self", other, out, workspace, executor,
-                                both);
-}
-RUN(aclnnBitwiseAndScalar)
 
 // The shape of `out` is known when the work is done: aclGetViewShape tells it.
 aclError aclnnMaskedSelectGetWorkspaceSize(const Tensor *self, const Tensor *mask, Tensor *out, uint64_t *workspace,
@@ -302,6 +247,12 @@ aclError aclnnMaskedSelectGetWorkspaceSize(const Tensor *self, const Tensor *mas
 }
 RUN(aclnnMaskedSelect)
 
+#undef FILLS
+#undef SCALARS_IN_PLACE
+#undef SCALARS
+#undef PAIRS_IN_PLACE
+#undef PAIRS
+#undef CHANGES
 #undef RUN
 
 #pragma GCC visibility pop

@@ -2,15 +2,19 @@ use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU16, AtomicU32, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use super::*;
 
-/// A port that was free a moment ago.
+/// A port that is free, below those that the system gives to others: it stays free until the test listens at it.
 fn free_port() -> u16 {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    listener.local_addr().unwrap().port()
+    static TRIED: AtomicU16 = AtomicU16::new(0);
+    let first = u16::try_from(std::process::id() % 1000 * 10).unwrap();
+    let candidates = std::iter::repeat_with(|| TRIED.fetch_add(1, Ordering::Relaxed));
+    let mut ports = candidates.map(|tried| 20_000 + (first + tried) % 10_000);
+    let is_free = |port: &u16| TcpListener::bind(("127.0.0.1", *port)).is_ok();
+    ports.find(is_free).unwrap()
 }
 
 fn at(port: u16, secret: Option<&JobSecret>) -> Meeting {
@@ -87,7 +91,7 @@ fn absent_ranks_are_named_on_all_that_have_come() {
     for meeting in [address(), file] {
         for outcome in meet(&meeting, &[0, 2, 7], 8, SHORT) {
             let error = outcome.unwrap_err();
-            assert_eq!(error.kind(), ErrorKind::Timeout);
+            assert_eq!(error.kind(), ErrorKind::Timeout, "{error}");
             assert!(
                 error
                     .to_string()
