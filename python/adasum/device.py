@@ -8,7 +8,7 @@ import weakref
 from ctypes import POINTER, byref, c_char_p, c_int, c_int32, c_size_t, c_void_p
 from typing import Any, Mapping, Sequence
 
-_HOST_TO_DEVICE, _DEVICE_TO_HOST = 1, 2
+_HOST_TO_DEVICE, _DEVICE_TO_HOST, _DEVICE_TO_DEVICE = 1, 2, 3
 _HUGE_FIRST = 0
 #: Copies start at multiples of so many bytes, as the vendor aligns allocations.
 _ALIGNMENT = 512
@@ -19,6 +19,7 @@ _SIGNATURES = {
     "aclrtMalloc": [POINTER(c_void_p), c_size_t, c_int],
     "aclrtFree": [c_void_p],
     "aclrtMemcpy": [c_void_p, c_size_t, c_void_p, c_size_t, c_int],
+    "aclrtMemcpyAsync": [c_void_p, c_size_t, c_void_p, c_size_t, c_int, c_void_p],
     "aclrtCreateStream": [POINTER(c_void_p)],
     "aclrtDestroyStream": [c_void_p],
     "aclrtSynchronizeStreamWithTimeout": [c_void_p, c_int32],
@@ -83,6 +84,11 @@ class Stream:
 def _free(acl: _Acl, device: int, function: str, what: int) -> None:
     acl.use(device)
     acl.call(function, what)
+
+
+def copy_on_device(target: int, source: int, size: int, stream: int) -> None:
+    """Queues a copy of `size` bytes of the calling thread's device, from one address to another, on a stream."""
+    _Acl().call("aclrtMemcpyAsync", target, size, source, size, _DEVICE_TO_DEVICE, stream)
 
 
 class HostCopies:

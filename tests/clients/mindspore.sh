@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# MindSpore's Ascend plugin over the mock: it starts, reduces, adopts a communicator of ours; and AdaSum on its tensors. Then
+# MindSpore's Ascend plugin over the mock: it starts, reduces, adopts a communicator of ours; and AdaSum on its tensors, in graphs too. Then
 # adasum.mindspore with the CPU target: the cells on 4 and 16 ranks, and the tutorial's program.
 #   bash tests/clients/mindspore.sh ADASUM_RUN LIBRARY WORK
 # ADASUM_RUN is the program, LIBRARY libadasum.so, WORK a folder for an environment of 3 GB, which is deleted at the end. Ends with
@@ -10,7 +10,8 @@ run=$(realpath "$1") library=$(realpath "$2") work=$3/mindspore
 mkdir -p "$work"
 trap 'rm -rf "$work"' EXIT
 
-# Makes an environment with the pinned wheel; fails where that cannot be done. The wheel's operators need NumPy 1.
+# Makes an environment with the pinned wheel; fails where that cannot be done. The wheel's operators need NumPy 1, and building one ninja and
+# pyyaml.
 install() {
     local free base
     free=$(df --output=avail -B1G "$work" | tail -1)
@@ -18,7 +19,7 @@ install() {
     for base in python3.11 python3.10 python3.12 python3.9; do
         "$base" -m venv "$work/venv" 2> "$work/why" || continue
         python=$work/venv/bin/python
-        "$python" -m pip install --quiet --disable-pip-version-check --no-cache-dir --only-binary=:all: mindspore==2.10.0 "numpy<2"
+        "$python" -m pip install --quiet --disable-pip-version-check --no-cache-dir --only-binary=:all: mindspore==2.10.0 "numpy<2" ninja pyyaml
         return
     done
     echo "no Python 3.9 to 3.12 that makes environments: $(tail -1 "$work/why")" >&2
@@ -58,6 +59,20 @@ for size in 2 4; do
         exit 1
     fi
     echo "$((SECONDS - began)) s: $size ranks of examples/python/mindspore_adasum.py"
+done
+# Graphs of the Ascend target: the operator is refused where it cannot be built, built once by all ranks together, and reduces.
+for size in 2 4; do
+    began=$SECONDS
+    port=$("$python" -c 'import socket; s = socket.socket(); s.bind(("", 0)); print(s.getsockname()[1])')
+    code=0
+    MS_COMPILER_CACHE_PATH=$work/graphs timeout 300 msrun --worker_num $size --local_worker_num $size --master_port "$port" --join True \
+        --log_dir "$work/graphs-$size" tests/clients/mindspore_graph.py > "$work/said" 2>&1 || code=$?
+    if [ $code != 0 ] || [ "$(cat "$work/graphs-$size"/worker_*.log | grep -c "^rank [0-9]*: the mean and AdaSum in graphs$")" != $size ]; then
+        cat "$work/said" "$work/graphs-$size"/worker_*.log
+        echo "graphs of $size ranks FAILED"
+        exit 1
+    fi
+    echo "$((SECONDS - began)) s: graphs of $size ranks on MindSpore's Ascend target"
 done
 # From here on MindSpore computes on the CPU; only this library is over the mock.
 unset LD_LIBRARY_PATH

@@ -5,8 +5,8 @@
 It makes the calls of MindSpore's tutorial on adaptive gradient summation, but for the imports of adasum.mindspore. Without NPUs MindSpore
 computes on the CPU, and this library is over its mock of ACL and HCCL. For Ascend:
 
-- `--device_target Ascend`. That also changes the mode: on Ascend graphs cannot call the library, so the training is PyNative. The
-  function of the gradients may still be compiled with mindspore.jit.
+- `--device_target Ascend`. That also changes the mode to PyNative, where the function of the gradients may still be compiled with
+  mindspore.jit. Graph mode, `--mode graph`, wants a C++ compiler and the packages ninja and pyyaml: the first step builds an operator.
 - `source set_env.sh` of CANN, and a rank table of your devices (`adasum-run table make`).
 - Your data in the place of `create_dataset`, your network in the place of `LeNet5`, and dataset_sink_mode=True."""
 

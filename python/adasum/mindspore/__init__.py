@@ -14,7 +14,7 @@ What runs:
 
 | target | PyNative, also with the gradient function under `ms.jit` | graph mode, and cells under `ms.jit` |
 |---|---|---|
-| Ascend | yes; reductions are queued on MindSpore's current stream, the host does not wait | no: making a cell says so |
+| Ascend | yes; reductions are queued on MindSpore's stream, the host does not wait | with the operator of `load_graph_operator` |
 | CPU, over the mock of ACL and HCCL | yes | yes: the graph calls back into Python |
 
 `Model.train` takes the wrap cells in both modes. Leave MindSpore's parallel mode at stand_alone with them: in data parallel mode
@@ -22,10 +22,12 @@ MindSpore's training cells average gradients before the optimizer, which wants `
 
 from adasum.mindspore._boost import boost
 from adasum.mindspore._cells import AdaSumByDeltaWeightWrapCell, AdaSumByGradWrapCell
+from adasum.mindspore._graph import load_graph_operator
 from adasum.mindspore._reducer import DistributedGradReducer
 from adasum.mindspore._tensors import current_stream
 from adasum.mindspore._world import close, world
 
 __all__ = [
-    "AdaSumByDeltaWeightWrapCell", "AdaSumByGradWrapCell", "DistributedGradReducer", "boost", "close", "current_stream", "world",
+    "AdaSumByDeltaWeightWrapCell", "AdaSumByGradWrapCell", "DistributedGradReducer", "boost", "close", "current_stream",
+    "load_graph_operator", "world",
 ]

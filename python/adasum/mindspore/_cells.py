@@ -8,10 +8,9 @@ import mindspore as ms
 from mindspore import context, nn, ops
 
 import adasum
+from adasum.mindspore._graph import Through, check_mode
 from adasum.mindspore._reducers import Gathering, Rebuilt
-from adasum.mindspore._tensors import (
-    OnHost, check_mode, copied, current_stream, described, listed, on_one_side, row_tensor, rows_of,
-)
+from adasum.mindspore._tensors import copied, current_stream, described, listed, on_one_side, row_tensor, rows_of
 from adasum.mindspore._world import world as environment_world
 
 if TYPE_CHECKING:
@@ -159,16 +158,16 @@ class AdaSumByGradWrapCell(_WrapCell, getattr(nn, "AdaSumByGradWrapCell", nn.Cel
     parameters are not reduced. RowTensors are gathered from all ranks, with 1/size of their values, and not merged. Gradients may be fp32, fp16
     or bf16; where sizes or types change all ranks make a new reducer.
 
-    Raises TypeError if `optimizer` is no nn.Optimizer, RuntimeError where graphs cannot call the library (graph mode on Ascend), and
-    adasum.Error for what the library reports, as wrong options or a rank that does not come."""
+    Raises TypeError if `optimizer` is no nn.Optimizer, RuntimeError in graph mode on Ascend if the graph operator cannot be built
+    (see `load_graph_operator`), and adasum.Error for what the library reports, as wrong options or a rank that does not come."""
 
     _reducer_class = adasum.GradientReducer
 
     def _build_graph(self) -> None:
-        def reduce(gradients: list[Any]) -> None:
-            self._in_graph().reduce(gradients)
+        def reduce(gradients: list[Any], stream: Optional[int]) -> None:
+            self._in_graph().reduce(gradients, stream)
 
-        self.through = OnHost(self.shapes, self.kept, reduce, self.refusal)
+        self.through = Through(self.shapes, self.kept, reduce, self.refusal)
 
     def _step(self, gradients: list[Any]) -> Any:
         self.overflowed = self._gather_rows(gradients)
@@ -211,14 +210,14 @@ class AdaSumByDeltaWeightWrapCell(_WrapCell, getattr(nn, "AdaSumByDeltaWeightWra
         number = len(self.kept)
         both = self.kept + tuple(len(self.shapes) + i for i in self.kept)
 
-        def begin(tensors: list[Any]) -> None:
-            self._in_graph().begin(tensors[:number], tensors[number:])
+        def begin(tensors: list[Any], stream: Optional[int]) -> None:
+            self._in_graph().begin(tensors[:number], tensors[number:], stream)
 
-        def end(weights: list[Any]) -> None:
-            self._in_graph().end(weights)
+        def end(weights: list[Any], stream: Optional[int]) -> None:
+            self._in_graph().end(weights, stream)
 
-        self.begin = OnHost(self.shapes + self.shapes, both, begin, self.refusal)
-        self.end = OnHost(self.shapes, self.kept, end, self.refusal)
+        self.begin = Through(self.shapes + self.shapes, both, begin, self.refusal)
+        self.end = Through(self.shapes, self.kept, end, self.refusal)
 
     def _step(self, gradients: list[Any]) -> Any:
         weights = self._weights()

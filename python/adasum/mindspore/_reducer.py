@@ -10,8 +10,9 @@ from mindspore import context, nn
 from mindspore.communication import GlobalComm
 
 import adasum
+from adasum.mindspore._graph import Through, check_mode
 from adasum.mindspore._reducers import Gathering, Rebuilt
-from adasum.mindspore._tensors import OnHost, check_mode, copied, current_stream, described, listed, row_tensor, rows_of
+from adasum.mindspore._tensors import copied, current_stream, described, listed, row_tensor, rows_of
 from adasum.mindspore._world import world as environment_world
 
 
@@ -65,11 +66,11 @@ class DistributedGradReducer(nn.Cell):
         self.reducers = Rebuilt(make)
         self.gatherings: dict[int, Gathering] = {}
 
-        def reduce(gradients: list[Any]) -> None:
+        def reduce(gradients: list[Any], stream: Optional[int]) -> None:
             vectors = [adasum.TensorSpec(self.names[i], self.parameters[i].size, adasum.F32) for i in self.kept]
-            self.reducers.of(vectors).reduce(gradients)
+            self.reducers.of(vectors).reduce(gradients, stream)
 
-        self.through = OnHost([parameter.shape for parameter in self.parameters], self.kept, reduce, refusal)
+        self.through = Through([parameter.shape for parameter in self.parameters], self.kept, reduce, refusal)
 
     def __call__(self, grads: Any) -> Any:
         """The reduced gradients. Collective. Inside compiled graphs `construct` does; called from Python nothing needs to be compiled."""

@@ -1,12 +1,11 @@
-"""Tensors of MindSpore: copies that may be overwritten, streams, and vectors for graphs."""
+"""Tensors of MindSpore: copies that may be overwritten, and streams."""
 
 from __future__ import annotations
 
-import math
-from typing import Any, Callable, NamedTuple, Optional, Sequence
+from typing import Any, NamedTuple, Optional, Sequence
 
 import mindspore as ms
-from mindspore import context, nn, ops
+from mindspore import context
 
 import adasum
 
@@ -83,69 +82,6 @@ def listed(gradients: Any) -> list[Any]:
     if not isinstance(gradients, (tuple, list)):
         raise TypeError(f"grads is a {type(gradients).__name__}: it must be a Tensor, a RowTensor or a tuple of them")
     return list(gradients)
-
-
-#: Says why there is no graph; empty where there can be one.
-NO_GRAPH = (
-    "adasum.mindspore cannot reduce inside compiled graphs on {}: a graph cannot call the library. Use PyNative mode "
-    "(mindspore.set_context(mode=mindspore.PYNATIVE_MODE)), compile the function of the gradients with mindspore.jit, and call this "
-    "cell outside of it"
-)
-
-
-def check_mode() -> str:
-    """Why cells cannot be part of a graph; empty if they can. Raises RuntimeError if the context's mode makes graphs all the same."""
-    target = context.get_context("device_target")
-    if target == "CPU":
-        return ""
-    refusal = NO_GRAPH.format(target)
-    if context.get_context("mode") == context.GRAPH_MODE:
-        raise RuntimeError(refusal)
-    return refusal
-
-
-class OnHost(nn.Cell):
-    """For compiled graphs: some of several tensors go through a function of Python as one vector of fp32, whose parts it may
-    overwrite; the others are handed on."""
-
-    def __init__(self, shapes: Sequence[Sequence[int]], kept: Sequence[int], change: Callable[[list[Any]], None], refusal: str = ""):
-        """For tensors of these shapes; `kept` are the numbers of those that go through. `refusal` says why that cannot be;
-        compiling raises it."""
-        super().__init__(auto_prefix=False)
-        sizes = [math.prod(shapes[i]) for i in kept]
-        starts = [sum(sizes[:at]) for at in range(len(sizes))]
-        self.kept = tuple(kept)
-        self.all = tuple(range(len(shapes)))
-        # By number of the tensor: where it lies in the vector, and its shape; -1 for those that do not go through.
-        place = {i: (start, start + size) for i, start, size in zip(kept, starts, sizes)}
-        self.starts = tuple(place.get(i, (-1, -1))[0] for i in self.all)
-        self.ends = tuple(place.get(i, (-1, -1))[1] for i in self.all)
-        self.shapes = tuple(tuple(shape) for shape in shapes)
-        self.refusal = refusal
-        self.through: Any = None if refusal else ops.Custom(
-            _changing(list(place.values()), change), lambda shape: shape, lambda dtype: dtype, func_type="pyfunc"
-        )
-
-    def construct(self, tensors: Any) -> Any:
-        if self.refusal:
-            raise RuntimeError(self.refusal)
-        parts = [ops.reshape(ops.cast(tensors[i], ms.float32), (-1,)) for i in self.kept]
-        vector = self.through(ops.concat(parts))
-        return tuple([self.part(vector, tensors[i], i) for i in self.all])
-
-    def part(self, vector: Any, tensor: Any, i: Any) -> Any:
-        if self.starts[i] < 0:
-            return tensor
-        return ops.cast(ops.reshape(vector[self.starts[i] : self.ends[i]], self.shapes[i]), tensor.dtype)
-
-
-def _changing(places: Sequence[tuple[int, int]], change: Callable[[list[Any]], None]) -> Callable[[Any], Any]:
-    def through(vector: Any) -> Any:
-        changed = vector.copy()
-        change([changed[start:end] for start, end in places])
-        return changed
-
-    return through
 
 
 def described(names: Sequence[str], tensors: Sequence[Any]) -> list[adasum.TensorSpec]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import os
 import sys
 from typing import TYPE_CHECKING, Optional
 
@@ -18,12 +19,17 @@ _world: Optional[adasum.World] = None
 
 
 def world(options: Optional[adasum.Options] = None, **choices: Unpack[adasum.OptionValues]) -> adasum.World:
-    """The world that the environment describes: RANK_TABLE_FILE and RANK_ID, or the variables of torchrun. Made in the first call, which
+    """The world that the environment describes: RANK_TABLE_FILE and RANK_ID, or the variables of torchrun or msrun. Made in the first call, which
     is collective and whose options count, and shared by all cells of this process; HCCL makes one from a rank table and no second.
     Without devices_per_server a server has the ranks that the table gives it, or LOCAL_WORLD_SIZE.
 
+    msrun runs the program in its scheduler, too, which has no part in the world: there this ends the process.
+
     Raises ValueError if `devices_per_server` is another than that of the world there is."""
     global _world
+    if os.environ.get("MS_ROLE") == "MS_SCHED":
+        # MindSpore keeps it in communication.init(); whoever comes here has not called that.
+        raise SystemExit(0)
     if _world is None or _world.closed:
         # Of both, `options` makes the world; the check below holds it against the other.
         _world = adasum.World.from_environment(options) if options else adasum.World.from_environment(**choices)
