@@ -3,6 +3,7 @@
 //! Owns no state. Must not know who uses it or why.
 
 use std::io::{Error, Result};
+use std::os::fd::{AsRawFd, BorrowedFd};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Command, ExitStatus};
 use std::time::Duration;
@@ -83,6 +84,55 @@ pub fn signal_group(leader: u32, signal: i32) -> Result<()> {
         Some(libc::ESRCH) => Ok(()),
         _ => Err(error),
     }
+}
+
+/// Whether there is something to read, the end or a fault, within `limit`.
+pub fn is_readable(file: BorrowedFd<'_>, limit: Duration) -> bool {
+    let mut asked = libc::pollfd {
+        fd: file.as_raw_fd(),
+        events: libc::POLLIN,
+        revents: 0,
+    };
+    let limit = i32::try_from(limit.as_millis()).unwrap_or(i32::MAX);
+    // SAFETY: poll reads and writes one pollfd, a live local, whose descriptor is borrowed.
+    unsafe { libc::poll(&mut asked, 1, limit) != 0 }
+}
+
+/// The cores that this process may run on.
+///
+/// # Errors
+/// If the system does not tell.
+pub fn cores() -> Result<Vec<usize>> {
+    // SAFETY: cpu_set_t is plain data, for which all zeros is a value.
+    let mut set: libc::cpu_set_t = unsafe { std::mem::zeroed() };
+    let bytes = std::mem::size_of_val(&set);
+    // SAFETY: sched_getaffinity writes at most `bytes` to the address of a live local.
+    if unsafe { libc::sched_getaffinity(0, bytes, &mut set) } != 0 {
+        return Err(Error::last_os_error());
+    }
+    let most = usize::try_from(libc::CPU_SETSIZE).unwrap_or(0);
+    // SAFETY: CPU_ISSET reads one bit of the set, below its size.
+    let has = |core: &usize| unsafe { libc::CPU_ISSET(*core, &set) };
+    Ok((0..most).filter(has).collect())
+}
+
+/// Has the child of `command`, and what it starts, run on `cores` only: some of [`cores`].
+pub fn run_on(command: &mut Command, cores: &[usize]) {
+    // SAFETY: cpu_set_t is plain data, for which all zeros is a value.
+    let mut set: libc::cpu_set_t = unsafe { std::mem::zeroed() };
+    for &core in cores {
+        // SAFETY: CPU_SET writes one bit of the set, and nothing where there is none for that core.
+        unsafe { libc::CPU_SET(core, &mut set) };
+    }
+    let before_exec = move || {
+        // SAFETY: sched_setaffinity reads one valid cpu_set_t.
+        match unsafe { libc::sched_setaffinity(0, std::mem::size_of_val(&set), &set) } {
+            0 => Ok(()),
+            _ => Err(Error::last_os_error()),
+        }
+    };
+    // SAFETY: between fork and exec the closure makes one system call: it neither allocates nor locks.
+    unsafe { command.pre_exec(before_exec) };
 }
 
 /// Whether process `pid` is stopped, by a signal or a debugger; false where the system does not tell.

@@ -1,4 +1,5 @@
-//! Makes the rank table of one server, with the names, rules and bytes of MindSpore's `hccl_tools.py`.
+//! Makes rank tables: of one server, with the names, rules and bytes of MindSpore's `hccl_tools.py`; of any number of equal
+//! servers, for jobs of one machine.
 
 use std::path::Path;
 
@@ -95,22 +96,55 @@ pub fn make(selection: &Selection, server_id: &str, addresses: &[String]) -> Res
     }
     let device = |(rank, (id, address)): (usize, (&i32, &String))| DeviceEntry {
         device_id: id.to_string(),
-        device_ip: address.clone(),
+        device_ip: Some(address.clone()),
         rank_id: rank.to_string(),
     };
     let pairs = selection.devices.iter().zip(addresses);
-    let text = json::python_style(&TableEntry {
-        version: "1.0",
-        server_count: "1",
-        server_list: [ServerEntry {
-            server_id,
-            device: pairs.enumerate().map(device).collect(),
-            host_nic_ip: "reserve",
-        }],
-        status: "completed",
-    })?;
     let digits: String = selection.numbers.clone().map(|n| n.to_string()).collect();
     let file_name = format!("hccl_{devices}p_{digits}_{server_id}.json");
+    let server = ServerEntry {
+        server_id: server_id.to_owned(),
+        device: pairs.enumerate().map(device).collect(),
+        host_nic_ip: Some("reserve"),
+    };
+    table(file_name, vec![server])
+}
+
+/// The table of `servers` servers of `devices` devices each, for ranks that all run on this machine.
+///
+/// HCCL needs no addresses of the devices of one server (but on 910A). Several servers, which one machine is only for the mock of
+/// HCCL, get made-up ones.
+///
+/// # Errors
+/// If there is no server or device, or the table would break a rule.
+pub fn make_here(servers: u32, devices: u32) -> Result<NewTable> {
+    let address = |rank: u32| {
+        let [_, high, middle, low] = (rank + 1).to_be_bytes();
+        (servers > 1).then(|| format!("10.{high}.{middle}.{low}"))
+    };
+    let device = |rank: u32| DeviceEntry {
+        device_id: (rank % devices).to_string(),
+        device_ip: address(rank),
+        rank_id: rank.to_string(),
+    };
+    let server = |index: u32| ServerEntry {
+        server_id: format!("server_{index}"),
+        device: (index * devices..(index + 1) * devices)
+            .map(device)
+            .collect(),
+        host_nic_ip: None,
+    };
+    let file_name = format!("rank_table_{servers}x{devices}.json");
+    table(file_name, (0..servers).map(server).collect())
+}
+
+fn table(file_name: String, servers: Vec<ServerEntry>) -> Result<NewTable> {
+    let text = json::python_style(&TableEntry {
+        version: "1.0",
+        server_count: servers.len().to_string(),
+        server_list: servers,
+        status: "completed",
+    })?;
     RankTable::check(Path::new(&file_name), text.as_bytes(), Product::Any)
         .into_table()
         .context(|| "the table that would be made")?;
@@ -149,22 +183,24 @@ fn visible_devices(list: &str) -> Result<Vec<i32>> {
 #[derive(Serialize)]
 struct TableEntry<'a> {
     version: &'a str,
-    server_count: &'a str,
-    server_list: [ServerEntry<'a>; 1],
+    server_count: String,
+    server_list: Vec<ServerEntry>,
     status: &'a str,
 }
 
 #[derive(Serialize)]
-struct ServerEntry<'a> {
-    server_id: &'a str,
+struct ServerEntry {
+    server_id: String,
     device: Vec<DeviceEntry>,
-    host_nic_ip: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    host_nic_ip: Option<&'static str>,
 }
 
 #[derive(Serialize)]
 struct DeviceEntry {
     device_id: String,
-    device_ip: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    device_ip: Option<String>,
     rank_id: String,
 }
 
@@ -217,6 +253,28 @@ mod tests {
         assert!(chosen("[0,1)", Some("0,,1")).is_err());
         assert!(chosen("[0,1)", Some("1,1")).is_err());
         assert!(chosen("[0,18446744073709551615)", None).is_err());
+    }
+
+    #[test]
+    fn tables_of_this_machine_have_equal_servers() {
+        for (servers, devices) in [(1, 1), (1, 4), (2, 2), (3, 5), (16, 64)] {
+            let made = make_here(servers, devices).unwrap();
+            assert_eq!(
+                made.file_name,
+                format!("rank_table_{servers}x{devices}.json")
+            );
+            let read = RankTable::check(Path::new("table"), made.text.as_bytes(), Product::Any);
+            let table = read.into_table().unwrap();
+            assert_eq!(
+                (table.servers().len(), table.size()),
+                (servers as usize, servers * devices)
+            );
+        }
+        assert!(!make_here(1, 2).unwrap().text.contains("device_ip"));
+        assert!(
+            make_here(1, 17).is_ok() && make_here(0, 1).is_err() && make_here(1, 0).is_err(),
+            "there are 0 of something"
+        );
     }
 
     #[test]

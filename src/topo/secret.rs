@@ -35,6 +35,8 @@ pub(super) const PROOF: usize = 32;
 impl JobSecret {
     /// The variable that holds a secret, and whose value nobody else may see.
     pub const VARIABLE: &'static str = SECRET;
+    /// The variable that names a file with a secret.
+    pub const FILE_VARIABLE: &'static str = SECRET_FILE;
 
     /// A new secret that nobody can guess.
     ///

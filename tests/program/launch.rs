@@ -1,6 +1,7 @@
 //! `adasum-run launch`: what ranks are given, how their output and their ends are passed on, and that none is left.
 
 use std::collections::HashMap;
+use std::io::{BufRead, BufReader, Write};
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
@@ -123,6 +124,16 @@ fn a_secret_of_the_user_is_kept() {
     let ranks = environments(&output);
     assert_eq!(ranks[&3]["ADASUM_JOB_SECRET_FILE"], file.to_str().unwrap());
     assert!(!ranks[&3].contains_key("ADASUM_JOB_SECRET"));
+    // A relative path would lead elsewhere from the directory of a rank.
+    let own = shell(&folder, &["--log-dir", "logs", "--own-dir"], "env")
+        .env("ADASUM_JOB_SECRET_FILE", "secret")
+        .output()
+        .unwrap();
+    let path = environments(&own)[&3]["ADASUM_JOB_SECRET_FILE"].clone();
+    assert_eq!(
+        std::fs::canonicalize(path).unwrap(),
+        std::fs::canonicalize(&file).unwrap()
+    );
     set_mode(0o604);
     let output = command.output().unwrap();
     assert_eq!(output.status.code(), Some(2));
@@ -198,6 +209,171 @@ fn a_relative_table_becomes_absolute() {
         environments(&output)[&3]["RANK_TABLE_FILE"],
         path.to_str().unwrap()
     );
+}
+
+/// Numbers of ranks as users of other launchers give them.
+#[test]
+fn ranks_without_a_table_get_one() {
+    let script = "echo $RANK_ID/$RANK_SIZE device $DEVICE_ID of $DEVICE_NUM, server $SERVER_ID";
+    let said = |options: &[&str]| {
+        let mut command = adasum_run(&["launch", "--prefix", "none"]);
+        let command = command.args(options).args(["--", "sh", "-c", script]);
+        // What is given counts, not what is there.
+        let output = command.env("RANK_TABLE_FILE", TABLE).output().unwrap();
+        assert_eq!(output.status.code(), Some(0), "{}", err(&output));
+        let mut lines: Vec<String> = out(&output).lines().map(str::to_owned).collect();
+        lines.sort();
+        lines
+    };
+    let of = |servers: u32, devices: u32| {
+        let rank = |rank: u32| {
+            let (size, device, server) = (servers * devices, rank % devices, rank / devices);
+            format!("{rank}/{size} device {device} of {devices}, server {server}")
+        };
+        let mut lines: Vec<String> = (0..servers * devices).map(rank).collect();
+        lines.sort();
+        lines
+    };
+    assert_eq!(said(&["-n", "4"]), of(1, 4));
+    assert_eq!(said(&["--np", "1"]), of(1, 1));
+    assert_eq!(said(&["--nproc-per-node", "3"]), of(1, 3));
+    assert_eq!(said(&["--nproc_per_node=2", "--nnodes=2"]), of(2, 2));
+    assert_eq!(said(&["-n12", "--servers", "3"]), of(3, 4));
+    assert_eq!(
+        said(&["--servers", "2", "--devices-per-server", "3"]),
+        of(2, 3)
+    );
+    assert_eq!(said(&["--worker_num=4", "--local_worker_num=1"]), of(4, 1));
+
+    let refused = |options: &[&str], why: &str| {
+        let mut command = adasum_run(&["launch"]);
+        let command = command.args(options).args(["--", "true"]);
+        let output = command.output().unwrap();
+        assert_eq!(output.status.code(), Some(2), "{options:?}");
+        assert!(err(&output).contains(why), "{options:?}: {}", err(&output));
+    };
+    refused(
+        &["-n", "4", "--servers", "3"],
+        "-n 4: --servers 3 does not divide it",
+    );
+    refused(
+        &["-n", "4", "--servers", "2", "--devices-per-server", "3"],
+        "-n 4: 2 servers of 3",
+    );
+    refused(&["--servers", "2"], "--servers 2: how many ranks?");
+    refused(&["-n", "0"], "invalid value '0' for '--ranks <RANKS>'");
+    refused(&["-n", "4", "--rank-table", TABLE], "cannot be used with");
+    refused(&["-n", "4", "--rank", "1"], "cannot be used with");
+    refused(&[], "give -n RANKS");
+}
+
+#[test]
+fn prefixes_are_as_asked_for() {
+    let line = |prefix: &str| {
+        let options = [
+            "launch", "-n", "1", "--prefix", prefix, "--", "echo", "text",
+        ];
+        out(&adasum_run(&options).output().unwrap())
+    };
+    assert_eq!(line("none"), "text\n");
+    assert_eq!(line("rank"), "[r0] text\n");
+    let timed = line("time");
+    let seconds = timed
+        .strip_prefix("[r0 ")
+        .and_then(|rest| rest.strip_suffix("] text\n"));
+    assert!(seconds.unwrap().parse::<f64>().unwrap() >= 0.0, "{timed}");
+}
+
+#[test]
+fn rank_0_can_have_the_standard_input() {
+    let read = |options: &[&str]| {
+        let mut command = adasum_run(&["launch", "-n", "2"]);
+        command.args(options).args(["--", "sh", "-c", "wc -c"]);
+        let mut child = start(command.stdin(Stdio::piped()));
+        let text = vec![b'x'; 300_000];
+        // A launcher that wants no input closes the pipe when it ends.
+        let _ = child.stdin.take().unwrap().write_all(&text);
+        let mut lines: Vec<String> = out(&child.wait_with_output().unwrap())
+            .lines()
+            .map(str::to_owned)
+            .collect();
+        lines.sort();
+        lines
+    };
+    assert_eq!(read(&["--stdin"]), ["[r0] 300000", "[r1] 0"]);
+    assert_eq!(read(&[]), ["[r0] 0", "[r1] 0"]);
+}
+
+#[test]
+fn ranks_are_bound_to_cores_that_the_launcher_may_use() {
+    let cores = |options: &[&str]| {
+        let mut command = adasum_run(&["launch", "-n", "2", "--prefix", "none"]);
+        command
+            .args(options)
+            .args(["--", "grep", "Cpus_allowed_list", "/proc/self/status"]);
+        let mut lines: Vec<String> = out(&command.output().unwrap())
+            .lines()
+            .map(str::to_owned)
+            .collect();
+        lines.sort();
+        lines
+    };
+    let (free, bound) = (cores(&[]), cores(&["--bind-to-cores"]));
+    assert_eq!((free.len(), bound.len()), (2, 2));
+    assert_eq!(free[0], free[1]);
+    match std::thread::available_parallelism().unwrap().get() {
+        1 => assert_eq!(bound, free),
+        _ => assert!(
+            bound[0] != bound[1] && !bound.contains(&free[0]),
+            "{free:?} {bound:?}"
+        ),
+    }
+}
+
+/// A line without an end, as a question, comes out while its rank waits.
+#[test]
+fn a_line_without_an_end_comes_out_in_time() {
+    let mut child = start(&mut adasum_run(&[
+        "launch",
+        "-n",
+        "1",
+        "--",
+        "sh",
+        "-c",
+        "printf 'sure? '; exec sleep 1000",
+    ]));
+    let mut line = String::new();
+    BufReader::new(child.stdout.take().unwrap())
+        .read_line(&mut line)
+        .unwrap();
+    assert_eq!(line, "[r0] sure? \n");
+    send("-TERM", child.id());
+    child.wait().unwrap();
+}
+
+#[test]
+fn three_million_short_lines_are_passed_on_whole() {
+    let folder = Folder::new("blocks");
+    let script = "yes 1234567 | head -c 24000000";
+    let output = adasum_run(&[
+        "launch",
+        "-n",
+        "1",
+        "--prefix",
+        "none",
+        "--log-dir",
+        "logs",
+        "--",
+        "sh",
+        "-c",
+        script,
+    ])
+    .current_dir(folder.path())
+    .output()
+    .unwrap();
+    assert_eq!(output.stdout.len(), 24_000_000);
+    let log = std::fs::read(folder.path().join("logs/device_0/train.log")).unwrap();
+    assert!(log == output.stdout, "the log is something else");
 }
 
 #[test]

@@ -1,32 +1,33 @@
 //! The processes of a job as threads see them: their lines and their ends, as events.
 
-use std::io::{BufRead, BufReader, Read};
+use std::io::Read;
+use std::os::fd::AsFd;
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc::SyncSender;
+use std::time::Duration;
 
 use crate::cli::launch::event::{Event, Pipe};
 use crate::reduce::REPORT_VARIABLE;
 use crate::sys::process;
 
-/// A line longer than this is passed on in pieces.
-const LINE: u64 = 64 << 10;
+/// Bytes that are read at once; a line longer than this is passed on in pieces.
+const BLOCK: usize = 64 << 10;
+/// A line whose end does not come for so long is passed on without it, as a question or a bar of progress.
+const QUIET: Duration = Duration::from_secs(2);
 
-/// Starts a process and the threads that follow it.
+/// Starts a process and the threads that follow it. Where its input is a pipe, it gets that of this process.
 pub(crate) fn spawn(
     command: &mut Command,
     index: usize,
     sender: &SyncSender<Event>,
 ) -> std::io::Result<Child> {
-    command
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped());
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
     command.env(REPORT_VARIABLE, "stderr");
     process::own_group_and_die_with_parent(command);
     let mut child = command.spawn()?;
     let pid = child.id();
-    let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
+    let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
     let started = follow(stdout, Pipe::Out, index, sender)
         .and_then(|()| follow(stderr, Pipe::Err, index, sender))
         .and_then(|()| {
@@ -37,6 +38,13 @@ pub(crate) fn spawn(
                 let status = process::wait_for_end(pid).unwrap_or_else(unknown);
                 let _ = sender.send(Event::Ended(index, status));
             })
+        })
+        .and_then(|()| match stdin {
+            Some(mut pipe) => thread(move || {
+                // A process that reads no more is no fault.
+                let _ = std::io::copy(&mut std::io::stdin().lock(), &mut pipe);
+            }),
+            None => Ok(()),
         });
     if let Err(error) = started {
         let _ = process::signal_group(pid, libc::SIGKILL);
@@ -48,33 +56,49 @@ pub(crate) fn spawn(
 
 /// Sends the lines of a pipe as events.
 fn follow(
-    pipe: Option<impl Read + Send + 'static>,
+    pipe: Option<impl Read + AsFd + Send + 'static>,
     which: Pipe,
     index: usize,
     sender: &SyncSender<Event>,
 ) -> std::io::Result<()> {
     let sender = sender.clone();
     thread(move || {
-        let mut reader = pipe.map(BufReader::new);
-        while let Some(line) = reader.as_mut().and_then(next_line) {
-            if sender.send(Event::Line(index, which, line)).is_err() {
-                return;
-            }
+        if let Some(pipe) = pipe {
+            pass_on(pipe, |lines| {
+                sender.send(Event::Lines(index, which, lines)).is_ok()
+            });
         }
         let _ = sender.send(Event::Closed(index));
     })
 }
 
-/// The next line without its line break, or the part of it that fits the limit.
-fn next_line(reader: &mut impl BufRead) -> Option<Vec<u8>> {
-    let mut line = Vec::new();
-    match reader.take(LINE).read_until(b'\n', &mut line) {
-        Ok(0) | Err(_) => None,
-        Ok(_) => {
-            if line.last() == Some(&b'\n') {
-                line.pop();
-            }
-            Some(line)
+/// Hands on what comes out of a pipe, in blocks of whole lines, until its end or until `take` wants no more.
+fn pass_on(mut pipe: impl Read + AsFd, mut take: impl FnMut(Vec<u8>) -> bool) {
+    let mut block = vec![0; BLOCK];
+    let mut held: Vec<u8> = Vec::new();
+    loop {
+        let count = match held.is_empty() || process::is_readable(pipe.as_fd(), QUIET) {
+            true => pipe.read(&mut block).unwrap_or(0),
+            false => 0,
+        };
+        let is_over = count == 0 && held.is_empty();
+        held.extend_from_slice(&block[..count]);
+        let whole = held
+            .iter()
+            .rposition(|&byte| byte == b'\n')
+            .map(|at| at + 1);
+        let rest = match whole {
+            Some(whole) => held.split_off(whole),
+            // Its end has come, or does not come in time, or is too far away.
+            None if count == 0 || held.len() >= BLOCK => Vec::new(),
+            None => continue,
+        };
+        let mut lines = std::mem::replace(&mut held, rest);
+        if lines.last().is_some_and(|&last| last != b'\n') {
+            lines.push(b'\n');
+        }
+        if is_over || !take(lines) {
+            return;
         }
     }
 }

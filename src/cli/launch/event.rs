@@ -11,9 +11,18 @@ pub(crate) enum Pipe {
 
 /// Something that happened; ranks are named by their index in the job.
 pub(crate) enum Event {
-    Line(usize, Pipe, Vec<u8>),
+    /// Whole lines, each with its line break.
+    Lines(usize, Pipe, Vec<u8>),
     /// A pipe of the rank has no writer any more.
     Closed(usize),
     Ended(usize, ExitStatus),
     Signal(i32),
+}
+
+/// The lines of a block without their line breaks.
+pub(crate) fn each(lines: &[u8]) -> impl DoubleEndedIterator<Item = &[u8]> {
+    let ended = lines.strip_suffix(b"\n");
+    ended
+        .into_iter()
+        .flat_map(|lines| lines.split(|&byte| byte == b'\n'))
 }

@@ -4,6 +4,8 @@ use std::collections::VecDeque;
 use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
 
+use crate::cli::launch::event::each;
+
 /// Last lines that are kept of each rank.
 const LINES: usize = 10;
 /// Longest part of such a line that is shown.
@@ -16,13 +18,16 @@ pub(crate) struct Tail {
 }
 
 impl Tail {
-    /// Adds a line and forgets the oldest if there are too many.
-    pub(crate) fn push(&mut self, line: &[u8]) {
-        if self.lines.len() == LINES {
-            self.lines.pop_front();
+    /// Adds lines, each with its line break, and forgets the oldest if there are too many.
+    pub(crate) fn push(&mut self, lines: &[u8]) {
+        let mut last: Vec<&[u8]> = each(lines).rev().take(LINES).collect();
+        while let Some(line) = last.pop() {
+            if self.lines.len() == LINES {
+                self.lines.pop_front();
+            }
+            let text = String::from_utf8_lossy(&line[..line.len().min(WIDTH)]);
+            self.lines.push_back(text.into_owned());
         }
-        let text = String::from_utf8_lossy(&line[..line.len().min(WIDTH)]);
-        self.lines.push_back(text.into_owned());
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -102,9 +107,13 @@ mod tests {
         let mut tail = Tail::default();
         assert!(tail.is_empty());
         for number in 0..LINES + 3 {
-            tail.push(number.to_string().as_bytes());
+            tail.push(format!("{number}\n").as_bytes());
         }
         assert_eq!(tail.lines().next(), Some("3"));
         assert_eq!(tail.lines().count(), LINES);
+        let block: String = (0..100).map(|number| format!("{number}\n")).collect();
+        tail.push(block.as_bytes());
+        assert_eq!(tail.lines().next(), Some("90"));
+        assert_eq!(tail.lines().last(), Some("99"));
     }
 }

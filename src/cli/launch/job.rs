@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use crate::cli::io;
 use crate::cli::launch::cause::Presence;
-use crate::cli::launch::event::{Event, Pipe};
+use crate::cli::launch::event::{Event, Pipe, each};
 use crate::cli::launch::reaper::{self, Reaper};
 use crate::cli::launch::running::{Running, alive, causes, first_failure};
 use crate::cli::launch::{children, failure, signals};
@@ -18,8 +18,8 @@ use crate::error::Result;
 use crate::reduce::{Progress, Report};
 use crate::sys::process;
 
-/// Events that may wait for the main thread before the ranks' pipes have to.
-const QUEUE: usize = 1024;
+/// Events that may wait for the main thread before the ranks' pipes have to; each may have a block of lines.
+const QUEUE: usize = 128;
 /// Wait for last lines while a process that left its group keeps the pipe open.
 const DRAIN: Duration = Duration::from_millis(500);
 /// How long killed processes may take to end before they are given up.
@@ -57,6 +57,10 @@ impl Default for Limits {
 pub(crate) trait Observer {
     /// A line of a rank, without its line break.
     fn line(&mut self, rank: u32, pipe: Pipe, line: &[u8]) -> std::io::Result<()>;
+    /// Whole lines of a rank, each with its line break.
+    fn lines(&mut self, rank: u32, pipe: Pipe, lines: &[u8]) -> std::io::Result<()> {
+        each(lines).try_for_each(|line| self.line(rank, pipe, line))
+    }
     /// A sentence of the job for the user.
     fn notice(&mut self, text: &str);
     /// A rank has ended, however.
@@ -228,24 +232,21 @@ impl Job<'_> {
 
     fn handle(&mut self, event: Event) {
         match event {
-            Event::Line(index, pipe, line) => {
-                let running = &mut self.running[index];
-                if pipe == Pipe::Err
-                    && let Some(report) = Report::parse(&line)
-                {
-                    if let Some(progress) = running.take(report) {
-                        self.observer.progress(&progress);
-                    }
-                    return;
-                }
-                running.tail.push(&line);
-                if self.output.is_ok() {
-                    self.output = self.observer.line(running.rank, pipe, &line);
-                    if self.output.is_err() {
-                        self.decide(Stop::End(End::OutputClosed));
+            Event::Lines(index, Pipe::Err, lines) => {
+                let mut printed = Vec::with_capacity(lines.len());
+                for line in each(&lines) {
+                    match Report::parse(line) {
+                        None => printed.extend([line, b"\n"].concat()),
+                        Some(report) => {
+                            if let Some(progress) = self.running[index].take(report) {
+                                self.observer.progress(&progress);
+                            }
+                        }
                     }
                 }
+                self.pass_on(index, Pipe::Err, &printed);
             }
+            Event::Lines(index, Pipe::Out, lines) => self.pass_on(index, Pipe::Out, &lines),
             Event::Closed(index) => self.running[index].open_pipes -= 1,
             Event::Ended(index, status) => {
                 self.running[index].status = Some(status);
@@ -255,6 +256,17 @@ impl Job<'_> {
                 }
             }
             Event::Signal(signal) => self.decide(Stop::End(End::Interrupted(signal))),
+        }
+    }
+
+    fn pass_on(&mut self, index: usize, pipe: Pipe, lines: &[u8]) {
+        let running = &mut self.running[index];
+        running.tail.push(lines);
+        if self.output.is_ok() {
+            self.output = self.observer.lines(running.rank, pipe, lines);
+            if self.output.is_err() {
+                self.decide(Stop::End(End::OutputClosed));
+            }
         }
     }
 

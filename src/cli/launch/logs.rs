@@ -70,14 +70,14 @@ impl Logs {
         Ok(folder)
     }
 
-    /// Writes a line of `rank`.
+    /// Writes whole lines of `rank`.
     ///
     /// # Errors
-    /// If the disk does not take it.
-    pub(crate) fn line(&mut self, rank: u32, line: &[u8]) -> std::io::Result<()> {
+    /// If the disk does not take them.
+    pub(crate) fn lines(&mut self, rank: u32, lines: &[u8]) -> std::io::Result<()> {
         match self.files.get_mut(&rank) {
             // One write, so that whoever follows the file sees whole lines.
-            Some(file) => file.write_all(&[line, b"\n"].concat()),
+            Some(file) => file.write_all(lines),
             None => Ok(()),
         }
     }

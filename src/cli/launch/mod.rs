@@ -17,20 +17,23 @@ pub(crate) mod ranks;
 pub(crate) mod reaper;
 mod running;
 mod signals;
+mod size;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use serde::Serialize;
 
-use crate::cli::io::notice;
+use crate::cli::io::{failed, notice};
 use crate::cli::launch::job::{End, Limits, Rank, job_name};
 use crate::cli::launch::logs::Logs;
-use crate::cli::launch::output::Output;
+use crate::cli::launch::output::{Output, Prefix};
+use crate::cli::launch::size::Size;
 use crate::cli::report;
 use crate::error::{Error, Result};
+use crate::sys::process;
 use crate::topo::{JobSecret, RankTable, Server, ServerDevice};
 
 /// Name and version of the form of `report.json`.
@@ -42,6 +45,8 @@ pub(crate) struct Args {
     /// The rank table (JSON; version 1.0, 1.2, 2.0 or none) [default: RANK_TABLE_FILE, else MINDSPORE_HCCL_CONFIG_PATH]
     #[arg(long, value_name = "FILE")]
     rank_table: Option<PathBuf>,
+    #[command(flatten)]
+    size: Size,
     /// Start only this server's ranks: its 0-based index in server_list, its server_id, or auto for the server whose
     /// server_id is an address or the name of this machine [default: all servers, here]
     #[arg(long, value_name = "SERVER")]
@@ -73,6 +78,15 @@ pub(crate) struct Args {
     /// Show nothing of what ranks print
     #[arg(long)]
     silent: bool,
+    /// What stands before each line of a rank
+    #[arg(long, value_name = "PREFIX", default_value = "rank")]
+    prefix: Prefix,
+    /// Give the standard input of this program to rank 0, which otherwise has none, as the others
+    #[arg(long)]
+    stdin: bool,
+    /// Run each rank on cores of its own: the cores that this program may use, in equal shares
+    #[arg(long)]
+    bind_to_cores: bool,
     /// MASTER_ADDR of the ranks [default: this machine if all servers are here, else the first server's server_id]
     #[arg(long, value_name = "HOST")]
     master_addr: Option<String>,
@@ -88,9 +102,14 @@ pub(crate) struct Args {
 }
 
 const LONG_HELP: &str = "\
+Numbers in the place of a table: torchrun's --nnodes and --nproc-per-node, msrun's --worker_num and --local_worker_num are taken, too.
+AdaSum combines servers. Where one server is all there is, programs ask for devices_per_server=1, or ADASUM_DEVICES_PER_SERVER=1
+does, and each rank counts as a server.
+
 Each rank gets RANK_TABLE_FILE (also as MINDSPORE_HCCL_CONFIG_PATH), RANK_ID, RANK_SIZE (all ranks), DEVICE_ID, DEVICE_NUM
 (ranks on its server), SERVER_ID (index of its server); torchrun's RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE, MASTER_ADDR,
-MASTER_PORT; ADASUM_RESTART_COUNT; and HCCL_MOCK_JOB. Its lines come out as \"[r2] line\". When a rank fails, it is reported with
+MASTER_PORT; ADASUM_RESTART_COUNT; and HCCL_MOCK_JOB. Its lines come out as \"[r2] line\"; one whose end does not come for 2 s
+comes out without it. When a rank fails, it is reported with
 its last lines and the rest are stopped: SIGTERM, 5 s, SIGKILL. Ranks that use this library report what they waited for, which
 is joined to name the cause.
 
@@ -136,7 +155,10 @@ struct Launch<'a> {
 /// # Errors
 /// If the table or the server is wrong, a file cannot be written, or this machine refuses what the launcher needs.
 pub(crate) fn run(args: Args) -> Result<End> {
-    let table = RankTable::read(table_path(&args)?)?;
+    let table = match args.size.table()? {
+        Some(made) => made,
+        None => RankTable::read(table_path(&args)?)?,
+    };
     let places = places(&args, &table)?;
     let all_here = args.server_id.is_none() && args.rank.is_none();
     let has_secret = JobSecret::from_env()?.is_some();
@@ -163,7 +185,7 @@ pub(crate) fn run(args: Args) -> Result<End> {
         ],
         report,
     };
-    let mut output = Output::new(args.silent, logs);
+    let mut output = Output::new(args.silent, args.prefix, logs);
     let start = Instant::now();
     let (end, attempts) = launch.run(&mut output)?;
     output.finish();
@@ -212,6 +234,13 @@ impl Launch<'_> {
         // The launchers of a job cannot agree on one by themselves.
         let made = self.all_here && !self.has_secret;
         let secret = made.then(JobSecret::fresh).transpose()?;
+        let cores = match args.bind_to_cores {
+            true => shares(
+                &process::cores().map_err(|error| failed("--bind-to-cores", error))?,
+                self.places.len(),
+            ),
+            false => Vec::new(),
+        };
         let mut started = Vec::new();
         for &(server, device) in &self.places {
             let mut command = Command::new(&args.program[0]);
@@ -223,10 +252,21 @@ impl Launch<'_> {
             command.envs(secret.as_ref().map(JobSecret::variable));
             command.envs(self.report.as_ref().map(report::Folder::variable));
             ranks::set_mock(command, job.as_deref(), self.all_here);
+            if args.stdin && device.rank == 0 {
+                command.stdin(Stdio::piped());
+            }
+            if let Some(cores) = cores.get(started.len()) {
+                process::run_on(command, cores);
+            }
             if let Some(logs) = &mut output.logs {
                 let folder = logs.open(device.rank, command, &args.copy, attempt == 0)?;
                 if args.own_dir {
                     command.current_dir(folder);
+                    // From there, a relative path would lead elsewhere.
+                    if let Some(path) = std::env::var_os(JobSecret::FILE_VARIABLE) {
+                        let path = std::path::absolute(&path).unwrap_or_else(|_| path.into());
+                        command.env(JobSecret::FILE_VARIABLE, path);
+                    }
                 }
             }
             started.push(rank);
@@ -285,7 +325,11 @@ impl Launch<'_> {
 
 fn table_path(args: &Args) -> Result<PathBuf> {
     let path = args.rank_table.clone().or_else(ranks::table_path);
-    path.ok_or_else(|| Error::invalid("no rank table: give --rank-table, or set RANK_TABLE_FILE"))
+    path.ok_or_else(|| {
+        Error::invalid(
+            "no rank table: give -n RANKS to start ranks on this machine, or --rank-table, or set RANK_TABLE_FILE",
+        )
+    })
 }
 
 /// The ranks to start.
@@ -301,6 +345,13 @@ fn places<'a>(args: &Args, table: &'a RankTable) -> Result<Vec<(&'a Server, &'a 
     };
     let devices = |server: &'a Server| server.devices.iter().map(move |device| (server, device));
     Ok(servers.into_iter().flat_map(devices).collect())
+}
+
+/// The cores of each of `ranks`: equal numbers of neighbours, or one that several share.
+fn shares(cores: &[usize], ranks: usize) -> Vec<Vec<usize>> {
+    let each = (cores.len() / ranks.max(1)).max(1);
+    let blocks: Vec<Vec<usize>> = cores.chunks(each).map(<[usize]>::to_vec).collect();
+    blocks.iter().cycle().take(ranks).cloned().collect()
 }
 
 fn seconds(text: &str) -> std::result::Result<Duration, String> {

@@ -6,17 +6,18 @@ use std::time::{Duration, Instant};
 use indicatif::{HumanBytes, ProgressBar, ProgressStyle};
 
 use crate::cli::io::notice;
-use crate::cli::launch::event::Pipe;
-use crate::cli::launch::job::{Observer, prefixed};
+use crate::cli::launch::event::{Pipe, each};
+use crate::cli::launch::job::Observer;
 use crate::cli::launch::logs::Logs;
 use crate::reduce::Progress;
 
 /// Parts of the whole after which progress is shown without a terminal.
 const PARTS: u64 = 10;
 
-/// Lines as `[r2] line`, each written whole, unless they are to go to the logs only.
+/// Lines with a prefix, each written whole, unless they are to go to the logs only.
 pub(crate) struct Output {
     pub(crate) silent: bool,
+    prefix: Prefix,
     pub(crate) logs: Option<Logs>,
     bar: ProgressBar,
     /// Ranks that were started, and those that have ended.
@@ -30,12 +31,13 @@ pub(crate) struct Output {
 }
 
 impl Output {
-    pub(crate) fn new(silent: bool, logs: Option<Logs>) -> Output {
+    pub(crate) fn new(silent: bool, prefix: Prefix, logs: Option<Logs>) -> Output {
         // Draws on standard error, and only if that is a terminal.
         let bar = ProgressBar::new_spinner();
         style(&bar, "{spinner} {msg}, {elapsed}");
         Output {
             silent,
+            prefix,
             logs,
             bar,
             ranks: 0,
@@ -86,10 +88,25 @@ impl Output {
     }
 }
 
+/// What stands before each line of a rank.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Prefix {
+    /// Nothing
+    None,
+    /// The rank: [r2]
+    Rank,
+    /// The rank and the seconds since the ranks were started: [r2 12.345]
+    Time,
+}
+
 impl Observer for Output {
     fn line(&mut self, rank: u32, pipe: Pipe, line: &[u8]) -> std::io::Result<()> {
+        self.lines(rank, pipe, &[line, b"\n"].concat())
+    }
+
+    fn lines(&mut self, rank: u32, pipe: Pipe, lines: &[u8]) -> std::io::Result<()> {
         if let Some(logs) = self.logs.as_mut().filter(|logs| !logs.failed)
-            && let Err(error) = logs.line(rank, line)
+            && let Err(error) = logs.lines(rank, lines)
         {
             logs.failed = true;
             self.notice(&format!(
@@ -99,7 +116,17 @@ impl Observer for Output {
         if self.silent {
             return Ok(());
         }
-        let whole = prefixed(rank, line);
+        let prefix = match self.prefix {
+            Prefix::None => String::new(),
+            Prefix::Rank => format!("[r{rank}] "),
+            Prefix::Time => format!("[r{rank} {:.3}] ", self.start.elapsed().as_secs_f64()),
+        };
+        let mut whole = Vec::with_capacity(2 * lines.len());
+        for line in each(lines) {
+            whole.extend_from_slice(prefix.as_bytes());
+            whole.extend_from_slice(line);
+            whole.push(b'\n');
+        }
         self.bar.suspend(|| match pipe {
             Pipe::Out => std::io::stdout().lock().write_all(&whole),
             Pipe::Err => {

@@ -2,13 +2,16 @@
 
 use std::ffi::OsString;
 use std::path::PathBuf;
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use crate::cli::io::failed;
 use crate::cli::launch::job::{Rank, job_name};
 use crate::error::Result;
 use crate::topo::{RankTable, Server, ServerDevice};
 
+/// Devices of the mock where nothing else is said.
+pub(crate) const MOCK_DEVICES: i32 = 8;
+pub(crate) const MOCK_DEVICES_VARIABLE: &str = "ASCEND_MOCK_DEVICES";
 /// Chooses the backend of a process.
 pub(crate) const BACKEND: &str = "ADASUM_BACKEND";
 
@@ -26,7 +29,16 @@ pub(crate) fn rank(
     server: &Server,
     device: &ServerDevice,
 ) -> Rank {
+    command.stdin(Stdio::null());
     command.envs(variables(table, server, device));
+    // The mock has fewer devices, unless it is told.
+    if device.device_id >= MOCK_DEVICES && std::env::var_os(MOCK_DEVICES_VARIABLE).is_none() {
+        let last = server.devices.iter().map(|device| device.device_id).max();
+        command.env(
+            MOCK_DEVICES_VARIABLE,
+            (last.unwrap_or_default() + 1).to_string(),
+        );
+    }
     let (index, id) = (server.index, &server.id);
     Rank {
         rank: device.rank,

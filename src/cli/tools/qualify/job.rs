@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use crate::cli::io::{failed, json};
@@ -120,7 +120,7 @@ impl Job {
             };
             let request = json(&request)?;
             let mut command = Command::new(&program);
-            command.args([COMMAND, &request]);
+            command.args([COMMAND, &request]).stdin(Stdio::null());
             if std::env::var_os(CANN_LOGS).is_none() {
                 command.env(CANN_LOGS, self.out.join("ascend-logs"));
             }
