@@ -78,24 +78,20 @@ done
 unset LD_LIBRARY_PATH
 export PYTHONPATH=$PWD/python OMP_NUM_THREADS=1 GLOG_v=3
 
-# cells TABLE PART: a part of mindspore_cells.py on the ranks of a table.
+# cells SERVERS DEVICES PART: a part of mindspore_cells.py on the ranks of so many servers.
 cells() {
     local began=$SECONDS
     mkdir -p "$work/shared"
-    "$run" launch --rank-table "$1" --timeout 1800 -- "$python" tests/clients/mindspore_cells.py "$work/shared" "$2" 2>&1 |
+    "$run" launch --servers "$1" --devices-per-server "$2" --timeout 1800 -- "$python" tests/clients/mindspore_cells.py "$work/shared" "$3" 2>&1 |
         tee "$work/said" | grep '^\[r0\] .*[|:]' || { cat "$work/said"; return 1; }
-    echo "$((SECONDS - began)) s: $2 on $(basename "$1")"
+    echo "$((SECONDS - began)) s: $3 on $1 servers of $2"
     rm -r "$work/shared"
 }
 
-for shape in "2 2" "1 4"; do
-    read -r servers locals <<< "$shape"
-    "$python" tests/clients/rank_table.py "$servers" "$locals" "$work/table-${servers}x$locals.json"
-done
-cells "$work/table-2x2.json" modes
-cells "$work/table-2x2.json" cells
-cells "$work/table-1x4.json" cells
-cells examples/rank_tables/rank_table_16pcs.json modes
+cells 2 2 modes
+cells 2 2 cells
+cells 1 4 cells
+cells 2 8 modes
 
 # tutorial REDUCER: the tutorial's program on two machines of eight; the loss of rank 0 must fall to a half.
 tutorial() {

@@ -44,20 +44,17 @@ fi
 # Nothing of the source tree is needed from here on.
 mkdir "$work/elsewhere"
 awk '/^```python$/ { block = 1; next } /^```$/ && block { exit } block' python/README.md > "$work/elsewhere/program.py"
-cp tests/clients/adasum_module.py tests/clients/rank_table.py "$work/elsewhere"
+cp tests/clients/adasum_module.py "$work/elsewhere"
 cd "$work/elsewhere"
 export PATH=$work/venv/bin:$PATH ADASUM_CACHE_DIR=$work/cache
 if has numpy; then
-    python rank_table.py 4 1 table.json
     # The AdaSum of equal vectors is the vector: 64 * 10 ones.
-    adasum-run launch --rank-table table.json --timeout 300 -- python program.py > said
+    adasum-run launch -n 4 --timeout 300 -- python program.py > said
     cat said
     [ "$(grep -c '^\[r[0-3]\] 25\.298221' said)" = 4 ]
 fi
 for shape in "4 1" "2 2"; do
     read -r servers locals <<< "$shape"
-    table=table-${servers}x$locals.json
     mkdir "shared-${servers}x$locals"
-    python rank_table.py "$servers" "$locals" "$table"
-    adasum-run launch --rank-table "$table" --timeout 300 -- python adasum_module.py "shared-${servers}x$locals"
+    adasum-run launch --servers "$servers" --devices-per-server "$locals" --timeout 300 -- python adasum_module.py "shared-${servers}x$locals"
 done
