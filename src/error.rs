@@ -4,6 +4,7 @@
 //! argument, field, file or rank, and, where a vendor call failed, the function and its numeric code.
 //! It must know nothing of the rest of the crate.
 
+use std::ffi::OsStr;
 use std::fmt;
 
 /// The result of every fallible call of this crate.
@@ -50,6 +51,18 @@ pub struct VendorCode {
     pub function: &'static str,
     /// `aclError` or `HcclResult`.
     pub code: i32,
+}
+
+/// The most characters of a value that are quoted.
+const QUOTED: usize = 200;
+
+/// A value from outside in quotes, on one line, cut if it is long.
+pub(crate) fn quote(value: impl AsRef<OsStr>) -> String {
+    let text = value.as_ref().to_string_lossy();
+    match text.char_indices().nth(QUOTED) {
+        None => format!("{text:?}"),
+        Some((end, _)) => format!("{:?}...", &text[..end]),
+    }
 }
 
 impl Error {

@@ -4,7 +4,7 @@ use std::io::Write;
 
 use log::{LevelFilter, Log, Metadata, Record};
 
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, quote};
 
 /// Names the least important level that is shown.
 const VARIABLE: &str = "ADASUM_LOG";
@@ -39,7 +39,10 @@ pub(crate) fn start() -> Result<()> {
             let level = value.to_str().and_then(|text| text.parse().ok());
             level.ok_or_else(|| {
                 let allowed = "off, error, warn, info, debug, trace";
-                Error::invalid(format!("{VARIABLE} is {value:?}, must be one of {allowed}"))
+                Error::invalid(format!(
+                    "{VARIABLE} is {}, must be one of {allowed}",
+                    quote(&value)
+                ))
             })?
         }
     };

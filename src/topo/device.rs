@@ -7,8 +7,9 @@ use std::net::IpAddr;
 
 use super::ServerDevice;
 use super::fault::FaultKind;
-use super::field::{Field, quote};
+use super::field::Field;
 use super::product::Product;
+use crate::error::quote;
 
 /// Longest `server_id` in bytes that HCCL takes.
 const MAX_SERVER_ID: usize = 64;

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use super::{Cluster, RankTable};
-use crate::error::{Context, Error, Result};
+use crate::error::{Context, Error, Result, quote};
 
 pub(super) const TABLE: &str = "RANK_TABLE_FILE";
 pub(super) const TABLE_ALIAS: &str = "MINDSPORE_HCCL_CONFIG_PATH";
@@ -76,7 +76,10 @@ pub(super) fn number<T: FromStr>(
     let number = value.to_str().and_then(|text| text.parse().ok());
     match number {
         Some(number) => Ok(Some(number)),
-        None => Err(Error::invalid(format!("{name} is {value:?}, not a number"))),
+        None => Err(Error::invalid(format!(
+            "{name} is {}, not a number",
+            quote(value)
+        ))),
     }
 }
 

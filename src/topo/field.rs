@@ -8,9 +8,10 @@ use std::ops::RangeInclusive;
 
 use super::fault::{FaultKind, Faults};
 use super::json::{Node, Value};
+use crate::error::quote;
 
-/// Longest part of a value that a message repeats.
-const QUOTE: usize = 64;
+/// The longest name that stands in a path as it is.
+const PLAIN: usize = 64;
 
 /// A value of the document and the path that leads to it.
 #[derive(Clone)]
@@ -256,16 +257,8 @@ pub(super) fn warn_of_duplicates(field: &Field<'_>) {
 /// A name as a part of a path: one short line, whatever the file holds.
 fn shortened(name: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
-    if name.len() <= QUOTE && name.chars().all(plain) {
+    if name.len() <= PLAIN && name.chars().all(plain) {
         return name.to_owned();
     }
     quote(name)
-}
-
-/// `text` in quotes, on one line, shortened if it is long.
-pub(super) fn quote(text: &str) -> String {
-    match text.char_indices().nth(QUOTE) {
-        None => format!("{text:?}"),
-        Some((end, _)) => format!("{:?}...", &text[..end]),
-    }
 }

@@ -3,10 +3,11 @@
 use std::collections::HashMap;
 
 use super::device::{Devices, Rules, check_count, server_id};
-use super::field::{Field, quote};
+use super::field::Field;
 use super::product::Product;
 use super::table::Contents;
 use super::{Section, Server};
+use crate::error::quote;
 
 /// A server while its instances are read.
 struct PartialServer<'a> {

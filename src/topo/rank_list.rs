@@ -7,9 +7,10 @@ use std::collections::HashMap;
 use std::net::IpAddr;
 use std::ops::RangeInclusive;
 
-use super::field::{Field, quote};
+use super::field::Field;
 use super::table::Contents;
 use super::{Server, ServerDevice};
+use crate::error::quote;
 
 const MOST_RANKS: u64 = 65_536;
 const LAST_DEVICE: u64 = 64;

@@ -3,10 +3,11 @@
 use std::collections::{HashMap, HashSet};
 
 use super::device::{Devices, Rules, check_count, server_id};
-use super::field::{Field, quote};
+use super::field::Field;
 use super::product::Product;
 use super::table::Contents;
 use super::{Section, Server};
+use crate::error::quote;
 
 /// Reads a table of servers. `None` if there is no list of them to look at.
 pub(super) fn read(root: &Field<'_>, superpods: bool, product: Product) -> Option<Contents> {

@@ -6,10 +6,10 @@ use std::io::Read;
 use std::path::Path;
 
 use super::fault::{Fault, FaultKind, Faults, TableReport};
-use super::field::{Field, quote, warn_of_duplicates};
+use super::field::{Field, warn_of_duplicates};
 use super::product::Product;
 use super::{RankTable, Section, Server, Version, json, legacy, rank_list, server_list};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, quote};
 
 /// Largest file that is read: more than a hundred thousand devices.
 const MAX_BYTES: u64 = 16 << 20;

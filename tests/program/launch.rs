@@ -265,6 +265,10 @@ fn ranks_without_a_table_get_one() {
     refused(&["-n", "4", "--rank-table", TABLE], "cannot be used with");
     refused(&["-n", "4", "--rank", "1"], "cannot be used with");
     refused(&[], "give -n RANKS");
+    refused(
+        &["-n", "1", "--master-port", "0"],
+        "invalid value '0' for '--master-port",
+    );
 }
 
 #[test]
@@ -862,9 +866,15 @@ fn a_report_shows_what_ranks_recorded() {
         (&report["schema"], &report["exit_code"]),
         (&"adasum.launch/1".into(), &4.into())
     );
+    let cause = report["cause"].as_str().unwrap();
+    assert!(
+        cause.contains(" failed first: exit status 4 (server 0"),
+        "{cause}"
+    );
     assert_eq!(report["charts"][0]["name"], "loss");
     let page = read("index.html");
     assert_eq!(page.matches("<svg ").count(), 2);
+    assert!(page.contains(" failed first: exit status 4"), "no cause");
     // One file that needs nothing else.
     for outside in ["<script", "src=", "@import", "url("] {
         assert!(!page.contains(outside), "{outside}");

@@ -177,3 +177,61 @@ fn what_cannot_be_planned_is_refused() {
         assert!(err(&output).contains(part), "{options:?}: {}", err(&output));
     }
 }
+
+/// What is wrong or left out is told with what would do, and one of something is no plural.
+#[test]
+fn words_and_refusals_help() {
+    let head = plan(&["--servers", "1", "--counts", "1", "--rank", "0"]);
+    assert!(head.starts_with("1 server of 1 device, 1 rank; "), "{head}");
+    assert!(
+        head.contains("\n1 tensor, 1 element of f32, 4 B in 1 bucket\n"),
+        "{head}"
+    );
+    let units = plan(&["--servers=2", "--bytes=1.5MB", "--bucket-bytes=1MiB"]);
+    assert_eq!(
+        units,
+        plan(&["--servers=2", "--bytes=1500000", "--bucket-bytes=1048576"])
+    );
+
+    let long = "x".repeat(100_000);
+    for (arguments, why) in [
+        (
+            &["plan"][..],
+            "Give --rank-table FILE, or --servers S and --devices-per-server D",
+        ),
+        (
+            &["plan", "--servers", "2", "--bucket-bytes", "0"],
+            "'--bucket-bytes <B>': must be 1 to",
+        ),
+        (
+            &["plan", "--servers", "2", "--bytes", "4 MB"],
+            "as 4096, 1e9, 100MB or 4MiB",
+        ),
+        (
+            &["simulate", "--model", "7b", "--bytes", "3"],
+            "cannot be used with",
+        ),
+        (
+            &["launch", "-n", "1", "--rank", &long, "--", "true"],
+            "cannot be used with",
+        ),
+        (
+            &[
+                "launch",
+                "--rank-table",
+                TABLE,
+                "--rank",
+                &long,
+                "--",
+                "true",
+            ],
+            "xxxxx\"...: must be env or a rank below 16",
+        ),
+    ] {
+        let output = adasum_run(arguments).output().unwrap();
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}");
+        let message = err(&output);
+        assert!(message.contains(why), "{message}");
+        assert!(message.len() < 1000, "{} bytes", message.len());
+    }
+}

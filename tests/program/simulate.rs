@@ -38,10 +38,10 @@ fn ratios_are_those_of_the_documentation() {
         auto(8192, "pipelined_ratio")
     );
     for devices in [64, 8192] {
-        assert!(ratio(devices, "AdaSum, seed's scheme", "ratio") > 4.0);
+        assert!(ratio(devices, "AdaSum, MindSpore's scheme", "ratio") > 4.0);
         assert!(auto(devices, "ratio") <= ratio(devices, "AdaSum, radix 2", "ratio"));
     }
-    // 2 (1 - 1/S) N / D, but for slices that cannot be cut evenly; the seed sends D times as much.
+    // 2 (1 - 1/S) N / D, but for slices that cannot be cut evenly; MindSpore's scheme sends D times as much.
     let sent = |scheme: &str| {
         row(&all, 64, scheme)["bytes_between_servers"]
             .as_f64()
@@ -49,7 +49,7 @@ fn ratios_are_those_of_the_documentation() {
     };
     let expected = 2.0 * 7.0 / 8.0 * 102_228_128.0 / 8.0;
     assert!((sent("AdaSum, auto") / expected - 1.0).abs() < 0.01);
-    assert!((sent("AdaSum, seed's scheme") / expected - 8.0).abs() < 0.01);
+    assert!((sent("AdaSum, MindSpore's scheme") / expected - 8.0).abs() < 0.01);
 }
 
 #[test]
@@ -113,11 +113,11 @@ fn a_cluster_of_ones_own_is_read() {
         "24",
         "--json",
     ]);
-    // Three servers: the seed's scheme needs a power of two.
+    // Three servers: MindSpore's scheme needs a power of two.
     let rows = mine["rows"].as_array().unwrap();
     assert!(
         rows.iter()
-            .all(|row| row["scheme"] != "AdaSum, seed's scheme")
+            .all(|row| row["scheme"] != "AdaSum, MindSpore's scheme")
     );
     assert_eq!(
         mine["rows"],

@@ -2,6 +2,7 @@
 
 use crate::cli::lab::element_type::ElementType;
 use crate::cli::lab::sizes;
+use crate::cli::text;
 use crate::error::{Error, Result};
 use crate::plan::{DType, Form, Layout, Placement, buckets};
 
@@ -14,7 +15,7 @@ const BUCKET_BYTES: u64 = 25 << 20;
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct TensorArgs {
     /// Bytes of all tensors together
-    #[arg(long, value_name = "B", default_value_t = RESNET_50, value_parser = clap::value_parser!(u64).range(2..=1 << 45))]
+    #[arg(long, value_name = "B", default_value_t = RESNET_50, value_parser = text::size(2..=1 << 45))]
     pub(crate) bytes: u64,
     /// Number of tensors; their sizes follow a log-normal law, as in `bench`
     #[arg(long, value_name = "T", default_value_t = 161, value_parser = clap::value_parser!(u32).range(1..=sizes::MOST))]
@@ -26,7 +27,7 @@ pub(crate) struct TensorArgs {
     #[arg(long, value_name = "TYPE", default_value = "f32")]
     pub(crate) dtype: ElementType,
     /// Most bytes of tensors that share a buffer
-    #[arg(long, value_name = "B", default_value_t = BUCKET_BYTES)]
+    #[arg(long, value_name = "B", default_value_t = BUCKET_BYTES, value_parser = text::size(1..=u64::MAX))]
     pub(crate) bucket_bytes: u64,
 }
 

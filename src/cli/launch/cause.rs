@@ -38,7 +38,10 @@ pub(crate) enum Presence {
     Joined,
 }
 
-/// How many ranks are listed with what they wait for.
+/// The beginning of the sentence that names ranks.
+pub(crate) const CAUSE: &str = "cause: ";
+
+/// How many sentences about ranks there are; equal ones are one.
 const LISTED: usize = 16;
 
 /// Sentences that name the root of the failure and who waited for whom; none if no rank has reported anything.
@@ -55,13 +58,15 @@ pub(crate) fn explain(all: &[RankFacts<'_>], world: u32) -> Vec<String> {
     let mut lines = Vec::new();
     let of = |rank: u32| all.iter().find(|facts| facts.rank == rank);
     lines.push(format!(
-        "cause: {} {}",
+        "{CAUSE}{} {}",
         text::ranks(roots.iter().copied()),
         why.words(roots.len())
     ));
-    for &rank in roots.iter().take(LISTED) {
-        let Some(facts) = of(rank) else { continue };
-        lines.push(format!("  rank {rank}: {}", facts.account()));
+    let accounts = roots
+        .iter()
+        .filter_map(|&rank| Some((rank, of(rank)?.account())));
+    for (ranks, account) in text::grouped(accounts).into_iter().take(LISTED) {
+        lines.push(format!("  {}: {account}", text::ranks(ranks.into_iter())));
     }
     let elsewhere = roots.iter().copied().filter(|&rank| of(rank).is_none());
     if elsewhere.clone().next().is_some() {
@@ -71,12 +76,14 @@ pub(crate) fn explain(all: &[RankFacts<'_>], world: u32) -> Vec<String> {
         ));
     }
     let waiting = all.iter().filter(|w| !roots.contains(&w.rank));
-    let waiting = waiting.filter_map(|facts| Some((facts.rank, facts.wait()?)));
-    for (rank, wait) in waiting.take(LISTED) {
-        if !wait.peers.is_empty() {
-            let peers = text::ranks(wait.peers.iter().copied());
-            lines.push(format!("  rank {rank} waited for {peers}"));
-        }
+    let waiting = waiting.filter_map(|facts| {
+        let peers = &facts.wait()?.peers;
+        let waited = || (facts.rank, text::ranks(peers.iter().copied()));
+        (!peers.is_empty()).then(waited)
+    });
+    for (ranks, peers) in text::grouped(waiting).into_iter().take(LISTED) {
+        let ranks = text::ranks(ranks.into_iter());
+        lines.push(format!("  {ranks} waited for {peers}"));
     }
     lines
 }

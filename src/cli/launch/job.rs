@@ -9,7 +9,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::time::{Duration, Instant};
 
 use crate::cli::io;
-use crate::cli::launch::cause::Presence;
+use crate::cli::launch::cause::{CAUSE, Presence};
 use crate::cli::launch::event::{Event, Pipe, each};
 use crate::cli::launch::reaper::{self, Reaper};
 use crate::cli::launch::running::{Running, alive, causes, first_failure};
@@ -63,6 +63,8 @@ pub(crate) trait Observer {
     }
     /// A sentence of the job for the user.
     fn notice(&mut self, text: &str);
+    /// Why the job does not succeed, in a sentence.
+    fn cause(&mut self, _text: &str) {}
     /// A rank has ended, however.
     fn ended(&mut self, _rank: u32) {}
     /// A rank reports how far it has come.
@@ -282,8 +284,9 @@ impl Job<'_> {
             Some(Stop::Failed(index, status)) => {
                 self.drain(index);
                 self.linger(limits.linger);
-                self.explain();
-                self.notices(first_failure(&self.running, index, status));
+                let lines = first_failure(&self.running, index, status);
+                self.explain(&lines[0]);
+                self.notices(lines);
                 End::Failed(status)
             }
             Some(Stop::End(end)) => {
@@ -293,7 +296,7 @@ impl Job<'_> {
                         let alive = alive(&self.running);
                         let text = format!("timeout after {seconds} s, still running: {alive}");
                         self.observer.notice(&text);
-                        self.explain();
+                        self.explain(&text);
                     }
                     End::Interrupted(signal) => {
                         let name = failure::signal_name(signal);
@@ -306,9 +309,12 @@ impl Job<'_> {
         }
     }
 
-    /// Says which rank is to blame, by the reports of all.
-    fn explain(&mut self) {
-        self.notices(causes(&self.running, self.world));
+    /// Says which ranks are to blame, by the reports of all; without reports that is `otherwise`.
+    fn explain(&mut self, otherwise: &str) {
+        let lines = causes(&self.running, self.world);
+        let cause = lines.first().and_then(|line| line.strip_prefix(CAUSE));
+        self.observer.cause(cause.unwrap_or(otherwise));
+        self.notices(lines);
     }
 
     fn notices(&mut self, lines: Vec<String>) {

@@ -32,6 +32,7 @@ use crate::cli::launch::logs::Logs;
 use crate::cli::launch::output::{Output, Prefix};
 use crate::cli::launch::size::Size;
 use crate::cli::report;
+use crate::cli::text::count;
 use crate::error::{Error, Result};
 use crate::sys::process;
 use crate::topo::{JobSecret, RankTable, Server, ServerDevice};
@@ -91,7 +92,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "HOST")]
     master_addr: Option<String>,
     /// MASTER_PORT of the ranks [default: a free one if all servers are here, else 29500]
-    #[arg(long, value_name = "PORT")]
+    #[arg(long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..))]
     master_port: Option<u16>,
     /// Draw what ranks record (loss, accuracy, cosine and gain of tensors) into this folder: index.html, SVG, CSV, JSON
     #[arg(long, value_name = "DIR")]
@@ -136,6 +137,8 @@ struct JobFacts {
     attempts: u32,
     exit_code: u8,
     seconds: f64,
+    /// Why the job did not succeed.
+    cause: Option<String>,
 }
 
 /// The ranks of this machine and what they share.
@@ -190,7 +193,7 @@ pub(crate) fn run(args: Args) -> Result<End> {
     let (end, attempts) = launch.run(&mut output)?;
     output.finish();
     if let Some(folder) = &launch.report {
-        launch.write_report(folder, end, attempts, start.elapsed())?;
+        launch.write_report(folder, end, attempts, start.elapsed(), output.cause)?;
     }
     Ok(end)
 }
@@ -280,6 +283,7 @@ impl Launch<'_> {
         end: End,
         attempts: u32,
         duration: Duration,
+        cause: Option<String>,
     ) -> Result<()> {
         let program = self.args.program.iter();
         let program: Vec<String> = program
@@ -295,8 +299,9 @@ impl Launch<'_> {
             exit_code: end.exit_code(),
             seconds: duration.as_secs_f64(),
             program,
+            cause,
         };
-        let facts = vec![
+        let mut facts = vec![
             ("program".to_owned(), head.program.join(" ")),
             (
                 "rank table".to_owned(),
@@ -304,12 +309,17 @@ impl Launch<'_> {
             ),
             (
                 "started here".to_owned(),
-                format!("{} ranks of {} servers", head.ranks, head.servers),
+                format!(
+                    "{} of {}",
+                    count(head.ranks as u64, "rank"),
+                    count(head.servers as u64, "server")
+                ),
             ),
             ("attempts".to_owned(), attempts.to_string()),
             ("exit code".to_owned(), head.exit_code.to_string()),
             ("duration".to_owned(), format!("{:.1} s", head.seconds)),
         ];
+        facts.extend(head.cause.clone().map(|cause| ("cause".to_owned(), cause)));
         let charts = folder.write("Report of a job", &facts, &head)?;
         let page = folder.path().join("index.html");
         match charts.len() {

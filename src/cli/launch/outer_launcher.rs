@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, quote};
 
 /// Variables of rank and size of mpirun (Open MPI, MPICH and Hydra, MVAPICH) and of srun. Those of MPI come first: in an
 /// allocation of Slurm, mpirun's processes have both.
@@ -27,7 +27,8 @@ pub(crate) fn rank(
         let rank = text.parse().ok().filter(|rank| *rank < size);
         return rank.ok_or_else(|| {
             Error::invalid(format!(
-                "--rank {text:?}: must be env or a rank below {size}"
+                "--rank {}: must be env or a rank below {size}",
+                quote(text)
             ))
         });
     }
@@ -37,7 +38,10 @@ pub(crate) fn rank(
         };
         match value.to_str().and_then(|text| text.parse().ok()) {
             Some(number) => Ok(Some(number)),
-            None => Err(Error::invalid(format!("{name} is {value:?}, not a number"))),
+            None => Err(Error::invalid(format!(
+                "{name} is {}, not a number",
+                quote(value)
+            ))),
         }
     };
     for (name, size_name) in VARIABLES {

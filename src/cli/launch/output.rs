@@ -9,6 +9,7 @@ use crate::cli::io::notice;
 use crate::cli::launch::event::{Pipe, each};
 use crate::cli::launch::job::Observer;
 use crate::cli::launch::logs::Logs;
+use crate::cli::text::count;
 use crate::reduce::Progress;
 
 /// Parts of the whole after which progress is shown without a terminal.
@@ -28,6 +29,8 @@ pub(crate) struct Output {
     start: Instant,
     /// Parts that were shown.
     shown: u64,
+    /// Why the last attempt did not succeed.
+    pub(crate) cause: Option<String>,
 }
 
 impl Output {
@@ -45,12 +48,14 @@ impl Output {
             reporter: None,
             start: Instant::now(),
             shown: 0,
+            cause: None,
         }
     }
 
     /// A job of so many ranks starts, maybe again.
     pub(crate) fn start(&mut self, ranks: usize) {
         (self.ranks, self.ended, self.reporter, self.shown) = (ranks, 0, None, 0);
+        self.cause = None;
         self.start = Instant::now();
         self.bar.set_message(self.alive());
         if !self.bar.is_hidden() {
@@ -65,8 +70,12 @@ impl Output {
 
     fn alive(&self) -> String {
         match self.ended {
-            0 => format!("{} ranks", self.ranks),
-            ended => format!("{} of {} ranks", self.ranks - ended, self.ranks),
+            0 => count(self.ranks as u64, "rank"),
+            ended => format!(
+                "{} of {}",
+                self.ranks - ended,
+                count(self.ranks as u64, "rank")
+            ),
         }
     }
 
@@ -139,6 +148,10 @@ impl Observer for Output {
 
     fn notice(&mut self, text: &str) {
         self.bar.suspend(|| notice(text));
+    }
+
+    fn cause(&mut self, text: &str) {
+        self.cause = Some(text.to_owned());
     }
 
     fn ended(&mut self, _rank: u32) {

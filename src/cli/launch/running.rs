@@ -112,14 +112,14 @@ pub(crate) fn first_failure(running: &[Running], index: usize, status: ExitStatu
         .iter()
         .enumerate()
         .filter(|(other, _)| *other != index);
-    let failed: Vec<String> = others
-        .filter_map(|(_, other)| {
-            let status = other.status.filter(|status| !status.success())?;
-            let how = failure::describe(status);
-            Some(format!("then rank {} failed: {how}", other.rank))
-        })
-        .collect();
-    lines.extend(failed);
+    let failed = others.filter_map(|(_, other)| {
+        let status = other.status.filter(|status| !status.success())?;
+        Some((other.rank, failure::describe(status)))
+    });
+    for (ranks, how) in text::grouped(failed) {
+        let ranks = text::ranks(ranks.into_iter());
+        lines.push(format!("then {ranks} failed: {how}"));
+    }
     if running.iter().any(|rank| rank.status.is_none()) {
         lines.push(format!("stopping the others: {}", alive(running)));
     }

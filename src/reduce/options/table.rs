@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
-use crate::error::{Context as _, Error, Result};
+use crate::error::{Context as _, Error, Result, quote};
 use crate::plan::mindspore::{BoostLevel, ParallelContext, ParallelMode};
 use crate::plan::{Form, MAX_RADIX, Machine, Placement};
 use crate::reduce::options::fusion::Fusion;
@@ -144,9 +144,9 @@ impl Settings {
             Some(option) => self.apply(option, option.name, value),
             None => {
                 let names = OPTIONS.map(|option| option.name).join(", ");
-                let name: String = name.chars().take(LONGEST).collect();
                 Err(Error::invalid(format!(
-                    "{name:?} is no option; there are {names}"
+                    "{} is no option; there are {names}",
+                    quote(name)
                 )))
             }
         }
@@ -182,14 +182,14 @@ impl Settings {
 
     fn apply(&mut self, option: &OptionInfo, called: &str, value: &str) -> Result<()> {
         (option.set)(self, value).ok_or_else(|| {
-            let value: String = value.chars().take(LONGEST).collect();
-            Error::invalid(format!("{called} is {value:?}, must be {}", option.values))
+            Error::invalid(format!(
+                "{called} is {}, must be {}",
+                quote(value),
+                option.values
+            ))
         })
     }
 }
-
-/// Characters of a text that an error shows.
-const LONGEST: usize = 200;
 
 fn named<T: Clone>(value: &str, names: &[(&str, T)], place: &mut T) -> Option<()> {
     let (_, meant) = names.iter().find(|(name, _)| *name == value)?;

@@ -21,6 +21,7 @@ use crate::cli::lab::bench::request::{Reduced, Request};
 use crate::cli::lab::element_type::ElementType;
 use crate::cli::lab::{sizes, workload};
 use crate::cli::launch::job::End;
+use crate::cli::text;
 use crate::error::{Error, Result};
 use crate::plan::Form;
 
@@ -44,7 +45,7 @@ pub(crate) struct Args {
     devices_per_server: u32,
     /// Bytes of gradients on each rank [default: 102228128, ResNet-50 in fp32]; with --kernels of all vectors together
     /// [default: 134217728]; with --transport of the largest message [default: 67108864]
-    #[arg(long, value_name = "B", value_parser = clap::value_parser!(u64).range(64..=1 << 40))]
+    #[arg(long, value_name = "B", value_parser = text::size(64..=1 << 40))]
     bytes: Option<u64>,
     /// Type of the elements
     #[arg(long, value_name = "TYPE", default_value = "f32")]
@@ -62,7 +63,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "HOW", default_value = "auto", value_parser = workload::exchange)]
     exchange: std::option::Option<Form>,
     /// Bytes of tensors that share a fused buffer [default: the library's; over the mock 4 MiB]
-    #[arg(long, value_name = "B", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "B", value_parser = text::size(1..=u64::MAX))]
     bucket_bytes: Option<u64>,
     /// Fused buffers that are under way at a time [default: the library's; over the mock 1]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]

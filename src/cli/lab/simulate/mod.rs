@@ -38,7 +38,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N,N,..", value_delimiter = ',')]
     devices: Vec<u32>,
     /// Gradients of a known model, instead of --bytes, --tensors and --dtype
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["bytes", "tensors", "counts", "dtype"])]
     model: Option<Model>,
     #[command(flatten)]
     tensors: TensorArgs,
@@ -368,7 +368,9 @@ fn chart(cluster: &Cluster, workload: &Workload, rows: &[Row]) -> Chart {
             line("AdaSum, auto", AUTO, |row| row.ratio),
             line("auto, pipelined", AUTO, |row| row.pipelined_ratio),
             line("AdaSum, radix 2", "AdaSum, radix 2", |row| row.ratio),
-            line("seed's scheme", Formula::Seed.name(), |row| row.ratio),
+            line("MindSpore's scheme", Formula::MindSpore.name(), |row| {
+                row.ratio
+            }),
         ],
         undrawn: Vec::new(),
     }

@@ -14,7 +14,7 @@ use crate::plan::{Choices, Cost, Layout, Link, Planner, Shape, StepKind, StepSec
 /// Ranks of a plan that are looked at to find the slowest of each stage.
 const SAMPLE: u32 = 32;
 
-/// One of the all-reduces, or the seed's arrangement of AdaSum.
+/// One of the all-reduces, or AdaSum as MindSpore's cells arrange it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Formula {
     /// A ring of all devices.
@@ -24,7 +24,7 @@ pub(crate) enum Formula {
     /// Reduce-scatter in the server, NHR between servers, all-gather in the server.
     Hierarchical,
     /// MindSpore's cells: the mean in the server, then each device its whole vector, three scalar all-reduces a step.
-    Seed,
+    MindSpore,
 }
 
 impl Formula {
@@ -32,7 +32,7 @@ impl Formula {
         Formula::Ring,
         Formula::Nhr,
         Formula::Hierarchical,
-        Formula::Seed,
+        Formula::MindSpore,
     ];
 
     pub(crate) fn name(self) -> &'static str {
@@ -40,7 +40,7 @@ impl Formula {
             Formula::Ring => "ring all-reduce",
             Formula::Nhr => "NHR all-reduce",
             Formula::Hierarchical => "hierarchical all-reduce",
-            Formula::Seed => "AdaSum, seed's scheme",
+            Formula::MindSpore => "AdaSum, MindSpore's scheme",
         }
     }
 
@@ -60,7 +60,7 @@ impl Formula {
             Formula::Ring => Some(model.ring()),
             Formula::Nhr => Some(model.nhr()),
             Formula::Hierarchical => Some(model.hierarchical()),
-            Formula::Seed => model.seed(),
+            Formula::MindSpore => model.seed(),
         }
     }
 
@@ -73,7 +73,7 @@ impl Formula {
             Formula::Hierarchical => {
                 2.0 * (servers - 1.0) / servers * bytes / f64::from(shape.locals)
             }
-            Formula::Seed => 2.0 * (servers - 1.0) / servers * bytes,
+            Formula::MindSpore => 2.0 * (servers - 1.0) / servers * bytes,
         }
     }
 }

@@ -19,14 +19,14 @@ use crate::topo::RankTable;
 #[command(after_help = LONG_HELP)]
 pub(crate) struct Args {
     /// Servers and devices of this rank table
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["servers", "devices_per_server"], required_unless_present = "servers")]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["servers", "devices_per_server"])]
     rank_table: Option<PathBuf>,
     /// Number of servers
     #[arg(long, value_name = "S")]
     servers: Option<u32>,
-    /// Devices of each server
-    #[arg(long, value_name = "D", default_value_t = 1)]
-    devices_per_server: u32,
+    /// Devices of each server [default: 1]
+    #[arg(long, value_name = "D")]
+    devices_per_server: Option<u32>,
     /// Show the steps of this rank [default: a line for each rank]
     #[arg(long, value_name = "R")]
     rank: Option<u32>,
@@ -102,6 +102,9 @@ fn shape(args: &Args) -> Result<Shape> {
                 .map_err(|_| Error::invalid("too many servers"))?;
             Shape::new(servers, table.locals()?)
         }
-        (None, servers) => Shape::new(servers.unwrap_or(1), args.devices_per_server),
+        (None, None) if args.devices_per_server.is_none() => Err(Error::invalid(
+            "of which ranks? Give --rank-table FILE, or --servers S and --devices-per-server D",
+        )),
+        (None, servers) => Shape::new(servers.unwrap_or(1), args.devices_per_server.unwrap_or(1)),
     }
 }

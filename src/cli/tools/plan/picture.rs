@@ -1,7 +1,7 @@
 //! A plan as a picture: the tree of servers, and which part of a bucket one rank owns after each step.
 
 use crate::cli::report::svg::{Anchor, Picture};
-use crate::cli::text::bytes;
+use crate::cli::text::{bytes, count};
 use crate::cli::tools::plan::text::servers;
 use crate::cli::tools::plan::view::{Head, RankView, View};
 use crate::error::{Error, Result};
@@ -34,15 +34,15 @@ pub(crate) fn draw(view: &View, rank: u32) -> Result<String> {
     let mut picture = Picture::new(WIDTH, height, &title);
     picture.text((MARGIN, 34.0), 20.0, Anchor::Start, "ink", &title);
     let subtitle = format!(
-        "{} servers of {} devices, {}, radix {}; {} tensors, {} of {} in {} buckets",
-        head.servers,
-        head.devices_per_server,
+        "{} of {}, {}, radix {}; {}, {} of {} in {}",
+        count(head.servers, "server"),
+        count(head.devices_per_server, "device"),
         head.placement,
         head.radix,
-        head.tensors,
+        count(head.tensors as u64, "tensor"),
         bytes(head.bytes),
         head.dtype,
-        head.buckets.len()
+        count(head.buckets.len() as u64, "bucket")
     );
     picture.text((MARGIN, 56.0), 13.0, Anchor::Start, "soft", &subtitle);
     tree(&mut picture, head, plan.server, tree_top);

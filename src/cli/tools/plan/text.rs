@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use crate::cli::text::bytes;
+use crate::cli::text::{bytes, count};
 use crate::cli::tools::plan::view::{Head, Message, StepView, View};
 use crate::error::Result;
 
@@ -70,18 +70,18 @@ pub(crate) fn of_all(view: &View) -> Result<String> {
 
 fn head(head: &Head) -> String {
     let mut text = format!(
-        "{} servers of {} devices, {} ranks; {}, radix {}, {}\n{} tensors, {} elements of {}, {} in {} buckets\n",
-        head.servers,
-        head.devices_per_server,
-        head.ranks,
+        "{} of {}, {}; {}, radix {}, {}\n{}, {} of {}, {} in {}\n",
+        count(head.servers, "server"),
+        count(head.devices_per_server, "device"),
+        count(head.ranks, "rank"),
         head.placement,
         head.radix,
         head.exchange,
-        head.tensors,
-        head.elements,
+        count(head.tensors as u64, "tensor"),
+        count(head.elements, "element"),
         head.dtype,
         bytes(head.bytes),
-        head.buckets.len()
+        count(head.buckets.len() as u64, "bucket")
     );
     let tree = match head.tree.get(..TREE) {
         Some(beginning) => format!("{beginning}..."),

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use serde_json::{Value, json};
 
 use crate::cli::io::print;
+use crate::cli::text::count;
 use crate::error::Result;
 use crate::topo::{Product, RankTable, TableReport};
 
@@ -60,15 +61,12 @@ pub(crate) fn as_text(report: &TableReport) -> String {
 pub(crate) fn verdict(report: &TableReport) -> String {
     match report.table() {
         Some(table) => format!(
-            "right: version {}, {} servers, {} ranks",
+            "right: version {}, {}, {}",
             table.version(),
-            table.servers().len(),
-            table.size()
+            count(table.servers().len() as u64, "server"),
+            count(table.size(), "rank")
         ),
-        None => match report.faults().len() + report.unlisted() {
-            1 => "1 fault".to_owned(),
-            count => format!("{count} faults"),
-        },
+        None => count((report.faults().len() + report.unlisted()) as u64, "fault"),
     }
 }
 

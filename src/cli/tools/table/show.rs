@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use serde_json::{Value, json};
 
 use crate::cli::io::print;
-use crate::cli::text;
+use crate::cli::text::{self, count};
 use crate::error::Result;
 use crate::topo::{RankTable, ServerDevice, Version};
 
@@ -34,11 +34,11 @@ pub(crate) fn run(args: &Args) -> Result<()> {
 
 fn as_text(table: &RankTable) -> String {
     let mut text = format!(
-        "{}\nversion {}, {} servers, {} ranks\n",
+        "{}\nversion {}, {}, {}\n",
         table.path().display(),
         table.version(),
-        table.servers().len(),
-        table.size()
+        count(table.servers().len() as u64, "server"),
+        count(table.size(), "rank")
     );
     let width = table.size().saturating_sub(1).to_string().len();
     for server in table.servers() {

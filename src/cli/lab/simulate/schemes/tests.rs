@@ -31,7 +31,7 @@ fn all_reduces_take_what_is_published() {
         for (formula, expected) in [
             (Formula::Ring, ring),
             (Formula::Hierarchical, plain),
-            (Formula::Seed, seed),
+            (Formula::MindSpore, seed),
         ] {
             let ours = milliseconds(formula, "910B", devices, RESNET_50);
             let off = (ours / expected - 1.0).abs();
