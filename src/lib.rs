@@ -9,33 +9,21 @@
 //!
 //! Each rank is a process. It learns its place from the environment ([`topo::Cluster`]), joins the world
 //! ([`reduce::World`]), and makes one reducer for the list of its tensors. From then on a step enqueues work on a stream and
-//! returns:
+//! returns. This is a whole program, `examples/gradient.rs`:
 //!
 //! ```no_run
-//! use std::time::Duration;
-//!
-//! use adasum::ascend::{Buffer, Stream};
-//! use adasum::reduce::{DType, GradientReducer, Options, TensorSpec, World};
-//! use adasum::topo::Cluster;
-//!
-//! # fn main() -> adasum::Result<()> {
-//! let world = World::from_cluster(&Cluster::from_env()?)?;
-//! let stream = Stream::new(world.device())?;
-//! let tensors = [TensorSpec::new("dense.weight", 1 << 20, DType::F32)];
-//! let gradients = [Buffer::new(world.device(), 4 << 20)?.span()];
-//! let mut reducer = GradientReducer::new(&world, &tensors, &Options::default())?;
-//! for _step in 0..100 {
-//!     // ... the backward pass enqueues its kernels, which write the gradients ...
-//!     reducer.reduce(&gradients, &stream)?;
-//!     // ... and the optimizer those that read them.
-//! }
-//! reducer.synchronize(&stream, Duration::from_secs(60))?;
-//! drop(reducer);
-//! world.finish(Duration::from_secs(60))
-//! # }
+#![doc = include_str!("../examples/gradient.rs")]
 //! ```
 //!
-//! The ranks are started by `adasum-run launch`, or by whatever sets the same variables. Where to look next:
+//! With adasum as a dependency in `Cargo.toml` and `adasum-run` installed from the repository (`cargo install --path .`) it runs anywhere:
+//!
+//! ```text
+//! $ cargo build && adasum-run launch -n 2 -- target/debug/PROGRAM
+//! [r0] [1.0, 1.0, 0.0, 0.0]
+//! [r1] [1.0, 1.0, 0.0, 0.0]
+//! ```
+//!
+//! Whatever sets the same variables may start the ranks: torchrun, mpirun, srun, msrun. Where to look next:
 //!
 //! - [`reduce`]: the reducers. [`GradientReducer`](reduce::GradientReducer) for gradients,
 //!   [`DeltaWeightReducer`](reduce::DeltaWeightReducer) for what the optimizer did to the weights,
@@ -53,7 +41,8 @@
 //!
 //! - `mock` (default): the mock of ACL and HCCL and the CPU twin of the kernels. Needs a C++ compiler; without it only CANN
 //!   is loaded.
-//! - `cli` (default): the program `adasum-run`.
+//! - `cli` (default): the program `adasum-run`. Programs that only use the library leave it out, with what it depends on:
+//!   `adasum = { version = "...", default-features = false, features = ["mock"] }`.
 //! - `bindgen`: makes the function tables in `src/sys` anew from `csrc/cann`; needs libclang.
 //!
 //! `docs/architecture.md` in the repository draws how the modules lie and how a gradient goes through them.

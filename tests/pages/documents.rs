@@ -228,10 +228,7 @@ fn shown(place: &str, text: &str, printed: &str, same: impl Fn(&[f64], &[f64]) -
 
 /// Checks that the lines of `text` are lines of `file`, one after the other but for "...".
 fn excerpt(place: &str, text: &str, file: &str) {
-    // An example in a page of the documentation is compiled, too.
-    let held = fs::read_to_string(root().join(file))
-        .unwrap()
-        .replace("//! ", "");
+    let held = fs::read_to_string(root().join(file)).unwrap();
     let trimmed = |text: &str| -> String {
         let lines = text.lines().map(|line| format!("{}\n", line.trim()));
         lines.filter(|line| line.len() > 1).collect()
@@ -248,6 +245,30 @@ fn excerpt(place: &str, text: &str, file: &str) {
 #[test]
 fn the_readme_runs() {
     assert!(check("README.md") > 1);
+}
+
+/// What rustdoc's front page says that its program prints.
+#[test]
+fn the_program_of_the_front_page_runs() {
+    let output = Command::new(env!("CARGO_BIN_EXE_adasum-run"))
+        .args(["launch", "-n", "2", "--"])
+        .arg(Path::new(env!("CARGO_BIN_EXE_adasum-run")).with_file_name("examples/gradient"))
+        .env("ADASUM_BACKEND", "mock")
+        .output()
+        .unwrap();
+    let said = String::from_utf8(output.stdout).unwrap();
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    let mut lines: Vec<&str> = said.lines().collect();
+    lines.sort_unstable();
+    let page = include_str!("../../src/lib.rs");
+    let shown = page.lines().filter_map(|line| line.strip_prefix("//! "));
+    let shown: Vec<&str> = shown.filter(|line| line.starts_with("[r")).collect();
+    assert_eq!(shown.len(), 2);
+    assert_eq!(lines, shown);
 }
 
 #[test]
