@@ -104,8 +104,8 @@ pub(crate) struct Args {
 
 const LONG_HELP: &str = "\
 Numbers in the place of a table: torchrun's --nnodes and --nproc-per-node, msrun's --worker_num and --local_worker_num are taken, too.
-AdaSum combines servers. Where one server is all there is, programs ask for devices_per_server=1, or ADASUM_DEVICES_PER_SERVER=1
-does, and each rank counts as a server.
+AdaSum combines servers. Where one server is all there is, a program makes its world with devices_per_server=1: each rank counts as a
+server then.
 
 Each rank gets RANK_TABLE_FILE (also as MINDSPORE_HCCL_CONFIG_PATH), RANK_ID, RANK_SIZE (all ranks), DEVICE_ID, DEVICE_NUM
 (ranks on its server), SERVER_ID (index of its server); torchrun's RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE, MASTER_ADDR,

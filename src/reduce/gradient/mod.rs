@@ -69,7 +69,7 @@ impl GradientReducer {
         {
             return Err(Error::invalid(format!(
                 "one server of {} ranks: AdaSum combines servers, so the result would be a plain mean; set \
-                 allow_plain_mean, or make each rank a server of its own",
+                 allow_plain_mean, or make each rank a server of its own (devices_per_server 1)",
                 shape.locals
             )));
         }
