@@ -206,7 +206,7 @@ fn owner_of_this_process() -> Option<u32> {
 }
 
 /// A file name that no other process, thread or call uses.
-fn unique(prefix: &str) -> String {
+pub(crate) fn unique(prefix: &str) -> String {
     static CALLS: AtomicU64 = AtomicU64::new(0);
     let call = CALLS.fetch_add(1, Ordering::Relaxed);
     let time = std::time::UNIX_EPOCH
