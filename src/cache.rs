@@ -18,8 +18,9 @@ use crate::error::{Error, ErrorKind, Result};
 /// Unpacks `files` (name, possibly in a subfolder, and content) and returns the folder that holds them.
 ///
 /// The folder is `${ADASUM_CACHE_DIR:-${XDG_CACHE_HOME:-$HOME/.cache}/adasum}/<hash>`, private to the user. Files in
-/// it that are not what they should be are replaced. Where it cannot be used (read only, not ours, open to others), a
-/// private folder below the system's temporary folder takes its place.
+/// it that are not what they should be are replaced. Where it cannot be used (read only, not ours, open to others, or below
+/// a folder in which others may exchange it), a private folder below the system's temporary folder takes its place, the same
+/// at each call.
 ///
 /// # Errors
 /// [`ErrorKind::InvalidArgument`] for a name that leads out of the folder or is hidden, [`ErrorKind::Io`] if no folder can be used.
@@ -30,16 +31,18 @@ pub fn unpack(files: &[(&str, &[u8])]) -> Result<PathBuf> {
         )));
     }
     let owner = owner_of_this_process();
-    let folders = candidates(&hash(files), owner, |name| env::var_os(name));
-    unpack_to_first(&folders, owner, files)
+    let (hash, temporary) = (hash(files), env::temp_dir());
+    let folders = candidates(&hash, owner, &temporary, |name| env::var_os(name));
+    unpack_to_first(folders, owner, files)
 }
 
 /// The folders to try, in order, for content of this `hash`. `variable` looks up an environment variable.
 fn candidates(
     hash: &str,
-    owner: Option<u32>,
+    owner: Option<Owner>,
+    temporary: &Path,
     variable: impl Fn(&str) -> Option<std::ffi::OsString>,
-) -> Vec<PathBuf> {
+) -> impl Iterator<Item = PathBuf> {
     let path = |name| {
         variable(name)
             .filter(|value| !value.is_empty())
@@ -48,30 +51,46 @@ fn candidates(
     let cache = path("ADASUM_CACHE_DIR")
         .or_else(|| Some(path("XDG_CACHE_HOME")?.join("adasum")))
         .or_else(|| Some(path("HOME")?.join(".cache/adasum")));
-    // Directly below the temporary folder: its sticky bit keeps others from exchanging ours.
-    let temporary = env::temp_dir();
+    // Directly below the temporary folder: its sticky bit keeps others from exchanging ours. They may have taken the name,
+    // and then a random one does, which an earlier call may have made.
+    let name = owner.map(|owner| format!("adasum-{}-{hash}", owner.user));
+    let made = name.clone().into_iter().flat_map(move |name| {
+        let entries = fs::read_dir(temporary).into_iter().flatten().flatten();
+        let random = entries.filter(move |entry| {
+            let found = entry.file_name();
+            found.to_string_lossy().starts_with(&format!("{name}-"))
+        });
+        let folders = random.map(|entry| entry.path());
+        folders.filter(move |folder| check_private(folder, owner).is_ok())
+    });
+    let fresh = unique(name.as_deref().unwrap_or("adasum"));
     cache
         .map(|folder| folder.join(hash))
         .into_iter()
-        .chain(owner.map(|user| temporary.join(format!("adasum-{user}-{hash}"))))
-        .chain([temporary.join(unique("adasum"))])
-        .collect()
+        .chain(name.map(|name| temporary.join(name)))
+        .chain(made)
+        .chain([temporary.join(fresh)])
 }
 
 fn unpack_to_first(
-    folders: &[PathBuf],
-    owner: Option<u32>,
+    folders: impl Iterator<Item = PathBuf>,
+    owner: Option<Owner>,
     files: &[(&str, &[u8])],
 ) -> Result<PathBuf> {
     let mut reasons = Vec::new();
     for folder in folders {
         // The loader and HCCL want absolute paths.
-        let unpacked = std::path::absolute(folder)
+        let unpacked = std::path::absolute(&folder)
             .and_then(|folder| unpack_to(&folder, owner, files).map(|()| folder));
         match unpacked {
             Ok(folder) => return Ok(folder),
             Err(error) => {
-                log::debug!("cannot unpack to {}: {error}", folder.display());
+                // What the system refuses is common (a read-only home); that others could meddle is not.
+                let level = match error.kind() {
+                    io::ErrorKind::Other => log::Level::Warn,
+                    _ => log::Level::Debug,
+                };
+                log::log!(level, "cannot unpack to {}: {error}", folder.display());
                 reasons.push(format!("{}: {error}", folder.display()));
             }
         }
@@ -105,7 +124,8 @@ pub(crate) fn hash(files: &[(&str, &[u8])]) -> String {
 }
 
 /// Makes `target` hold exactly what it should, whether or not it exists.
-fn unpack_to(target: &Path, owner: Option<u32>, files: &[(&str, &[u8])]) -> io::Result<()> {
+fn unpack_to(target: &Path, owner: Option<Owner>, files: &[(&str, &[u8])]) -> io::Result<()> {
+    check_parents(target, owner)?;
     if !target.exists() && create(target, files)? {
         return Ok(());
     }
@@ -169,18 +189,37 @@ fn make_folder_of(folder: &Path, name: &str) -> io::Result<()> {
 }
 
 /// Refuses a folder whose files somebody else could exchange: what is unpacked here is loaded as code.
-fn check_private(folder: &Path, owner: Option<u32>) -> io::Result<()> {
+fn check_private(folder: &Path, owner: Option<Owner>) -> io::Result<()> {
     let metadata = fs::symlink_metadata(folder)?;
     let problem = if !metadata.is_dir() {
         "not a folder"
     } else if metadata.mode() & 0o077 != 0 {
         "open to other users"
-    } else if owner != Some(metadata.uid()) {
+    } else if owner.map(|owner| owner.user) != Some(metadata.uid()) {
         "not known to be owned by this user"
     } else {
         return Ok(());
     };
     Err(io::Error::other(problem))
+}
+
+/// Refuses a folder that somebody else could exchange: one of those above it may be written by others and has no sticky
+/// bit. The own group and root's are no others.
+fn check_parents(folder: &Path, owner: Option<Owner>) -> io::Result<()> {
+    let mut above = folder.ancestors().skip(1);
+    let nearest = above.find_map(|parent| parent.canonicalize().ok());
+    for parent in nearest.iter().flat_map(|nearest| nearest.ancestors()) {
+        let metadata = fs::metadata(parent)?;
+        let (mode, group) = (metadata.mode(), metadata.gid());
+        let own_group = group == 0 || owner.is_some_and(|owner| owner.group == group);
+        let open = mode & 0o002 != 0 || mode & 0o020 != 0 && !own_group;
+        if open && mode & 0o1000 == 0 {
+            let parent = parent.display();
+            let problem = format!("others may write in {parent}, which has no sticky bit");
+            return Err(io::Error::other(problem));
+        }
+    }
+    Ok(())
 }
 
 /// Whether `path` is a regular file with this content.
@@ -198,15 +237,24 @@ fn holds(path: &Path, content: &[u8]) -> bool {
         && found == content
 }
 
-/// The user that this process acts as; unknown where `/proc` is not mounted.
-fn owner_of_this_process() -> Option<u32> {
-    fs::metadata("/proc/self")
-        .ok()
-        .map(|metadata| metadata.uid())
+/// Who owns what this process makes.
+#[derive(Debug, Clone, Copy)]
+struct Owner {
+    user: u32,
+    group: u32,
+}
+
+/// The user and group that this process acts as; unknown where `/proc` is not mounted.
+fn owner_of_this_process() -> Option<Owner> {
+    let metadata = fs::metadata("/proc/self").ok()?;
+    Some(Owner {
+        user: metadata.uid(),
+        group: metadata.gid(),
+    })
 }
 
 /// A file name that no other process, thread or call uses.
-fn unique(prefix: &str) -> String {
+pub(crate) fn unique(prefix: &str) -> String {
     static CALLS: AtomicU64 = AtomicU64::new(0);
     let call = CALLS.fetch_add(1, Ordering::Relaxed);
     let time = std::time::UNIX_EPOCH
@@ -244,7 +292,7 @@ mod tests {
     }
 
     fn unpack_in(folders: &[PathBuf]) -> Result<PathBuf> {
-        unpack_to_first(folders, owner_of_this_process(), FILES)
+        unpack_to_first(folders.iter().cloned(), owner_of_this_process(), FILES)
     }
 
     fn assert_complete(folder: &Path) {
@@ -319,6 +367,45 @@ mod tests {
     }
 
     #[test]
+    fn a_folder_below_one_that_others_may_write_is_not_used() {
+        let scratch = Scratch::new();
+        let set = |mode| {
+            let mode = fs::Permissions::from_mode(mode);
+            fs::set_permissions(scratch.join("open"), mode).unwrap();
+        };
+        fs::create_dir(scratch.join("open")).unwrap();
+        let targets = [scratch.join("open/cache/first"), scratch.join("second")];
+        for mode in [0o757, 0o777] {
+            set(mode);
+            assert!(unpack_in(&targets).unwrap().starts_with(&targets[1]));
+            let text = unpack_in(&targets[..1]).unwrap_err().to_string();
+            let said = format!("others may write in {}", scratch.join("open").display());
+            assert!(text.contains(&said), "{text}");
+        }
+        set(0o1777);
+        assert!(unpack_in(&targets).unwrap().starts_with(&targets[0]));
+        set(0o777);
+        assert!(unpack_in(&targets).unwrap().starts_with(&targets[1]));
+    }
+
+    #[test]
+    fn a_name_that_others_have_taken_costs_one_more_folder() {
+        let scratch = Scratch::new();
+        let owner = owner_of_this_process();
+        let unpacked = || {
+            let folders = candidates("1f", owner, &scratch.0, |_| None);
+            unpack_to_first(folders, owner, FILES).unwrap()
+        };
+        let taken = unpacked();
+        fs::set_permissions(&taken, fs::Permissions::from_mode(0o755)).unwrap();
+        let other = unpacked();
+        assert_ne!(other, taken);
+        assert_eq!(unpacked(), other);
+        assert_complete(&other);
+        assert_eq!(fs::read_dir(&scratch.0).unwrap().count(), 2);
+    }
+
+    #[test]
     fn a_root_that_cannot_be_made_is_passed_over() {
         let scratch = Scratch::new();
         fs::write(scratch.join("file"), b"").unwrap();
@@ -334,7 +421,7 @@ mod tests {
         let scratch = Scratch::new();
         let targets = [scratch.join("first"), scratch.join("second")];
         unpack_in(&targets).unwrap();
-        let folder = unpack_to_first(&targets, None, FILES).unwrap();
+        let folder = unpack_to_first(targets.iter().cloned(), None, FILES).unwrap();
         assert_eq!(folder, targets[1]);
         assert_complete(&folder);
     }
@@ -345,11 +432,8 @@ mod tests {
         let folder = scratch.join("cache");
         let files: &[(&str, &[u8])] = &[("a/b/one.h", b"1"), ("a/two.h", b"2")];
         let unpack = || {
-            unpack_to_first(
-                std::slice::from_ref(&folder),
-                owner_of_this_process(),
-                files,
-            )
+            let folders = [folder.clone()].into_iter();
+            unpack_to_first(folders, owner_of_this_process(), files)
         };
         unpack().unwrap();
         assert_eq!(fs::read(folder.join("a/b/one.h")).unwrap(), b"1");
@@ -386,9 +470,10 @@ mod tests {
                 let found = set.iter().find(|(key, _)| *key == name)?;
                 Some(found.1.into())
             };
-            candidates("1f", Some(7), variable)
+            let owner = Owner { user: 7, group: 7 };
+            candidates("1f", Some(owner), Path::new("/none"), variable).collect::<Vec<_>>()
         };
-        let first = |set| with(set).remove(0);
+        let first = |set: &[(&str, &str)]| with(set).remove(0);
         assert_eq!(first(&[("HOME", "/h")]), Path::new("/h/.cache/adasum/1f"));
         let xdg = [("HOME", "/h"), ("XDG_CACHE_HOME", "/x")];
         assert_eq!(first(&xdg), Path::new("/x/adasum/1f"));

@@ -1,12 +1,16 @@
 //! What the program writes: data on standard output, sentences on standard error, files.
 
 use std::fmt::Display;
-use std::io::{ErrorKind::BrokenPipe, Write};
-use std::path::Path;
+use std::fs::{self, File, Permissions};
+use std::io::ErrorKind::{BrokenPipe, IsADirectory, NotADirectory, NotFound, PermissionDenied};
+use std::io::Write;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
-use crate::error::{Error, ErrorKind, Result};
+use crate::cache;
+use crate::error::{Context, Error, ErrorKind, Result};
 
 /// A sentence of this program on standard error.
 pub(crate) fn notice(text: &str) {
@@ -34,9 +38,129 @@ pub(crate) fn json(value: &impl Serialize) -> Result<String> {
     serde_json::to_string(value).map_err(|error| failed("JSON", error))
 }
 
-/// A file that the user has named, with this content.
+/// A file that the user has named, with this content, whole or not at all.
+///
+/// # Errors
+/// If the file that is there is read-only, or writing fails. The text names the file.
 pub(crate) fn save(path: &Path, text: &str) -> Result<()> {
-    std::fs::write(path, text).map_err(|error| failed(path.display(), error))
+    if is_read_only(path) {
+        return Err(Error::invalid(format!(
+            "{}: the file is read-only",
+            path.display()
+        )));
+    }
+    replace(path, |file| {
+        let written = file.write_all(text.as_bytes());
+        written.map_err(|error| Error::new(ErrorKind::Io, error.to_string()))
+    })
+}
+
+/// Has `fill` write a file beside the one that `path` leads to, which then takes its place and its mode. What is no file,
+/// like a terminal, is written to.
+///
+/// # Errors
+/// Those of `fill`, and of the file system. The text names the file, and what was there before is as it was.
+pub(crate) fn replace(path: &Path, fill: impl FnOnce(&mut File) -> Result<()>) -> Result<()> {
+    let target = destination(path);
+    let before = fs::metadata(&target).ok();
+    // A name in /proc is that of an open file, which somebody else goes on writing.
+    let in_place =
+        target.starts_with("/proc") || before.as_ref().is_some_and(|before| !before.is_file());
+    let written = if in_place {
+        let opened = File::options().append(true).open(&target);
+        opened
+            .map_err(file_error)
+            .and_then(|mut file| fill(&mut file))
+    } else {
+        let draft = target.with_file_name(cache::unique(".adasum-new"));
+        let written = fill_new(&draft, before.map(|before| before.permissions()), fill)
+            .and_then(|()| fs::rename(&draft, &target).map_err(file_error));
+        if written.is_err() {
+            // It may not even be there; the error that counts is the first.
+            let _ = fs::remove_file(&draft);
+        }
+        written
+    };
+    written.context(|| path.display())
+}
+
+fn fill_new(
+    path: &Path,
+    permissions: Option<Permissions>,
+    fill: impl FnOnce(&mut File) -> Result<()>,
+) -> Result<()> {
+    let opened = File::options().write(true).create_new(true).open(path);
+    let mut file = opened.map_err(file_error)?;
+    if let Some(permissions) = permissions {
+        file.set_permissions(permissions).map_err(file_error)?;
+    }
+    fill(&mut file)?;
+    // File systems in a network say only now that they are full.
+    file.sync_all().map_err(file_error)
+}
+
+/// Whether a file is there that this process may not write, or that its mode says nobody should.
+pub(crate) fn is_read_only(path: &Path) -> bool {
+    let denied = || {
+        let opened = File::options().write(true).open(path);
+        opened.is_err_and(|error| error.kind() == PermissionDenied)
+    };
+    fs::metadata(path)
+        .is_ok_and(|facts| facts.is_file() && (facts.permissions().readonly() || denied()))
+}
+
+/// # Errors
+/// If the file that `name` is for is one of `others`, each with what names it.
+pub(crate) fn refuse_same(name: &str, path: &Path, others: &[(&str, &Path)]) -> Result<()> {
+    let own = identity(path);
+    match others.iter().find(|(_, other)| identity(other) == own) {
+        None => Ok(()),
+        Some((other, _)) => Err(Error::invalid(format!(
+            "{name} {}: {other} is the same file",
+            path.display()
+        ))),
+    }
+}
+
+/// Device and inode of a file, or the path where there is none yet.
+fn identity(path: &Path) -> (Option<(u64, u64)>, PathBuf) {
+    match fs::metadata(path) {
+        Ok(facts) => (Some((facts.dev(), facts.ino())), PathBuf::new()),
+        Err(_) => (None, destination(path)),
+    }
+}
+
+/// The path of a file without symbolic links, whether or not the file is there.
+fn destination(path: &Path) -> PathBuf {
+    const MOST_LINKS: usize = 40;
+    let mut path = path.to_owned();
+    for _ in 0..MOST_LINKS {
+        let folder = match path.parent() {
+            Some(folder) if folder != Path::new("") => folder,
+            _ => Path::new("."),
+        };
+        if let (Ok(folder), Some(name)) = (folder.canonicalize(), path.file_name()) {
+            path = folder.join(name);
+        }
+        match fs::read_link(&path) {
+            Ok(next) if !path.starts_with("/proc") => path = path.with_file_name("").join(next),
+            _ => break,
+        }
+    }
+    path
+}
+
+/// The error of a file that the user has named: where it cannot be, the name is wrong.
+#[allow(
+    clippy::needless_pass_by_value,
+    reason = "what map_err gives is consumed"
+)]
+fn file_error(error: std::io::Error) -> Error {
+    let kind = match error.kind() {
+        NotFound | PermissionDenied | NotADirectory | IsADirectory => ErrorKind::InvalidArgument,
+        _ => ErrorKind::Io,
+    };
+    Error::new(kind, error.to_string())
 }
 
 /// The error of an input or an output: what failed, and why.

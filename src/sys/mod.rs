@@ -6,6 +6,7 @@
 mod choose;
 pub mod embedded;
 pub mod load;
+pub mod memory;
 mod origin;
 pub mod process;
 mod symbols;

@@ -163,30 +163,6 @@ const Behaviour unaligned("copy-async-unaligned-without-a-word", [](const Rank &
     CHECK(told.empty());
 });
 
-// The mock's own: more device memory than the machine has is told when it is allocated, not when the kernel kills.
-const Behaviour too_much("malloc-more-than-the-host-has", [](const Rank &me) {
-    const World world(me, false);
-    void *memory = nullptr;
-    unsetenv("ASCEND_MOCK_QUIET");
-    const std::string told = errors_of([&] { OK(aclrtMalloc(&memory, 15ULL << 40, ACL_MEM_MALLOC_HUGE_FIRST)); });
-    expect_text(__FILE__, __LINE__, told,
-                "15728640 MB of device memory are allocated, 15728640 MB by this process, but this machine has only");
-    OK(aclrtFree(memory));
-}, {{"ASCEND_MOCK_HBM_MB", "16777216"}});
-
-const Behaviour too_much_in_all("malloc-more-than-the-host-has-in-parts", [](const Rank &me) {
-    const World world(me, false);
-    void *memory = nullptr;
-    const auto half = static_cast<size_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<size_t>(sysconf(_SC_PAGESIZE)) / 2;
-    unsetenv("ASCEND_MOCK_QUIET");
-    const std::string told = errors_of([&] {
-        for (int i = 0; i < 3; i++) {
-            OK(aclrtMalloc(&memory, half, ACL_MEM_MALLOC_HUGE_FIRST));
-        }
-    });
-    expect_text(__FILE__, __LINE__, told, "but this machine has only");
-}, {{"ASCEND_MOCK_HBM_MB", "16777216"}});
-
 // The mock's own: a limit of file sizes below device memory is a sentence, not SIGXFSZ.
 const Behaviour file_limit("malloc-with-a-limit-of-file-sizes", [](const Rank &me) {
     const rlimit limit{64 * MB, 64 * MB};

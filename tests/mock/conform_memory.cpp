@@ -411,6 +411,43 @@ const Behaviour collective_p("virtual-memory-between-processes", Ranks::Processe
     CHECK(host[0] == 0 && host[127] == 1);
 });
 
+// The mock's own: more device memory than the machine has is refused when it is allocated, not when the kernel kills.
+const Behaviour too_much("malloc-more-than-the-host-has", [](const Rank &me) {
+    const World world(me, false);
+    void *memory = nullptr;
+    FAILS(207001, "15728640 MB of device memory asked for and 0 MB allocated",
+          aclrtMalloc(&memory, 15ULL << 40, ACL_MEM_MALLOC_HUGE_FIRST));
+    FAILS(207001, "MB left", aclrtMalloc(&memory, 15ULL << 40, ACL_MEM_MALLOC_HUGE_FIRST));
+    OK(aclrtMalloc(&memory, 64 * MB, ACL_MEM_MALLOC_HUGE_FIRST));
+    OK(aclrtFree(memory));
+}, {{"ASCEND_MOCK_HBM_MB", "16777216"}});
+
+// Parts that are not used yet count, and those that were freed do not.
+const Behaviour too_much_in_all("malloc-more-than-the-host-has-in-parts", [](const Rank &me) {
+    const World world(me, false);
+    const auto total = static_cast<size_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<size_t>(sysconf(_SC_PAGESIZE));
+    std::vector<void *> parts;
+    aclError code = ACL_SUCCESS;
+    while (parts.size() <= 1000) {
+        void *memory = nullptr;
+        code = aclrtMalloc(&memory, total / 1000, ACL_MEM_MALLOC_HUGE_FIRST);
+        if (code != ACL_SUCCESS) {
+            break;
+        }
+        parts.push_back(memory);
+    }
+    CHECK(code == 207001 && parts.size() < 1000);
+    const aclrtPhysicalMemProp prop = properties(0);
+    aclrtDrvMemHandle handle = nullptr;
+    FAILS(207001, "MB left", aclrtMallocPhysical(&handle, total / (4 * MB) * (2 * MB), &prop, 0));
+    for (void *part : parts) {
+        OK(aclrtFree(part));
+    }
+    void *memory = nullptr;
+    OK(aclrtMalloc(&memory, total / 1000, ACL_MEM_MALLOC_HUGE_FIRST));
+    OK(aclrtFree(memory));
+}, {{"ASCEND_MOCK_HBM_MB", "16777216"}});
+
 } // namespace
 
 int main(int argc, char **argv) { return conform(argc, argv); }

@@ -52,11 +52,12 @@ void without_memory(const Rank &me, int code) {
     OK(aclrtFree(most));
     OK(barrier_of(world.comm, world));
 }
-const Behaviour no_buffers("comm-without-memory", Ranks::Threads, 2,
-                           [](const Rank &me) { without_memory(me, HCCL_E_MEMORY); }, {{"HCCL_BUFFSIZE", "20"}});
+const Behaviour no_buffers("comm-without-memory", Ranks::Threads, 2, [](const Rank &me) {
+    without_memory(me, HCCL_E_MEMORY);
+}, {{"HCCL_BUFFSIZE", "20"}, {"ASCEND_MOCK_HBM_MB", "256"}});
 const Behaviour no_buffers_90("comm-without-memory-9.0", Ranks::Threads, 2, [](const Rank &me) {
     without_memory(me, HCCL_E_OOM);
-}, {{"HCCL_BUFFSIZE", "20"}, {"ASCEND_MOCK_CANN", "9.0.0"}});
+}, {{"HCCL_BUFFSIZE", "20"}, {"ASCEND_MOCK_HBM_MB", "256"}, {"ASCEND_MOCK_CANN", "9.0.0"}});
 
 // --- point to point
 

@@ -41,7 +41,8 @@ fn start(name: &str, net: &str, epochs: &str) -> Job {
     // Read on, so that the demo is not stopped by a full pipe.
     std::thread::spawn(move || lines.for_each(drop));
     let job = Job::under_way(vec![demo], ranks, folder);
-    assert!(job.sockets.iter().any(|name| name.contains("claim-")));
+    // Any user could take such a name before.
+    assert!(!job.sockets.iter().any(|name| name.contains("claim-")));
     job
 }
 

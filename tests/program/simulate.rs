@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::support::adasum_run::{Folder, adasum_run, err, out};
+use crate::support::adasum_run::{FULL_DISK, Folder, adasum_run, adasum_run_within, err, out};
 
 fn simulate(options: &[&str]) -> String {
     let output = adasum_run(&[&["simulate"], options].concat())
@@ -138,4 +138,50 @@ fn a_cluster_of_ones_own_is_read() {
         assert_eq!(output.status.code(), Some(2), "{options:?}");
         assert!(err(&output).contains(part), "{}", err(&output));
     }
+}
+
+#[test]
+fn files_are_written_whole_or_not_at_all() {
+    let folder = Folder::new("simulate-full");
+    let written = |arguments: &[&str], name: &str| {
+        let path = folder.path().join(name);
+        std::fs::write(&path, "old").unwrap();
+        let mut command = adasum_run_within(FULL_DISK, arguments);
+        let output = command.arg(&path).output().unwrap();
+        let text = err(&output);
+        assert_eq!(output.status.code(), Some(1), "{text}");
+        let wanted = format!("adasum-run: {}: File too large", path.display());
+        assert!(
+            text.starts_with(&wanted) && text.lines().count() == 1,
+            "{text}"
+        );
+        assert_eq!(std::fs::read(&path).unwrap(), b"old");
+    };
+    written(&["simulate", "--csv"], "a.csv");
+    written(&["simulate", "--svg"], "a.svg");
+    written(&["plan", "--servers", "4", "--svg"], "b.svg");
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 3);
+}
+
+#[test]
+fn outputs_are_files_of_their_own() {
+    let folder = Folder::new("simulate-same");
+    let path = folder.path().join("clusters.toml");
+    std::fs::write(&path, "old").unwrap();
+    for (options, said) in [
+        (
+            ["--csv", "x", "--svg", "./x"],
+            "--svg ./x: --csv is the same file",
+        ),
+        (
+            ["--clusters", "clusters.toml", "--csv", "clusters.toml"],
+            "--clusters is the same file",
+        ),
+    ] {
+        let mut command = adasum_run(&[&["simulate"][..], &options].concat());
+        let output = command.current_dir(folder.path()).output().unwrap();
+        assert_eq!(output.status.code(), Some(2), "{}", err(&output));
+        assert!(err(&output).contains(said), "{}", err(&output));
+    }
+    assert_eq!(std::fs::read(&path).unwrap(), b"old");
 }

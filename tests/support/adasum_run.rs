@@ -29,6 +29,18 @@ pub(crate) fn adasum_run(arguments: &[&str]) -> Command {
     command
 }
 
+/// A shell that runs the program under test with limits of its own: `limits` are commands that set them.
+pub(crate) fn adasum_run_within(limits: &str, arguments: &[&str]) -> Command {
+    let mut command = Command::new("sh");
+    let script = format!("{limits}; exec \"$0\" \"$@\"");
+    command.args(["-c", &script, env!("CARGO_BIN_EXE_adasum-run")]);
+    command.args(arguments);
+    command
+}
+
+/// Limits under which no file gets longer than 512 bytes, and writing more is an error as on a full disk.
+pub(crate) const FULL_DISK: &str = "trap '' XFSZ; ulimit -f 1";
+
 /// Tests that run in the background of a script or under nohup have these signals ignored, and programs inherit that.
 fn heed_signals() -> std::io::Result<()> {
     for signal in [libc::SIGINT, libc::SIGHUP] {

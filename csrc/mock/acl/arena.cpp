@@ -6,6 +6,7 @@
 #include <sys/mman.h>
 #include <sys/random.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 
 #include "device.h"
 #include "mapping.h"
@@ -208,6 +209,16 @@ void Arena::memory_info(size_t *free, size_t *total) const {
     *total = device_memory_bytes();
 }
 
+// Freed small ranges keep their pages, and so do control areas: those count as touched.
+uint64_t Arena::untouched() const {
+    constexpr uint64_t BLOCK = 512;
+    struct stat file {};
+    std::lock_guard<std::mutex> lock(mutex_);
+    const uint64_t used = device_memory_bytes() - memory_.free_bytes();
+    const uint64_t touched = fstat(view_.file, &file) == 0 ? static_cast<uint64_t>(file.st_blocks) * BLOCK : 0;
+    return used > touched ? used - touched : 0;
+}
+
 uint64_t Arena::control_allocate(uint64_t bytes) {
     uint64_t offset = 0;
     {
@@ -249,6 +260,16 @@ Arena &arena(int device) {
         all.by_base.emplace(made->view().base, made);
     }
     return *made;
+}
+
+uint64_t untouched_bytes() {
+    Arenas &all = arenas();
+    std::shared_lock<std::shared_mutex> lock(all.mutex);
+    uint64_t bytes = 0;
+    for (const auto &entry : all.by_device) {
+        bytes += entry.second->untouched();
+    }
+    return bytes;
 }
 
 Arena *arena_of(const void *address) {

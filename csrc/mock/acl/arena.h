@@ -58,6 +58,7 @@ public:
     bool release(void *address); // false if no allocation starts there
     bool find(const void *address, Region *region) const;
     void memory_info(size_t *free, size_t *total) const;
+    uint64_t untouched() const; // bytes of allocations that the host has given no pages for
     uint64_t control_allocate(uint64_t bytes);
     void control_free(uint64_t offset);
     const ArenaView &view() const { return view_; }
@@ -98,6 +99,8 @@ private:
 
 // The arena of a device, made at the first use.
 Arena &arena(int device);
+// Bytes on all devices of this process that are allocated, but cost the host nothing yet.
+uint64_t untouched_bytes();
 // The arena that an address lies in; nullptr for host memory.
 Arena *arena_of(const void *address);
 

@@ -9,12 +9,8 @@ namespace mock {
 
 // Whether the address lies in such memory. All other memory of the host is pageable.
 bool is_pinned(const void *address);
-// Memory of this machine, within the limit of the process's group.
-struct HostBytes {
-    uint64_t available = UINT64_MAX;
-    uint64_t total = UINT64_MAX;
-};
-HostBytes host_bytes();
+// Fails with the code of exhausted device memory if the host has no memory for `size` bytes more.
+void require_host_memory(int device, uint64_t size);
 
 } // namespace mock
 

@@ -1,7 +1,5 @@
 // Device memory: allocation with the vendor's padding.
 
-#include <atomic>
-
 #include "arena.h"
 #include "counters.h"
 #include "device.h"
@@ -21,24 +19,6 @@ constexpr int MEMORY_KINDS = 0x0100 | 0x1000;
 // aclrtMemAttr ends here in later versions: six kinds without a word on the memory they are in.
 constexpr int LAST_KIND = 17;
 
-std::atomic<uint64_t> allocated_bytes{0}; // by this process, on all its devices
-
-// Device memory is the host's as soon as it is touched, and then the kernel ends some process if there is not so much.
-void warn_of_host(int device, size_t size, uint64_t all) {
-    constexpr size_t WORTH_A_LOOK = 16ULL << 20;
-    if (size < WORTH_A_LOOK) {
-        return;
-    }
-    const HostBytes host = host_bytes();
-    if (size > host.available || all > host.total) {
-        warn_once(format(
-            "device %d: %zu MB of device memory are allocated, %llu MB by this process, but this machine has only "
-            "%llu MB left of %llu MB; ASCEND_MOCK_HBM_MB makes device memory smaller",
-            device, size >> 20, static_cast<unsigned long long>(all >> 20),
-            static_cast<unsigned long long>(host.available >> 20), static_cast<unsigned long long>(host.total >> 20)));
-    }
-}
-
 void allocate(void **address, size_t size, aclrtMemMallocPolicy policy) {
     require(address, "devPtr");
     if (size == 0) {
@@ -48,16 +28,19 @@ void allocate(void **address, size_t size, aclrtMemMallocPolicy policy) {
     if (place < ACL_MEM_MALLOC_HUGE_FIRST || place > ACL_MEM_MALLOC_HUGE1G_ONLY_P2P) {
         fail(ACL_ERROR_INVALID_PARAM, "no allocation policy has number %d", static_cast<int>(policy));
     }
-    Arena &memory = arena(require_device());
-    void *made = size > memory.view().bytes ? nullptr : memory.allocate(padded(size));
+    const int device = require_device();
+    Arena &memory = arena(device);
+    size_t free = 0;
+    size_t total = 0;
+    memory.memory_info(&free, &total);
+    if (size <= free) {
+        require_host_memory(device, size);
+    }
+    void *made = size > free ? nullptr : memory.allocate(padded(size));
     if (made == nullptr) {
-        size_t free = 0;
-        size_t total = 0;
-        memory.memory_info(&free, &total);
         fail(ACL_ERROR_RT_MEMORY_ALLOCATION, "device memory is exhausted: %zu bytes asked for, %zu of %zu free", size,
              free, total);
     }
-    warn_of_host(require_device(), size, allocated_bytes += padded(size));
     count(Counter::DeviceAllocations);
     *address = made;
 }
@@ -80,12 +63,9 @@ aclError aclrtFree(void *devPtr) {
     return guarded("aclrtFree", [&] {
         require(static_cast<char *>(devPtr), "devPtr");
         Arena *owner = arena_of(devPtr);
-        Region region;
-        const bool known = find_memory(devPtr, &region);
-        if (!known || !owner->release(devPtr)) {
+        if (owner == nullptr || !owner->release(devPtr)) {
             fail(ACL_ERROR_RT_PARAM_INVALID, "%p is not the start of a live allocation", devPtr);
         }
-        allocated_bytes -= region.bytes;
     });
 }
 

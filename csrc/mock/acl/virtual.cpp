@@ -5,6 +5,7 @@
 #include "arena.h"
 #include "counters.h"
 #include "device.h"
+#include "host_memory.h"
 #include "registry.h"
 
 namespace mock {
@@ -225,6 +226,9 @@ aclError aclrtMallocPhysical(aclrtDrvMemHandle *handle, size_t size, const aclrt
         check_size(size);
         if (flags != 0) {
             fail(ACL_ERROR_RT_PARAM_INVALID, "flags is %llu: it must be 0", static_cast<unsigned long long>(flags));
+        }
+        if (size <= device_memory_bytes()) {
+            require_host_memory(device, size);
         }
         std::shared_ptr<Physical> memory =
             size > device_memory_bytes() ? nullptr : arena(device).allocate_physical(size);

@@ -13,6 +13,7 @@
 
 #include "activity.h"
 #include "block.h"
+#include "claim.h"
 #include "network.h"
 #include "operation.h"
 #include "peers.h"
@@ -38,7 +39,7 @@ struct CommPlan {
     std::vector<Member> members;
     Settings settings;
     Origin origin = Origin::RootInfo;
-    Descriptor claim;                 // holds (job, rank) for a world made from a rank table
+    std::unique_ptr<Claim> claim;     // for a world made from a rank table
     std::shared_ptr<Network> network; // empty if every peer is reached by shared memory
 };
 

@@ -4,39 +4,15 @@
 #include <set>
 #include <thread>
 
-#include <sys/types.h>
-
+#include "proof.h"
 #include "registry.h"
-#include "socket.h"
+#include "secret.h"
 #include "table.h"
 
 namespace mock {
 namespace {
 
 constexpr const char *WORLD_NAME = "hccl_world_group";
-
-// Holds the name (job, rank) as long as the communicator lives, so that no second process can be the same rank.
-Descriptor claim_rank(const std::string &job, uint32_t rank) {
-    const std::string name = "claim-" + job + "-" + std::to_string(rank);
-    for (;;) {
-        Descriptor claim = listen_on(name);
-        if (claim) {
-            return claim;
-        }
-        Descriptor visit;
-        pid_t holder = 0;
-        switch (connect_to(name, &visit, &holder)) {
-        case Connect::NobodyListens: break; // it ended just now
-        case Connect::Done:
-            fault(HCCL_E_PARA,
-                  "EI0003: rank %u of this job is held by process %d%s already; different jobs over one ranktable need "
-                  "different values of HCCL_MOCK_JOB",
-                  rank, static_cast<int>(holder), holder == getpid() ? ", which is this process," : "");
-        case Connect::OtherUser:
-        case Connect::Busy: fault(HCCL_E_PARA, "EI0003: rank %u of this job is held by another process already", rank);
-        }
-    }
-}
 
 // How many worlds this process has made for one rank of a job: a later one is not to be mistaken for an earlier one.
 uint32_t next_generation(const std::string &job, uint32_t rank) {
@@ -70,8 +46,11 @@ std::shared_ptr<Comm> create_world(const RankTable &table, uint32_t rank, int de
     const char *job_name = environment("HCCL_MOCK_JOB");
     const std::string job = digest(job_name != nullptr ? std::string("job ") + job_name : "table " + table.content);
     CommPlan plan;
-    plan.claim = claim_rank(job, rank);
-    plan.id = digest(format("world %s %s %u", job.c_str(), digest(table.content).c_str(), next_generation(job, rank)));
+    plan.claim = std::make_unique<Claim>(job, rank);
+    // The names of sockets come from it: without the secret, if there is one, others cannot take them.
+    const Sum id = keyed_hash(job_secret(), format("ascend-mock world\n%s\n%s\n%u", job.c_str(),
+                                                   digest(table.content).c_str(), next_generation(job, rank)));
+    plan.id = digest(std::string(id.begin(), id.end()));
     plan.name = settings.name.empty() ? WORLD_NAME : settings.name;
     plan.rank = rank;
     plan.origin = origin;

@@ -4,6 +4,7 @@
 mod faults;
 mod figures;
 mod files;
+mod outputs;
 mod results;
 
 use std::fs::File;

@@ -1,12 +1,12 @@
 //! The files of the ranks: which format, whether they fit together, writing the result.
 
 use std::collections::HashMap;
-use std::fs::{self, File};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
+use crate::cli::io;
 use crate::cli::lab::reduce::tensor::Tensor;
 use crate::cli::lab::reduce::{npz, safetensors};
-use crate::error::{Context, Error, ErrorKind, Result};
+use crate::error::{Context, Error, Result};
 
 /// A file format, chosen by the extension of the name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -103,33 +103,8 @@ pub(crate) fn in_order(
 /// Names the file.
 pub(crate) fn write(path: &Path, tensors: &[Tensor]) -> Result<()> {
     let format = Format::of(path)?;
-    replace(path, |file| match format {
+    io::replace(path, |file| match format {
         Format::Npz => npz::write(file, tensors),
         Format::Safetensors => safetensors::write(file, tensors),
     })
-}
-
-/// Has `fill` write a file beside `path`, which then takes its place.
-pub(crate) fn replace(path: &Path, fill: impl FnOnce(&mut File) -> Result<()>) -> Result<()> {
-    let draft = beside(path)?;
-    let io = |error: std::io::Error| Error::new(ErrorKind::Io, error.to_string());
-    let written = File::create(&draft)
-        .map_err(io)
-        .and_then(|mut file| fill(&mut file))
-        .and_then(|()| fs::rename(&draft, path).map_err(io));
-    if written.is_err() {
-        // It may not even be there; the error that counts is the first.
-        let _ = fs::remove_file(&draft);
-    }
-    written.context(|| path.display())
-}
-
-fn beside(path: &Path) -> Result<PathBuf> {
-    let name = path
-        .file_name()
-        .ok_or_else(|| Error::invalid(format!("{}: not the name of a file", path.display())))?;
-    let mut draft = std::ffi::OsString::from(".");
-    draft.push(name);
-    draft.push(format!(".{}", std::process::id()));
-    Ok(path.with_file_name(draft))
 }

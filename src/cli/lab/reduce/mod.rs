@@ -15,7 +15,7 @@ mod statistics;
 mod tensor;
 
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -59,6 +59,9 @@ pub(crate) struct Args {
     /// Write figures of each tensor into this file
     #[arg(long, value_name = "FILE.json")]
     stats: Option<PathBuf>,
+    /// Replace an output that is read-only, and write to the file that a symbolic link leads to
+    #[arg(long)]
+    force: bool,
 }
 
 const LONG_HELP: &str = "\
@@ -68,6 +71,8 @@ Each file is a rank on the mock of HCCL in this process, so this is the reductio
 The figures of --stats, in double precision: {\"tensors\": [{\"name\", \"norms\" (of the files, or of the servers' means),
 \"norm\" (of the result), \"cosine\" (mean over all pairs), \"gain\" (norm of the result / norm of the mean), \"kappa\"
 (what cancelled), \"nonfinite\"}]}; null where there is no number.
+
+An output takes its place whole or not at all; it is none of the other files.
 
 The ranks compare checksums of all messages and of their results.
 
@@ -172,7 +177,36 @@ fn check(args: &Args) -> Result<usize> {
     for path in args.files.iter().chain([&args.output]) {
         file::Format::of(path)?;
     }
+    check_outputs(args)?;
     Ok(locals)
+}
+
+/// # Errors
+/// If an output is another file of the arguments, or what only `--force` replaces.
+fn check_outputs(args: &Args) -> Result<()> {
+    let mut others: Vec<(&str, &Path)> = Vec::new();
+    others.extend(args.files.iter().map(|path| ("an input", path.as_path())));
+    let outputs = [
+        ("--output", Some(&args.output)),
+        ("--stats", args.stats.as_ref()),
+    ];
+    for (name, path) in outputs {
+        let Some(path) = path else { continue };
+        io::refuse_same(name, path, &others)?;
+        others.push((name, path));
+        let problem = if path.is_symlink() {
+            "a symbolic link; --force writes to the file that it leads to"
+        } else if io::is_read_only(path) {
+            "the file is read-only; --force replaces it"
+        } else {
+            continue;
+        };
+        if !args.force {
+            let path = path.display();
+            return Err(Error::invalid(format!("{name} {path}: {problem}")));
+        }
+    }
+    Ok(())
 }
 
 fn options(args: &Args) -> Options {
@@ -204,8 +238,8 @@ fn read(args: &Args, progress: &ProgressBar) -> Result<Vec<Vec<Tensor>>> {
     Ok(ranks)
 }
 
-fn write_statistics(path: &std::path::Path, tensors: Vec<Statistics>) -> Result<()> {
-    file::replace(path, |file| {
+fn write_statistics(path: &Path, tensors: Vec<Statistics>) -> Result<()> {
+    io::replace(path, |file| {
         let written = serde_json::to_string_pretty(&Report { tensors })
             .map_err(std::io::Error::from)
             .and_then(|text| writeln!(file, "{text}"));

@@ -23,27 +23,37 @@ struct Header {
     shape: Shape,
 }
 
-/// Reads an array to its end, which must be that of `reader` too.
+/// Reads an array to its end, which must be that of `reader` too. It is said to have `size` bytes.
 ///
 /// # Errors
-/// Names what is wrong, not the array. Memory is taken for bytes that are there, not for those that a header promises.
-pub(crate) fn read(name: &str, mut reader: impl Read) -> Result<Tensor> {
+/// Names what is wrong, not the array. Memory is taken for no more than `size` bytes.
+pub(crate) fn read(name: &str, reader: impl Read, size: u64) -> Result<Tensor> {
+    // One byte more, to see that there is none.
+    let mut reader = reader.take(size.saturating_add(1));
     let header = parse(&header_text(&mut reader)?)?;
     let bytes = header.shape.bytes(header.dtype)?;
-    let mut data = Vec::new();
-    // One byte more, to see that there is none.
-    let read = reader.take(bytes.saturating_add(1)).read_to_end(&mut data);
-    read.map_err(|error| Error::invalid(error.to_string()))?;
-    if data.len() as u64 != bytes {
-        let has = match data.len() as u64 > bytes {
-            true => "more".to_owned(),
-            false => data.len().to_string(),
-        };
-        return Err(Error::invalid(format!(
+    let wrong = |has: String| {
+        Error::invalid(format!(
             "{} elements of {} take {bytes} bytes, the array has {has}",
             header.shape,
             header.dtype.name()
-        )));
+        ))
+    };
+    let said = reader.limit().checked_sub(1);
+    if said != Some(bytes) {
+        return Err(wrong(said.unwrap_or(0).to_string()));
+    }
+    let mut data = Vec::new();
+    let room = usize::try_from(reader.limit()).unwrap_or(usize::MAX);
+    data.try_reserve_exact(room)
+        .map_err(|error| Error::invalid(format!("no memory for {bytes} bytes: {error}")))?;
+    let read = reader.read_to_end(&mut data);
+    read.map_err(|error| Error::invalid(error.to_string()))?;
+    if data.len() as u64 != bytes {
+        return Err(wrong(match data.len() as u64 > bytes {
+            true => "more".to_owned(),
+            false => data.len().to_string(),
+        }));
     }
     if header.big_endian {
         let elements = data.chunks_exact_mut(element_bytes(header.dtype));
@@ -347,7 +357,8 @@ mod tests {
             let mut bytes = header(&tensor).unwrap();
             assert_eq!(bytes.len() % ALIGNMENT, 0);
             bytes.extend(&tensor.data);
-            assert_eq!(read("t", bytes.as_slice()).unwrap(), tensor);
+            let size = bytes.len() as u64;
+            assert_eq!(read("t", bytes.as_slice(), size).unwrap(), tensor);
         }
     }
 

@@ -2,14 +2,14 @@
 
 use std::collections::HashSet;
 use std::fs::File;
-use std::io::{BufReader, Write};
+use std::io::{self, BufReader, Seek, SeekFrom, Write};
 use std::path::Path;
 
 use zip::write::SimpleFileOptions;
 use zip::{CompressionMethod, DateTime, ZipArchive, ZipWriter};
 
 use crate::cli::lab::reduce::npy;
-use crate::cli::lab::reduce::tensor::Tensor;
+use crate::cli::lab::reduce::tensor::{Tensor, check_memory};
 use crate::error::{Context, Error, ErrorKind, Result};
 
 const SUFFIX: &str = ".npy";
@@ -27,6 +27,12 @@ pub(crate) fn read(path: &Path) -> Result<Vec<Tensor>> {
     archive
         .validate_header_consistency()
         .map_err(archive_error)?;
+    let mut bytes = 0_u64;
+    for index in 0..archive.len() {
+        let size = archive.by_index_raw(index).map_err(archive_error)?.size();
+        bytes = bytes.saturating_add(size);
+    }
+    check_memory(bytes)?;
     let mut tensors = Vec::new();
     let mut names = HashSet::new();
     for index in 0..archive.len() {
@@ -36,7 +42,8 @@ pub(crate) fn read(path: &Path) -> Result<Vec<Tensor>> {
         if !names.insert(name.to_owned()) {
             return Err(Error::invalid(format!("it holds two arrays {name:?}")));
         }
-        tensors.push(npy::read(name, member).context(|| format!("array {name:?}"))?);
+        let size = member.size();
+        tensors.push(npy::read(name, member, size).context(|| format!("array {name:?}"))?);
     }
     Ok(tensors)
 }
@@ -47,7 +54,8 @@ pub(crate) fn read(path: &Path) -> Result<Vec<Tensor>> {
 /// If a tensor is bf16 or has a name that the archive cannot hold, or writing fails.
 pub(crate) fn write(file: &mut File, tensors: &[Tensor]) -> Result<()> {
     let failed = |error: String| Error::new(ErrorKind::Io, error);
-    let mut archive = ZipWriter::new(file);
+    let mut file = Quiet { file, error: None };
+    let mut archive = ZipWriter::new(&mut file);
     for tensor in tensors {
         let name = &tensor.name;
         let header = npy::header(tensor).context(|| format!("tensor {name:?}"))?;
@@ -67,7 +75,39 @@ pub(crate) fn write(file: &mut File, tensors: &[Tensor]) -> Result<()> {
     }
     let finished = archive.finish();
     finished.map_err(|error| failed(error.to_string()))?;
-    Ok(())
+    file.error
+        .map_or(Ok(()), |error| Err(failed(error.to_string())))
+}
+
+/// A file that keeps its first error and takes all that follows: a `ZipWriter` prints the errors that it meets when it is
+/// dropped.
+struct Quiet<'a> {
+    file: &'a mut File,
+    error: Option<io::Error>,
+}
+
+impl Write for Quiet<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if self.error.is_none() {
+            match self.file.write(bytes) {
+                Err(error) if error.kind() != io::ErrorKind::Interrupted => {
+                    self.error = Some(error);
+                }
+                other => return other,
+            }
+        }
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.flush()
+    }
+}
+
+impl Seek for Quiet<'_> {
+    fn seek(&mut self, position: SeekFrom) -> io::Result<u64> {
+        self.file.seek(position)
+    }
 }
 
 #[allow(

@@ -4,8 +4,10 @@ use std::fmt;
 
 use half::{bf16, f16};
 
+use crate::cli::text;
 use crate::error::{Error, Result};
 use crate::plan::{DType, TensorSpec};
+use crate::sys::memory;
 
 /// A tensor: little-endian elements in C order.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -25,6 +27,20 @@ pub(crate) fn element_bytes(dtype: DType) -> usize {
     match dtype {
         DType::F32 => 4,
         DType::F16 | DType::BF16 => 2,
+    }
+}
+
+/// # Errors
+/// If there is less memory than the tensors of a file take while it is read.
+pub(crate) fn check_memory(bytes: u64) -> Result<()> {
+    match memory::left() {
+        Some(left) if left.bytes < bytes => Err(Error::invalid(format!(
+            "reading it takes {} of memory, but {} has only {} left",
+            text::bytes(bytes),
+            left.of,
+            text::bytes(left.bytes)
+        ))),
+        _ => Ok(()),
     }
 }
 

@@ -8,7 +8,7 @@ mod schemes;
 mod timeline;
 
 use std::fmt::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
@@ -116,6 +116,17 @@ impl Workload {
 /// # Errors
 /// If an argument or the file of clusters is wrong, or a file cannot be written.
 pub(crate) fn run(args: &Args) -> Result<()> {
+    let mut others: Vec<(&str, &Path)> = Vec::new();
+    let files = [
+        ("--clusters", &args.clusters),
+        ("--csv", &args.csv),
+        ("--svg", &args.svg),
+    ];
+    for (name, path) in files {
+        let Some(path) = path else { continue };
+        io::refuse_same(name, path, &others)?;
+        others.push((name, path));
+    }
     let cluster = cluster::find(args.clusters.as_deref(), &args.cluster)?;
     let tensors = args.tensors();
     let workload = Workload {

@@ -62,6 +62,9 @@ is named after its ranks. Seconds are those of the cost model, each step for its
 /// # Errors
 /// If an argument or the table is wrong, or a file cannot be written.
 pub(crate) fn run(args: &Args) -> Result<()> {
+    if let (Some(picture), Some(table)) = (&args.svg, &args.rank_table) {
+        io::refuse_same("--svg", picture, &[("--rank-table", table)])?;
+    }
     let machine = Machine::named(&args.machine).ok_or_else(|| {
         let known = Machine::NAMES.join(", ");
         Error::invalid(format!("--machine {:?}: known are {known}", args.machine))
