@@ -411,6 +411,8 @@ const Behaviour collective_p("virtual-memory-between-processes", Ranks::Processe
     CHECK(host[0] == 0 && host[127] == 1);
 });
 
+// ThreadSanitizer leaves no room for so many addresses.
+#ifndef __SANITIZE_THREAD__
 // The mock's own: more device memory than the machine has is refused when it is allocated, not when the kernel kills.
 const Behaviour too_much("malloc-more-than-the-host-has", [](const Rank &me) {
     const World world(me, false);
@@ -447,6 +449,7 @@ const Behaviour too_much_in_all("malloc-more-than-the-host-has-in-parts", [](con
     OK(aclrtMalloc(&memory, total / 1000, ACL_MEM_MALLOC_HUGE_FIRST));
     OK(aclrtFree(memory));
 }, {{"ASCEND_MOCK_HBM_MB", "16777216"}});
+#endif
 
 } // namespace
 
