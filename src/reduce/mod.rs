@@ -18,7 +18,7 @@ mod world;
 
 pub use crate::plan::{DType, Form, Machine, Placement, TensorSpec};
 pub use delta::DeltaWeightReducer;
-pub use engine::device_memory::DeviceMemory;
+pub use engine::allocator::DeviceMemory;
 pub use gradient::GradientReducer;
 pub use gradient::scattered::OwnedPart;
 pub use gradient::statistics::TensorStatistics;

@@ -43,7 +43,7 @@ def check_mode() -> str:
         return ""
     if context.get_context("mode") == context.GRAPH_MODE:
         load_graph_operator()
-    if target == "Ascend" and _operator is None:
+    if _operator is None:
         return f"this cell was made before adasum.mindspore.load_graph_operator() was called: call it first, or {_OUTSIDE}"
     return ""
 

@@ -1,6 +1,6 @@
 //! The processes of a job as threads see them: their lines and their ends, as events.
 
-use std::io::Read;
+use std::io::{ErrorKind::Interrupted, Read};
 use std::os::fd::AsFd;
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -78,7 +78,10 @@ fn pass_on(mut pipe: impl Read + AsFd, mut take: impl FnMut(Vec<u8>) -> bool) {
     let mut held: Vec<u8> = Vec::new();
     loop {
         let count = match held.is_empty() || process::is_readable(pipe.as_fd(), QUIET) {
-            true => pipe.read(&mut block).unwrap_or(0),
+            true => match pipe.read(&mut block) {
+                Err(error) if error.kind() == Interrupted => continue,
+                read => read.unwrap_or(0),
+            },
             false => 0,
         };
         let is_over = count == 0 && held.is_empty();

@@ -83,7 +83,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "PREFIX", default_value = "rank")]
     prefix: Prefix,
     /// Give the standard input of this program to rank 0, which otherwise has none, as the others
-    #[arg(long)]
+    #[arg(long, conflicts_with = "restarts")]
     stdin: bool,
     /// Run each rank on cores of its own: the cores that this program may use, in equal shares
     #[arg(long)]

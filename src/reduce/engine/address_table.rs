@@ -5,7 +5,7 @@ use std::ops::Range;
 use crate::ascend::{Event, HostBuffer, Span, Stream};
 use crate::error::Result;
 use crate::kernel::{Tensors, Vectors};
-use crate::reduce::engine::device_memory::TableAllocator;
+use crate::reduce::engine::allocator::TableAllocator;
 
 /// Bytes of an address.
 const ADDRESS: usize = size_of::<u64>();

@@ -5,7 +5,7 @@ use crate::error::{Error, Result};
 use crate::kernel::Receipt;
 use crate::kernel::layout::{COEFFICIENT_FLAGS, COEFFICIENT_WORDS, FLAG_WORDS};
 use crate::plan::{DType, Layout, Plan, Range, Step};
-use crate::reduce::engine::memory::{Memory, Place};
+use crate::reduce::engine::place::{Memory, Place};
 use crate::reduce::engine::stage::{CombineTask, Merge, SolveTask, Stage, Task};
 
 /// Whose address stands in an entry of the address table.

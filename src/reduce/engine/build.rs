@@ -8,11 +8,11 @@ use crate::error::Result;
 use crate::kernel::Rule;
 use crate::kernel::layout::{FLAG_WORDS, MAX_RADIX};
 use crate::plan::{self, DType, Exchange, Form, Layout, Plan, Planner, Range, Step};
+use crate::reduce::engine::allocator::TableAllocator;
 use crate::reduce::engine::bucket::{Bucket, Entry, bytes, data_type, owned};
 use crate::reduce::engine::build_scalars::ScalarsBuilder;
-use crate::reduce::engine::device_memory::TableAllocator;
 use crate::reduce::engine::device_tables::{index, segments_in_buffer, uniform_weights};
-use crate::reduce::engine::memory::{Base, Place, WORD};
+use crate::reduce::engine::place::{Base, Place, WORD};
 use crate::reduce::engine::stage::{
     CheckTask, CombineTask, CopyTask, ExchangeTask, GramTask, Merge, Places, Stage, Sum, Task,
 };

@@ -4,7 +4,7 @@ use crate::ascend::Span;
 use crate::error::Result;
 use crate::kernel::layout::{COEFFICIENT_SCALE, COEFFICIENT_WEIGHT, COEFFICIENT_WORDS};
 use crate::plan::{Layout, Range, Segment};
-use crate::reduce::engine::device_memory::TableAllocator;
+use crate::reduce::engine::allocator::TableAllocator;
 
 /// The segments of a slice, counted from the start of the buffer.
 pub(super) fn segments_in_buffer(layout: &Layout, slice: Range) -> Vec<Segment> {

@@ -13,7 +13,7 @@ use std::time::Duration;
 use crate::ascend::Span;
 use crate::error::{Error, ErrorKind, Result};
 use crate::reduce::engine::checksum::{DIGEST, digest};
-use crate::reduce::engine::memory::Memory;
+use crate::reduce::engine::place::Memory;
 use crate::reduce::engine::stage::{Stage, Task};
 use crate::reduce::world::World;
 use crate::reduce::world::watch::WatchedStage;

@@ -4,6 +4,7 @@
 //! one stream gets at a time.
 
 pub(super) mod address_table;
+pub(super) mod allocator;
 pub(super) mod arguments;
 pub(super) mod bucket;
 mod build;
@@ -11,11 +12,10 @@ mod build_scalars;
 pub(super) mod checksum;
 pub(super) mod choices;
 pub(super) mod clock;
-pub(super) mod device_memory;
 pub(super) mod device_tables;
 mod issue;
-mod memory;
 pub(super) mod message_log;
+mod place;
 pub(super) mod program;
 pub(super) mod stage;
 pub(super) mod tensor_copies;

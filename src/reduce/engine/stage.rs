@@ -14,7 +14,7 @@ use crate::kernel::{
 use crate::plan::{Form, Group};
 use crate::reduce::engine::address_table::AddressTable;
 use crate::reduce::engine::device_tables::FoldList;
-use crate::reduce::engine::memory::{Memory, Place, WORD};
+use crate::reduce::engine::place::{Memory, Place, WORD};
 use crate::reduce::world::streams::{CallStreams, StreamRole};
 use crate::reduce::world::watch::{Watch, WatchedStage};
 

@@ -5,8 +5,8 @@ use crate::error::{Error, Result};
 use crate::kernel::{Kernels, Move, SegmentTable, Subtract};
 use crate::plan::{DType, Layout, TensorSpec};
 use crate::reduce::engine::address_table::AddressTable;
+use crate::reduce::engine::allocator::TableAllocator;
 use crate::reduce::engine::bucket::data_type;
-use crate::reduce::engine::device_memory::TableAllocator;
 
 /// The element type of copies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -7,7 +7,7 @@ use crate::kernel::layout::{
 };
 use crate::kernel::{Fold, Gram, Vectors, WeightedSum};
 use crate::plan::{DType, TensorSpec};
-use crate::reduce::engine::device_memory::TableAllocator;
+use crate::reduce::engine::allocator::TableAllocator;
 use crate::reduce::engine::program::Program;
 use crate::reduce::engine::tensor_copies::{CopiesOfType, Store, TensorCopies};
 use crate::reduce::gradient::GradientReducer;

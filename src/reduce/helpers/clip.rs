@@ -10,8 +10,8 @@ use crate::kernel::layout::{
 };
 use crate::kernel::{Coefficients, Fold, Gram, Rule, SegmentTable, Vectors, WeightedSum};
 use crate::plan::TensorSpec;
+use crate::reduce::engine::allocator::TableAllocator;
 use crate::reduce::engine::arguments::check_tensors;
-use crate::reduce::engine::device_memory::TableAllocator;
 use crate::reduce::engine::tensor_copies::{Store, TensorCopies};
 use crate::reduce::gradient::scattered::OwnedPart;
 use crate::reduce::world::World;
