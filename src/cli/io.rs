@@ -150,17 +150,24 @@ fn destination(path: &Path) -> PathBuf {
     path
 }
 
-/// The error of a file that the user has named: where it cannot be, the name is wrong.
 #[allow(
     clippy::needless_pass_by_value,
     reason = "what map_err gives is consumed"
 )]
 fn file_error(error: std::io::Error) -> Error {
-    let kind = match error.kind() {
+    Error::new(kind(&error), error.to_string())
+}
+
+/// The error of a file that the user has named in `what`: where it cannot be, the argument is wrong.
+pub(crate) fn file_failed(what: impl Display, error: &std::io::Error) -> Error {
+    Error::new(kind(error), format!("{what}: {error}"))
+}
+
+fn kind(error: &std::io::Error) -> ErrorKind {
+    match error.kind() {
         NotFound | PermissionDenied | NotADirectory | IsADirectory => ErrorKind::InvalidArgument,
         _ => ErrorKind::Io,
-    };
-    Error::new(kind, error.to_string())
+    }
 }
 
 /// The error of an input or an output: what failed, and why.

@@ -194,9 +194,32 @@ fn words_and_refusals_help() {
     );
 
     let long = "x".repeat(100_000);
+    let logs = concat!(env!("CARGO_TARGET_TMPDIR"), "/words");
     for (arguments, why) in [
         (
-            &["plan"][..],
+            &["bench", "--compare", "/none"][..],
+            "--compare /none: No such file",
+        ),
+        (
+            &["qualify", "--out", "/proc/none"],
+            "--out /proc/none: No such file",
+        ),
+        (
+            &[
+                "launch",
+                "-n1",
+                "--log-dir",
+                logs,
+                "--own-dir",
+                "--copy",
+                "/none",
+                "--",
+                "true",
+            ],
+            "--copy /none: No such file",
+        ),
+        (
+            &["plan"],
             "Give --rank-table FILE, or --servers S and --devices-per-server D",
         ),
         (

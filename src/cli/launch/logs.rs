@@ -54,7 +54,8 @@ impl Logs {
             let name = copy
                 .file_name()
                 .ok_or_else(|| Error::invalid(format!("--copy {}: not a file", copy.display())))?;
-            fs::copy(copy, folder.join(name)).map_err(|error| failed(copy, error))?;
+            fs::copy(copy, folder.join(name))
+                .map_err(|error| io::file_failed(format!("--copy {}", copy.display()), &error))?;
         }
         let path = folder.join("env.log");
         fs::write(&path, environment(command)).map_err(|error| failed(&path, error))?;

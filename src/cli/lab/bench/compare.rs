@@ -5,7 +5,7 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::cli::io::failed;
+use crate::cli::io::file_failed;
 use crate::error::{Error, Result};
 
 /// A measurement, of a peer or of ours.
@@ -44,7 +44,7 @@ impl Peers {
     /// If the file cannot be read or has no measurement.
     pub(crate) fn read(path: &Path) -> Result<Peers> {
         let text = std::fs::read_to_string(path)
-            .map_err(|error| failed(format!("--compare {}", path.display()), error))?;
+            .map_err(|error| file_failed(format!("--compare {}", path.display()), &error))?;
         let lines = text.lines();
         let all: Vec<Measured> = lines
             .filter_map(|line| serde_json::from_str(line).ok())

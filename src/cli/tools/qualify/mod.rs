@@ -16,7 +16,7 @@ mod stages;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use crate::cli::io::{failed, print, save};
+use crate::cli::io::{file_failed, print, save};
 use crate::cli::tools::qualify::findings::FindingStatus;
 use crate::cli::tools::qualify::job::{Job, Scope, StageResult};
 use crate::cli::tools::qualify::stage::{Ranks, STAGES, Stage};
@@ -167,7 +167,7 @@ fn of_table(path: &Path) -> Result<Scope> {
 
 /// The folder, new or empty, as an absolute path.
 fn new_folder(out: &Path) -> Result<PathBuf> {
-    let failed = |error: std::io::Error| failed(out.display(), error);
+    let failed = |error: std::io::Error| file_failed(format!("--out {}", out.display()), &error);
     std::fs::create_dir_all(out).map_err(failed)?;
     if std::fs::read_dir(out).map_err(failed)?.next().is_some() {
         return Err(Error::invalid(format!(
