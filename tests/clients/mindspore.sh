@@ -65,8 +65,9 @@ for size in 2 4; do
     began=$SECONDS
     port=$("$python" -c 'import socket; s = socket.socket(); s.bind(("", 0)); print(s.getsockname()[1])')
     code=0
-    MS_COMPILER_CACHE_PATH=$work/graphs timeout 300 msrun --worker_num $size --local_worker_num $size --master_port "$port" --join True \
-        --log_dir "$work/graphs-$size" tests/clients/mindspore_graph.py > "$work/said" 2>&1 || code=$?
+    # MindSpore writes what it could not compile into the current directory.
+    (cd "$work" && MS_COMPILER_CACHE_PATH=$work/graphs exec timeout 300 msrun --worker_num $size --local_worker_num $size \
+        --master_port "$port" --join True --log_dir "$work/graphs-$size" "$OLDPWD/tests/clients/mindspore_graph.py") > "$work/said" 2>&1 || code=$?
     if [ $code != 0 ] || [ "$(cat "$work/graphs-$size"/worker_*.log | grep -c "^rank [0-9]*: the mean and AdaSum in graphs$")" != $size ]; then
         cat "$work/said" "$work/graphs-$size"/worker_*.log
         echo "graphs of $size ranks FAILED"
