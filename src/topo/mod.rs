@@ -30,7 +30,7 @@ pub use fault::{Fault, FaultKind, TableReport};
 pub use host::host_key;
 pub use launch::{Launch, Process};
 pub use make::{NewTable, Selection, make, make_here};
-pub use meeting::{Meeting, Participant};
+pub use meeting::{Meeting, Participant, free_port};
 pub use merge::merge;
 pub use product::Product;
 pub use secret::JobSecret;

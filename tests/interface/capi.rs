@@ -6,6 +6,7 @@ use std::process::{Command, Output};
 use std::sync::OnceLock;
 
 use adasum::reduce::{Figure, Record, TensorRecord};
+use adasum::topo::free_port;
 
 use crate::interface::header::{root, strict};
 use crate::support::adasum_run::adasum_run;
@@ -302,8 +303,8 @@ fn ranks_of_torchrun_find_each_other() {
     let program = join_program();
     let folder = crate::support::folder("join");
     let file = folder.join("root info").display().to_string();
-    let port = crate::support::free_port();
-    let (port, before) = (port.to_string(), (port - 1).to_string());
+    let before = free_port().unwrap();
+    let (port, before) = ((before + 1).to_string(), before.to_string());
     let short = ("ADASUM_CREATE_TIMEOUT_MS", "1500");
     let ways: [&[(&str, &str)]; 3] = [
         &[("MASTER_ADDR", "127.0.0.1"), ("MASTER_PORT", &before)],
@@ -354,7 +355,7 @@ fn ranks_of_torchrun_find_each_other() {
 #[test]
 fn ranks_of_msrun_find_each_other() {
     let program = join_program();
-    let port = crate::support::free_port();
+    let port = free_port().unwrap();
     let variables = |rank: u32| {
         vec![
             ("RANK_ID", rank.to_string()),
@@ -362,7 +363,7 @@ fn ranks_of_msrun_find_each_other() {
             ("DEVICE_ID", rank.to_string()),
             ("MS_WORKER_NUM", "4".to_owned()),
             ("MS_SCHED_HOST", "127.0.0.1".to_owned()),
-            ("MS_SCHED_PORT", (port - 1).to_string()),
+            ("MS_SCHED_PORT", port.to_string()),
             ("MS_ROLE", "MS_WORKER".to_owned()),
             ("MS_NODE_ID", rank.to_string()),
         ]

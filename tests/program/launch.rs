@@ -42,6 +42,13 @@ fn all_gone(pids: &[u32]) {
     });
 }
 
+/// What the ranks said, in the order of letters.
+fn sorted(output: &Output) -> Vec<String> {
+    let mut lines: Vec<String> = out(output).lines().map(str::to_owned).collect();
+    lines.sort();
+    lines
+}
+
 /// Lines of `env` by rank.
 fn environments(output: &Output) -> HashMap<u32, HashMap<String, String>> {
     let mut ranks: HashMap<u32, HashMap<String, String>> = HashMap::new();
@@ -221,9 +228,7 @@ fn ranks_without_a_table_get_one() {
         // What is given counts, not what is there.
         let output = command.env("RANK_TABLE_FILE", TABLE).output().unwrap();
         assert_eq!(output.status.code(), Some(0), "{}", err(&output));
-        let mut lines: Vec<String> = out(&output).lines().map(str::to_owned).collect();
-        lines.sort();
-        lines
+        sorted(&output)
     };
     let of = |servers: u32, devices: u32| {
         let rank = |rank: u32| {
@@ -297,12 +302,7 @@ fn rank_0_can_have_the_standard_input() {
         let text = vec![b'x'; 300_000];
         // A launcher that wants no input closes the pipe when it ends.
         let _ = child.stdin.take().unwrap().write_all(&text);
-        let mut lines: Vec<String> = out(&child.wait_with_output().unwrap())
-            .lines()
-            .map(str::to_owned)
-            .collect();
-        lines.sort();
-        lines
+        sorted(&child.wait_with_output().unwrap())
     };
     assert_eq!(read(&["--stdin"]), ["[r0] 300000", "[r1] 0"]);
     assert_eq!(read(&[]), ["[r0] 0", "[r1] 0"]);
@@ -315,12 +315,7 @@ fn ranks_are_bound_to_cores_that_the_launcher_may_use() {
         command
             .args(options)
             .args(["--", "grep", "Cpus_allowed_list", "/proc/self/status"]);
-        let mut lines: Vec<String> = out(&command.output().unwrap())
-            .lines()
-            .map(str::to_owned)
-            .collect();
-        lines.sort();
-        lines
+        sorted(&command.output().unwrap())
     };
     let (free, bound) = (cores(&[]), cores(&["--bind-to-cores"]));
     assert_eq!((free.len(), bound.len()), (2, 2));

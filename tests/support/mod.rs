@@ -3,8 +3,6 @@
 pub(crate) mod adasum_run;
 pub(crate) mod oracle;
 
-use std::net::TcpListener;
-use std::sync::atomic::{AtomicU16, Ordering};
 use std::sync::{Mutex, MutexGuard, Once, OnceLock, PoisonError};
 use std::time::Duration;
 
@@ -46,16 +44,6 @@ pub(crate) fn in_world<T: Send>(
             })
             .collect()
     })
-}
-
-/// A port that is free, below those that the system gives to others: it stays free until ranks meet there.
-pub(crate) fn free_port() -> u16 {
-    static TRIED: AtomicU16 = AtomicU16::new(0);
-    let first = u16::try_from(std::process::id() % 1000 * 10).unwrap();
-    let candidates = std::iter::repeat_with(|| TRIED.fetch_add(1, Ordering::Relaxed));
-    let mut ports = candidates.map(|tried| 20_000 + (first + tried) % 10_000);
-    let is_free = |port: &u16| TcpListener::bind(("127.0.0.1", *port)).is_ok();
-    ports.find(is_free).unwrap()
 }
 
 /// Worlds of many threads share two cores: one after the other is faster than all at once.

@@ -67,8 +67,8 @@ aclError describe_change(const char *function, const Tensor *self, const char *n
 
 // out = change(self, scalar), element by element.
 template <class Change>
-aclError describe_with_scalar(const char *function, const Tensor *self, const char *name, const Scalar *scalar,
-                              Tensor *out, uint64_t *workspace, Executor **executor, Change change) {
+aclError describe_binary(const char *function, const Tensor *self, const char *name, const Scalar *scalar, Tensor *out,
+                         uint64_t *workspace, Executor **executor, Change change) {
     if (scalar == nullptr) {
         return operators::describe(function, workspace, executor, [&]() -> std::function<void()> {
             fail(operators::PARAMETER_INVALID, "the scalar is NULL");
@@ -80,8 +80,8 @@ aclError describe_with_scalar(const char *function, const Tensor *self, const ch
 
 // out = change(self, other), element by element.
 template <class Change>
-aclError describe_pair(const char *function, const Tensor *self, const char *name, const Tensor *other, Tensor *out,
-                       uint64_t *workspace, Executor **executor, Change change) {
+aclError describe_binary(const char *function, const Tensor *self, const char *name, const Tensor *other, Tensor *out,
+                         uint64_t *workspace, Executor **executor, Change change) {
     return operators::describe(function, workspace, executor, [&] {
         operators::check_memory(self, name);
         operators::check_memory(other, "other");
@@ -139,64 +139,49 @@ extern "C" {
         return operators::run(#operator_, executor, stream);                                                           \
     }
 
-// Both calls of an operator that computes `change` of self; of self and a tensor; of self and a scalar; of the latter in place.
-#define CHANGES(operator_, change)                                                                                     \
+// Both calls of an operator that computes `change` of self; of self and another, which is a Tensor or a Scalar; of both in place.
+#define UNARY(operator_, change)                                                                                       \
     aclError operator_##GetWorkspaceSize(const Tensor *self, Tensor *out, uint64_t *workspace, Executor **executor) {  \
         return describe_change(#operator_ "GetWorkspaceSize", self, "self", out, workspace, executor, change);         \
     }                                                                                                                  \
     RUN(operator_)
-#define PAIRS(operator_, change)                                                                                       \
-    aclError operator_##GetWorkspaceSize(const Tensor *self, const Tensor *other, Tensor *out, uint64_t *workspace,    \
+#define BINARY(operator_, Other, change)                                                                               \
+    aclError operator_##GetWorkspaceSize(const Tensor *self, const Other *other, Tensor *out, uint64_t *workspace,     \
                                          Executor **executor) {                                                        \
-        return describe_pair(#operator_ "GetWorkspaceSize", self, "self", other, out, workspace, executor, change);    \
+        return describe_binary(#operator_ "GetWorkspaceSize", self, "self", other, out, workspace, executor, change);  \
     }                                                                                                                  \
     RUN(operator_)
-#define PAIRS_IN_PLACE(operator_, change)                                                                              \
-    aclError operator_##GetWorkspaceSize(Tensor *self, const Tensor *other, uint64_t *workspace,                       \
-                                         Executor **executor) {                                                        \
-        return describe_pair(#operator_ "GetWorkspaceSize", self, "selfRef", other, self, workspace, executor,         \
-                             change);                                                                                  \
+#define IN_PLACE(operator_, Other, change)                                                                             \
+    aclError operator_##GetWorkspaceSize(Tensor *self, const Other *other, uint64_t *workspace, Executor **executor) { \
+        return describe_binary(#operator_ "GetWorkspaceSize", self, "selfRef", other, self, workspace, executor,       \
+                               change);                                                                                \
     }                                                                                                                  \
     RUN(operator_)
-#define SCALARS(operator_, change)                                                                                     \
-    aclError operator_##GetWorkspaceSize(const Tensor *self, const Scalar *other, Tensor *out, uint64_t *workspace,    \
-                                         Executor **executor) {                                                        \
-        return describe_with_scalar(#operator_ "GetWorkspaceSize", self, "self", other, out, workspace, executor,      \
-                                    change);                                                                           \
-    }                                                                                                                  \
-    RUN(operator_)
-#define SCALARS_IN_PLACE(operator_, change)                                                                            \
-    aclError operator_##GetWorkspaceSize(Tensor *self, const Scalar *other, uint64_t *workspace,                       \
-                                         Executor **executor) {                                                        \
-        return describe_with_scalar(#operator_ "GetWorkspaceSize", self, "selfRef", other, self, workspace, executor,  \
-                                    change);                                                                           \
-    }                                                                                                                  \
-    RUN(operator_)
-#define FILLS(operator_, value)                                                                                        \
+#define FILL(operator_, value)                                                                                         \
     aclError operator_##GetWorkspaceSize(Tensor *self, uint64_t *workspace, Executor **executor) {                     \
         return describe_fill(#operator_ "GetWorkspaceSize", self, value, workspace, executor);                         \
     }                                                                                                                  \
     RUN(operator_)
 
-FILLS(aclnnInplaceOne, 1)
-FILLS(aclnnInplaceZero, 0)
-SCALARS_IN_PLACE(aclnnInplaceFillScalar, scalar_itself)
-PAIRS(aclnnMul, product)
-PAIRS_IN_PLACE(aclnnInplaceMul, product)
-SCALARS(aclnnMuls, product)
-SCALARS_IN_PLACE(aclnnInplaceMuls, product)
-PAIRS(aclnnDiv, quotient)
-PAIRS_IN_PLACE(aclnnInplaceDiv, quotient)
-SCALARS(aclnnDivs, quotient)
-SCALARS_IN_PLACE(aclnnInplaceDivs, quotient)
-PAIRS(aclnnNeTensor, differs)
-SCALARS(aclnnNeScalar, differs)
-SCALARS(aclnnGtScalar, greater)
-SCALARS(aclnnLtScalar, smaller)
-PAIRS(aclnnBitwiseAndTensor, both)
-SCALARS(aclnnBitwiseAndScalar, both)
-CHANGES(aclnnAbs, magnitude)
-CHANGES(aclnnCeil, ceiling)
+FILL(aclnnInplaceOne, 1)
+FILL(aclnnInplaceZero, 0)
+IN_PLACE(aclnnInplaceFillScalar, Scalar, scalar_itself)
+BINARY(aclnnMul, Tensor, product)
+IN_PLACE(aclnnInplaceMul, Tensor, product)
+BINARY(aclnnMuls, Scalar, product)
+IN_PLACE(aclnnInplaceMuls, Scalar, product)
+BINARY(aclnnDiv, Tensor, quotient)
+IN_PLACE(aclnnInplaceDiv, Tensor, quotient)
+BINARY(aclnnDivs, Scalar, quotient)
+IN_PLACE(aclnnInplaceDivs, Scalar, quotient)
+BINARY(aclnnNeTensor, Tensor, differs)
+BINARY(aclnnNeScalar, Scalar, differs)
+BINARY(aclnnGtScalar, Scalar, greater)
+BINARY(aclnnLtScalar, Scalar, smaller)
+BINARY(aclnnBitwiseAndTensor, Tensor, both)
+BINARY(aclnnBitwiseAndScalar, Scalar, both)
+UNARY(aclnnAbs, magnitude)
+UNARY(aclnnCeil, ceiling)
 
 aclError aclnnIsFiniteGetWorkspaceSize(const Tensor *self, Tensor *out, uint64_t *workspace, Executor **executor) {
     if (out != nullptr && out->type != ACL_BOOL) {
@@ -247,12 +232,10 @@ aclError aclnnMaskedSelectGetWorkspaceSize(const Tensor *self, const Tensor *mas
 }
 RUN(aclnnMaskedSelect)
 
-#undef FILLS
-#undef SCALARS_IN_PLACE
-#undef SCALARS
-#undef PAIRS_IN_PLACE
-#undef PAIRS
-#undef CHANGES
+#undef FILL
+#undef IN_PLACE
+#undef BINARY
+#undef UNARY
 #undef RUN
 
 #pragma GCC visibility pop

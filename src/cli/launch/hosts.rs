@@ -1,9 +1,9 @@
 //! Machines of a table: which server is this one, and where the first one is.
 
-use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, ToSocketAddrs, UdpSocket};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, ToSocketAddrs, UdpSocket};
 
 use crate::error::{Error, Result};
-use crate::topo::{RankTable, Server};
+use crate::topo::{self, RankTable, Server};
 
 /// Default port of torchrun.
 const PORT: u16 = 29500;
@@ -56,11 +56,7 @@ pub(crate) fn master_address(table: &RankTable, all_here: bool) -> String {
 
 /// `MASTER_PORT`: one that is free now if all ranks are here, else the one that everybody knows.
 pub(crate) fn master_port(all_here: bool) -> u16 {
-    let free = || {
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).ok()?;
-        Some(listener.local_addr().ok()?.port())
-    };
-    all_here.then(free).flatten().unwrap_or(PORT)
+    all_here.then(topo::free_port).flatten().unwrap_or(PORT)
 }
 
 /// The name of this machine.

@@ -10,7 +10,7 @@ use crate::error::Result;
 use crate::topo::{RankTable, Server, ServerDevice};
 
 /// Devices of the mock where nothing else is said.
-pub(crate) const MOCK_DEVICES: i32 = 8;
+pub(crate) const MOCK_DEVICES: usize = 8;
 pub(crate) const MOCK_DEVICES_VARIABLE: &str = "ASCEND_MOCK_DEVICES";
 /// Chooses the backend of a process.
 pub(crate) const BACKEND: &str = "ADASUM_BACKEND";
@@ -32,12 +32,13 @@ pub(crate) fn rank(
     command.stdin(Stdio::null());
     command.envs(variables(table, server, device));
     // The mock has fewer devices, unless it is told.
-    if device.device_id >= MOCK_DEVICES && std::env::var_os(MOCK_DEVICES_VARIABLE).is_none() {
-        let last = server.devices.iter().map(|device| device.device_id).max();
-        command.env(
-            MOCK_DEVICES_VARIABLE,
-            (last.unwrap_or_default() + 1).to_string(),
-        );
+    let last = server
+        .devices
+        .iter()
+        .filter_map(|device| usize::try_from(device.device_id).ok());
+    let needed = last.max().map_or(0, |last| last + 1);
+    if needed > MOCK_DEVICES && std::env::var_os(MOCK_DEVICES_VARIABLE).is_none() {
+        command.env(MOCK_DEVICES_VARIABLE, needed.to_string());
     }
     let (index, id) = (server.index, &server.id);
     Rank {

@@ -4,6 +4,8 @@ mod address;
 mod file;
 mod messages;
 
+use std::hash::{BuildHasher, Hasher};
+use std::net::{Ipv4Addr, TcpListener};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -91,6 +93,19 @@ impl Meeting {
             }
         }
     }
+}
+
+/// A port at which the ranks of a job on this machine can meet. It and the one behind it are free, and lie below those that
+/// Linux gives to others by itself, so they stay free until somebody asks for them by number. `None` if there is none.
+pub fn free_port() -> Option<u16> {
+    const FIRST: u16 = 20_000;
+    const PAIRS: u16 = 5_000;
+    // Jobs that look at the same time begin at different places: the standard library seeds this at random.
+    let start = std::hash::RandomState::new().build_hasher().finish() % u64::from(PAIRS);
+    let start = u16::try_from(start).unwrap_or(0);
+    let is_free = |port: u16| TcpListener::bind((Ipv4Addr::UNSPECIFIED, port)).is_ok();
+    let mut ports = (0..PAIRS).map(|tried| FIRST + (start + tried) % PAIRS * 2);
+    ports.find(|&port| is_free(port) && is_free(port + 1))
 }
 
 fn check_length(what: &str, bytes: &[u8]) -> Result<()> {

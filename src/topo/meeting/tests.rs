@@ -2,20 +2,10 @@ use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, AtomicU16, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use super::*;
-
-/// A port that is free, below those that the system gives to others: it stays free until the test listens at it.
-fn free_port() -> u16 {
-    static TRIED: AtomicU16 = AtomicU16::new(0);
-    let first = u16::try_from(std::process::id() % 1000 * 10).unwrap();
-    let candidates = std::iter::repeat_with(|| TRIED.fetch_add(1, Ordering::Relaxed));
-    let mut ports = candidates.map(|tried| 20_000 + (first + tried) % 10_000);
-    let is_free = |port: &u16| TcpListener::bind(("127.0.0.1", *port)).is_ok();
-    ports.find(is_free).unwrap()
-}
 
 fn at(port: u16, secret: Option<&JobSecret>) -> Meeting {
     Meeting::Address {
@@ -26,7 +16,7 @@ fn at(port: u16, secret: Option<&JobSecret>) -> Meeting {
 }
 
 fn address() -> Meeting {
-    at(free_port(), None)
+    at(free_port().unwrap(), None)
 }
 
 fn file(name: &str) -> (PathBuf, Meeting) {
@@ -72,7 +62,7 @@ const SHORT: Duration = Duration::from_millis(300);
 #[test]
 fn all_ranks_get_the_answer_to_what_all_told() {
     let (folder, file) = file("answer");
-    let secured = at(free_port(), Some(&JobSecret::fresh().unwrap()));
+    let secured = at(free_port().unwrap(), Some(&JobSecret::fresh().unwrap()));
     for meeting in [address(), secured, file.clone(), file] {
         for outcome in meet(&meeting, &[3, 0, 2, 1], 4, LONG) {
             assert_eq!(outcome.unwrap(), [6]);
@@ -382,7 +372,7 @@ fn only_ranks_with_the_secret_meet() {
         ),
     ];
     for (leaders, others, told, logged) in cases {
-        let port = free_port();
+        let port = free_port().unwrap();
         let limit = Duration::from_secs(2);
         std::thread::scope(|scope| {
             let leader = scope.spawn(move || meet(&at(port, leaders), &[0], 3, limit).remove(0));
@@ -434,7 +424,7 @@ fn a_meeting_cannot_be_replayed() {
         let meeting = at(port, Some(&secret));
         meeting.meet(participant(rank, 2), told, |all| Ok(all[1].clone()))
     };
-    let port = free_port();
+    let port = free_port().unwrap();
     let [of_rank_0, of_rank_1] = std::thread::scope(|scope| {
         let tap = scope.spawn(|| tap(&listener, port));
         let leader = scope.spawn(|| run(port, 0, b"-"));
@@ -446,7 +436,7 @@ fn a_meeting_cannot_be_replayed() {
     assert!(told(&of_rank_0) && told(&of_rank_1));
 
     // The hello, to another rank 0.
-    let port = free_port();
+    let port = free_port().unwrap();
     std::thread::scope(|scope| {
         let leader = scope.spawn(|| run(port, 0, b"-"));
         let mut replay = stranger(&at(port, None));

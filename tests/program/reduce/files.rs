@@ -178,19 +178,24 @@ fn header(descr: &str, shape: &str) -> String {
     format!("{{'descr': {descr}, 'fortran_order': False, 'shape': {shape}, }}\n")
 }
 
+/// What `reduce` says of a file that it does not take.
+fn refusal(path: &Path) -> String {
+    let output = adasum_run(&["reduce"])
+        .arg(path)
+        .args(["-o", "/dev/null/x.npz"])
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(2), "{}", err(&output));
+    err(&output)
+}
+
 #[test]
 fn members_that_are_no_arrays_are_refused_by_name() {
     let folder = Folder::new("reduce-members");
     let path = folder.path().join("rank.npz");
     let refused = |name: &str, bytes: &[u8]| {
         archive(&path, &[(name, bytes)], SimpleFileOptions::default());
-        let output = adasum_run(&["reduce"])
-            .arg(&path)
-            .args(["-o", "/dev/null/x.npz"])
-            .output()
-            .unwrap();
-        assert_eq!(output.status.code(), Some(2), "{}", err(&output));
-        let text = err(&output);
+        let text = refusal(&path);
         assert!(
             text.contains("rank.npz: ") && text.contains("array \"x\""),
             "{text}"
@@ -215,15 +220,7 @@ fn two_members_of_one_name_are_refused() {
     let folder = Folder::new("reduce-twice");
     let path = folder.path().join("rank.npz");
     let array = npy(&header("'<f4'", "(1,)"), &[0, 0, 128, 63]);
-    let said = || {
-        let output = adasum_run(&["reduce"])
-            .arg(&path)
-            .args(["-o", "/dev/null/x.npz"])
-            .output()
-            .unwrap();
-        assert_eq!(output.status.code(), Some(2), "{}", err(&output));
-        err(&output)
-    };
+    let said = || refusal(&path);
     archive(
         &path,
         &[("a.npy", &array), ("a", &array)],
@@ -345,13 +342,8 @@ fn members_of_another_length_than_said_are_refused() {
         }
         assert_eq!(places, 2);
         std::fs::write(&path, bytes).unwrap();
-        let output = adasum_run(&["reduce"])
-            .arg(&path)
-            .args(["-o", "/dev/null/x.npz"])
-            .output()
-            .unwrap();
-        assert_eq!(output.status.code(), Some(2), "{}", err(&output));
-        assert!(err(&output).contains("array \"w\""), "{}", err(&output));
+        let text = refusal(&path);
+        assert!(text.contains("array \"w\""), "{text}");
     }
 }
 

@@ -11,20 +11,16 @@ use sha1::{Digest, Sha1};
 use crate::ascend::{Buffer, Device, RootInfo, Span, Stream};
 use crate::cli::io::failed;
 use crate::cli::lab::reduce::tensor::Tensor;
-use crate::cli::launch::ranks::{BACKEND, this_program};
+use crate::cli::launch::ranks::{BACKEND, MOCK_DEVICES, MOCK_DEVICES_VARIABLE, this_program};
 use crate::error::{Error, ErrorKind, Result};
 use crate::reduce::{GradientReducer, Options, TensorSpec, World};
 
 /// The most devices that the mock plays.
 pub(crate) const MAX_RANKS: usize = 1024;
-/// Devices of the mock where nothing else is said.
-const DEVICES: usize = 8;
 /// How long all of it may take while something moves; that nothing does is found by the limit on stalls.
 const PATIENCE: Duration = Duration::from_secs(24 * 3600);
 /// How long other ranks may take to say more of a failure than the first that says something.
 const GRACE: Duration = Duration::from_secs(5);
-
-const MOCK_DEVICES: &str = "ASCEND_MOCK_DEVICES";
 
 /// Makes sure that this process runs on the mock and sees a device for each of `ranks`.
 ///
@@ -35,7 +31,8 @@ const MOCK_DEVICES: &str = "ASCEND_MOCK_DEVICES";
 /// If this program cannot be started anew.
 pub(crate) fn prepare(ranks: usize) -> Result<()> {
     let variable = |name| std::env::var(name).ok();
-    let devices = variable(MOCK_DEVICES).map_or(Some(DEVICES), |value| value.parse().ok());
+    let devices =
+        variable(MOCK_DEVICES_VARIABLE).map_or(Some(MOCK_DEVICES), |value| value.parse().ok());
     let on_mock = variable(BACKEND).as_deref() == Some("mock");
     if on_mock && devices.is_some_and(|devices| devices >= ranks) {
         return Ok(());
@@ -43,7 +40,7 @@ pub(crate) fn prepare(ranks: usize) -> Result<()> {
     let error = Command::new(this_program()?)
         .args(std::env::args_os().skip(1))
         .env(BACKEND, "mock")
-        .env(MOCK_DEVICES, ranks.max(DEVICES).to_string())
+        .env(MOCK_DEVICES_VARIABLE, ranks.max(MOCK_DEVICES).to_string())
         .exec();
     Err(failed("cannot start this program anew", error))
 }
