@@ -5,7 +5,8 @@
 FOLDER/latest/lib64, the layout that MindSpore looks for, gets the mock's libraries and empty ones under the vendor's other
 names. They lead to one library with a function for each name that the plugin would not load without; it returns 0.
 Nothing of it computes: it is for tests of what MindSpore does through ACL and HCCL, which are the mock's own. FOLDER/python gets
-a package `hccl` that says a version, as MindSpore asks for one."""
+a package `hccl` that says a version, as MindSpore asks for one. Beside FOLDER/latest/opp, which ASCEND_OPP_PATH must name, 2.7 looks
+for a folder `opp_kernel`."""
 
 import importlib.util
 import os
@@ -14,11 +15,14 @@ import subprocess
 import sys
 from pathlib import Path
 
-COMPANIONS = """libacl_op_compiler libacl_tdt_channel libge_runner libgraph libopapi libmsprofiler libruntime libplatform libc_sec
-libnnopbase libascend_hal driver/libascend_hal""".split()
+#: Opened when MindSpore starts, beside those that the plugin is linked with.
+OPENED = ["libacl_op_compiler.so", "libacl_tdt_channel.so", "libopapi.so", "driver/libascend_hal.so"]
 
-#: Looked up by name when they are called; MindSpore warns that it gets nothing.
-LOOKED_UP = {"acltdtCreateChannelWithCapacity"}
+#: Looked up by name when they are called; MindSpore warns that it gets nothing. Those of hcom are for operators that whole graphs
+#: queue, and 2.7 does not start without them.
+LOOKED_UP = {
+    "acltdtCreateChannelWithCapacity", "HcomExecInitialize", "HcomExecFinalize", "HcomExecEnqueueOperation", "HcomExecEnqueueAllToAllV",
+}
 
 #: ge::StatusFactory is a singleton with a map, in the old layout of std::string.
 FACTORY = """
@@ -56,6 +60,15 @@ def needed_of_system(libraries):
     return found
 
 
+def not_found(libraries):
+    """Names of libraries that these are linked with, and that the system has not."""
+    found = set()
+    for library in libraries:
+        text = subprocess.run(["ldd", library], capture_output=True, text=True, check=False).stdout
+        found |= {line.split()[0] for line in text.splitlines() if line.endswith("=> not found")}
+    return found
+
+
 def main():
     mock, folder = Path(sys.argv[1]), Path(sys.argv[2])
     package = Path(importlib.util.find_spec("mindspore").submodule_search_locations[0])
@@ -83,11 +96,12 @@ def main():
     compiler = [*os.environ.get("CXX", "c++").split(), "-shared", "-fPIC", "-w", f"-L{target}", "-Wl,--no-as-needed"]
     subprocess.run([*compiler, "-D_GLIBCXX_USE_CXX11_ABI=0", source, "-o", target / "libcompanions.so",
                     "-Wl,-soname,libcompanions.so", "-Wl,-rpath,$ORIGIN", "-lascendcl", "-lhccl"], check=True)
-    for name in COMPANIONS:
-        file = target / f"{name}.so"
-        file.unlink(missing_ok=True)
+    there = {path.name for folder in (target, package / "lib") for path in folder.rglob("lib*.so*")}
+    for name in sorted(not_found(plugin) - there) + OPENED:
+        file = target / name
         subprocess.run([*compiler, "-x", "c++", "/dev/null", "-o", file, f"-Wl,-soname,{file.name}",
                         "-Wl,-rpath,$ORIGIN:$ORIGIN/..", "-lcompanions", "-lascendcl"], check=True)
+    (folder / "latest/opp_kernel").mkdir()
     version = folder / "python/hccl"
     version.mkdir(parents=True)
     (version / "__init__.py").touch()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ctypes
+import re
 from typing import Any, NamedTuple, Optional, Sequence
 
 import mindspore as ms
@@ -9,9 +11,12 @@ from mindspore import context
 
 import adasum
 
-if not hasattr(ms.runtime.Stream, "stream_ptr"):
-    # In 2.7 neither streams nor tensors of the host have addresses.
-    raise ImportError(f"adasum.mindspore needs MindSpore 2.10, where streams have addresses: this is {ms.__version__}")
+if [int(part) for part in re.findall(r"\d+", ms.__version__)[:3]] < [2, 7, 1]:
+    # In 2.7.0 tensors made from arrays have no addresses.
+    raise ImportError(f"adasum.mindspore needs MindSpore 2.7.1 or newer: this is {ms.__version__}")
+
+_pointer = ctypes.pythonapi.PyCapsule_GetPointer
+_pointer.restype, _pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
 
 
 def is_on_device(tensor: ms.Tensor) -> bool:
@@ -24,7 +29,8 @@ def current_stream(tensor: Optional[ms.Tensor] = None) -> Optional[int]:
     addresses of their results have been asked for, which reducers do."""
     if tensor is not None and not is_on_device(tensor):
         return None
-    address: int = ms.runtime.current_stream().stream_ptr()
+    # Releases before 2.10 have no stream_ptr(), but all have this, which is for their profiler.
+    address: Optional[int] = _pointer(ms.runtime.current_stream().device_stream(), None)
     return address
 
 

@@ -1,5 +1,5 @@
 // A graph operator for Ascend that has Python queue work: compiled graphs cannot call Python there otherwise. Built by
-// mindspore.ops.CustomOpBuilder against the headers of MindSpore's wheel (2.10).
+// mindspore.ops.CustomOpBuilder against the headers of MindSpore's wheel (2.7.1 to 2.10).
 //
 // adasum_change(vector, number) gives a tensor like `vector`. When the graph runs, a function of Python gets the number, the addresses
 // of both on the device and the stream, and queues there what makes the one from the other.
@@ -11,8 +11,13 @@
 
 #include <pybind11/pybind11.h>
 
+#if __has_include("include/kernel/ascend/custom/kernel_mod_impl/custom_register.h")
 #include "include/kernel/ascend/custom/kernel_mod_impl/custom_kernel_factory.h"
 #include "include/kernel/ascend/custom/kernel_mod_impl/custom_register.h"
+#else // where 2.7 has them
+#include "kernel/ascend/custom/kernel_mod_impl/custom_kernel_factory.h"
+#include "kernel/ascend/custom/kernel_mod_impl/custom_register.h"
+#endif
 #include "include/runtime/hardware_abstract/kernel_base/common_utils.h"
 #include "include/runtime/hardware_abstract/kernel_base/kernel.h"
 #include "ops/ops_func_impl/op_func_impl.h"
