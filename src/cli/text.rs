@@ -4,13 +4,18 @@ use std::ops::RangeInclusive;
 
 /// "no rank", "rank 3" or "ranks 0-2, 5, 7-15".
 pub(crate) fn ranks(ranks: impl Iterator<Item = u32>) -> String {
+    numbers("rank", ranks)
+}
+
+/// [`ranks`] with another word.
+pub(crate) fn numbers(what: &str, numbers: impl Iterator<Item = u32>) -> String {
     let mut runs: Vec<(u32, u32)> = Vec::new();
     let mut count = 0;
-    for rank in ranks {
+    for number in numbers {
         count += 1;
         match runs.last_mut() {
-            Some((_, last)) if *last + 1 == rank => *last = rank,
-            _ => runs.push((rank, rank)),
+            Some((_, last)) if *last + 1 == number => *last = number,
+            _ => runs.push((number, number)),
         }
     }
     let show = |(first, last): &(u32, u32)| match first == last {
@@ -19,9 +24,9 @@ pub(crate) fn ranks(ranks: impl Iterator<Item = u32>) -> String {
     };
     let list = runs.iter().map(show).collect::<Vec<_>>().join(", ");
     match count {
-        0 => "no rank".to_owned(),
-        1 => format!("rank {list}"),
-        _ => format!("ranks {list}"),
+        0 => format!("no {what}"),
+        1 => format!("{what} {list}"),
+        _ => format!("{what}s {list}"),
     }
 }
 

@@ -110,32 +110,32 @@ pub fn make(selection: &Selection, server_id: &str, addresses: &[String]) -> Res
     table(file_name, vec![server])
 }
 
-/// The table of `servers` servers of `devices` devices each, for ranks that all run on this machine.
+/// The table of servers with these names and `devices` devices each, whose addresses nobody knows.
 ///
-/// HCCL needs no addresses of the devices of one server (but on 910A). Several servers, which one machine is only for the mock of
-/// HCCL, get made-up ones.
+/// HCCL needs none of the devices of one server (but on 910A). Those of several servers are made up: enough for the mock of HCCL, and
+/// for ranks that meet without a table.
 ///
 /// # Errors
 /// If there is no server or device, or the table would break a rule.
-pub fn make_here(servers: u32, devices: u32) -> Result<NewTable> {
+pub fn make_without_addresses(servers: &[String], devices: u32) -> Result<NewTable> {
     let address = |rank: u32| {
         let [_, high, middle, low] = (rank + 1).to_be_bytes();
-        (servers > 1).then(|| format!("10.{high}.{middle}.{low}"))
+        (servers.len() > 1).then(|| format!("10.{high}.{middle}.{low}"))
     };
     let device = |rank: u32| DeviceEntry {
         device_id: (rank % devices).to_string(),
         device_ip: address(rank),
         rank_id: rank.to_string(),
     };
-    let server = |index: u32| ServerEntry {
-        server_id: format!("server_{index}"),
+    let server = |(index, name): (u32, &String)| ServerEntry {
+        server_id: name.clone(),
         device: (index * devices..(index + 1) * devices)
             .map(device)
             .collect(),
         host_nic_ip: None,
     };
-    let file_name = format!("rank_table_{servers}x{devices}.json");
-    table(file_name, (0..servers).map(server).collect())
+    let file_name = format!("rank_table_{}x{devices}.json", servers.len());
+    table(file_name, (0..).zip(servers).map(server).collect())
 }
 
 fn table(file_name: String, servers: Vec<ServerEntry>) -> Result<NewTable> {
@@ -256,9 +256,13 @@ mod tests {
     }
 
     #[test]
-    fn tables_of_this_machine_have_equal_servers() {
+    fn tables_without_addresses_have_equal_servers() {
+        let make = |servers: u32, devices| {
+            let names: Vec<String> = (0..servers).map(|index| format!("node{index}")).collect();
+            make_without_addresses(&names, devices)
+        };
         for (servers, devices) in [(1, 1), (1, 4), (2, 2), (3, 5), (16, 64)] {
-            let made = make_here(servers, devices).unwrap();
+            let made = make(servers, devices).unwrap();
             assert_eq!(
                 made.file_name,
                 format!("rank_table_{servers}x{devices}.json")
@@ -269,10 +273,11 @@ mod tests {
                 (table.servers().len(), table.size()),
                 (servers as usize, servers * devices)
             );
+            assert_eq!(table.servers()[0].id, "node0");
         }
-        assert!(!make_here(1, 2).unwrap().text.contains("device_ip"));
+        assert!(!make(1, 2).unwrap().text.contains("device_ip"));
         assert!(
-            make_here(1, 17).is_ok() && make_here(0, 1).is_err() && make_here(1, 0).is_err(),
+            make(1, 17).is_ok() && make(0, 1).is_err() && make(1, 0).is_err(),
             "there are 0 of something"
         );
     }

@@ -29,7 +29,7 @@ use std::path::{Path, PathBuf};
 pub use fault::{Fault, FaultKind, TableReport};
 pub use host::host_key;
 pub use launch::{Launch, Process};
-pub use make::{NewTable, Selection, make, make_here};
+pub use make::{NewTable, Selection, make, make_without_addresses};
 pub use meeting::{Meeting, Participant, free_port};
 pub use merge::merge;
 pub use product::Product;

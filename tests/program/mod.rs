@@ -10,6 +10,7 @@ mod demo_log;
 #[cfg(feature = "cli")]
 mod doctor;
 mod faults;
+mod hosts;
 mod launch;
 mod leaks;
 #[cfg(feature = "cli")]

@@ -1,9 +1,9 @@
 //! The processes of a job as threads see them: their lines and their ends, as events.
 
-use std::io::{ErrorKind::Interrupted, Read};
-use std::os::fd::AsFd;
+use std::io::{ErrorKind::Interrupted, Read, Write};
+use std::os::fd::{AsFd, IntoRawFd};
 use std::os::unix::process::ExitStatusExt;
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
 use std::sync::mpsc::SyncSender;
 use std::time::Duration;
 
@@ -16,12 +16,28 @@ const BLOCK: usize = 64 << 10;
 /// A line whose end does not come for so long is passed on without it, as a question or a bar of progress.
 const QUIET: Duration = Duration::from_secs(2);
 
-/// Starts a process and the threads that follow it. Where its input is a pipe, it gets that of this process.
+/// The standard input of a process.
+#[derive(Default)]
+pub(crate) enum Input {
+    #[default]
+    Empty,
+    /// That of this process.
+    Ours,
+    /// This, and no end as long as this process runs.
+    Text(Vec<u8>),
+}
+
+/// Starts a process and the threads that follow it.
 pub(crate) fn spawn(
     command: &mut Command,
+    input: Input,
     index: usize,
     sender: &SyncSender<Event>,
 ) -> std::io::Result<Child> {
+    command.stdin(match input {
+        Input::Empty => Stdio::null(),
+        Input::Ours | Input::Text(_) => Stdio::piped(),
+    });
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
     command.env(REPORT_VARIABLE, "stderr");
     process::own_group_and_die_with_parent(command);
@@ -40,10 +56,7 @@ pub(crate) fn spawn(
             })
         })
         .and_then(|()| match stdin {
-            Some(mut pipe) => thread(move || {
-                // A process that reads no more is no fault.
-                let _ = std::io::copy(&mut std::io::stdin().lock(), &mut pipe);
-            }),
+            Some(pipe) => thread(move || write_input(pipe, input)),
             None => Ok(()),
         });
     if let Err(error) = started {
@@ -52,6 +65,20 @@ pub(crate) fn spawn(
         return Err(error);
     }
     Ok(child)
+}
+
+fn write_input(mut pipe: ChildStdin, input: Input) {
+    // A process that reads no more is no fault.
+    let _ = match input {
+        Input::Empty => Ok(0),
+        Input::Ours => std::io::copy(&mut std::io::stdin().lock(), &mut pipe),
+        Input::Text(text) => {
+            let written = pipe.write_all(&text);
+            // The end of this process closes it.
+            let _open = pipe.into_raw_fd();
+            written.map(|()| 0)
+        }
+    };
 }
 
 /// Sends the lines of a pipe as events.

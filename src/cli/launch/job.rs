@@ -10,10 +10,11 @@ use std::time::{Duration, Instant};
 
 use crate::cli::io;
 use crate::cli::launch::cause::{CAUSE, Presence};
+use crate::cli::launch::children::{self, Input};
 use crate::cli::launch::event::{Event, Pipe, each};
 use crate::cli::launch::reaper::{self, Reaper};
 use crate::cli::launch::running::{Running, alive, causes, first_failure};
-use crate::cli::launch::{children, failure, signals};
+use crate::cli::launch::{failure, signals};
 use crate::error::Result;
 use crate::reduce::{Progress, Report};
 use crate::sys::process;
@@ -31,9 +32,10 @@ pub(crate) struct Rank {
     /// Where it runs, for messages: server and device.
     pub(crate) place: String,
     pub(crate) command: Command,
+    pub(crate) input: Input,
 }
 
-/// Limits of a job.
+/// Limits of a job, and the word for its parts.
 pub(crate) struct Limits {
     /// The whole job may take this long.
     pub(crate) timeout: Option<Duration>,
@@ -41,6 +43,8 @@ pub(crate) struct Limits {
     pub(crate) grace: Duration,
     /// How long ranks that report failures may take to end by themselves once one has failed.
     pub(crate) linger: Duration,
+    /// What its processes are in messages.
+    pub(crate) what: &'static str,
 }
 
 impl Default for Limits {
@@ -49,6 +53,7 @@ impl Default for Limits {
             timeout: None,
             grace: Duration::from_secs(5),
             linger: Duration::from_secs(2),
+            what: "rank",
         }
     }
 }
@@ -131,6 +136,7 @@ pub(crate) fn run(
     let reaper = Reaper::start(&id)
         .inspect_err(|error| log::warn!("ranks would outlive a killed launcher: {error}"));
     let mut job = Job {
+        what: limits.what,
         world,
         running: Vec::with_capacity(ranks.len()),
         events,
@@ -169,6 +175,7 @@ enum Stop {
 }
 
 struct Job<'a> {
+    what: &'static str,
     /// How many ranks there are with those of other launchers.
     world: u32,
     running: Vec<Running>,
@@ -186,7 +193,7 @@ impl Job<'_> {
         for mut rank in ranks {
             let index = self.running.len();
             rank.command.env(reaper::MARK, &self.id);
-            match children::spawn(&mut rank.command, index, sender) {
+            match children::spawn(&mut rank.command, rank.input, index, sender) {
                 Ok(child) => {
                     // A job goes on without a reaper.
                     self.reaper = self.reaper.take().and_then(|mut reaper| {
@@ -198,7 +205,8 @@ impl Job<'_> {
                 }
                 Err(error) => {
                     let program = rank.command.get_program().to_string_lossy();
-                    let text = format!("rank {}: cannot start {program}: {error}", rank.rank);
+                    let (what, number) = (self.what, rank.rank);
+                    let text = format!("{what} {number}: cannot start {program}: {error}");
                     self.observer.notice(&text);
                     self.stop = Some(Stop::End(End::NotStarted(error.kind())));
                     return;
@@ -284,7 +292,7 @@ impl Job<'_> {
             Some(Stop::Failed(index, status)) => {
                 self.drain(index);
                 self.linger(limits.linger);
-                let lines = first_failure(&self.running, index, status);
+                let lines = first_failure(self.what, &self.running, index, status);
                 self.explain(&lines[0]);
                 self.notices(lines);
                 End::Failed(status)
@@ -293,14 +301,16 @@ impl Job<'_> {
                 match end {
                     End::TimedOut => {
                         let seconds = limits.timeout.unwrap_or_default().as_secs_f64();
-                        let alive = alive(&self.running);
+                        let alive = alive(self.what, &self.running);
                         let text = format!("timeout after {seconds} s, still running: {alive}");
                         self.observer.notice(&text);
                         self.explain(&text);
                     }
                     End::Interrupted(signal) => {
                         let name = failure::signal_name(signal);
-                        self.observer.notice(&format!("{name}: stopping all ranks"));
+                        let what = self.what;
+                        self.observer
+                            .notice(&format!("{name}: stopping all {what}s"));
                     }
                     _ => {}
                 }
@@ -362,8 +372,9 @@ impl Job<'_> {
         let deadline = Instant::now() + AFTER_KILL;
         while self.running.iter().any(|r| r.status.is_none()) {
             if !self.step(Some(deadline)) {
-                let text = format!("cannot be killed, left behind: {}", alive(&self.running));
-                self.observer.notice(&text);
+                let alive = alive(self.what, &self.running);
+                self.observer
+                    .notice(&format!("cannot be killed, left behind: {alive}"));
                 return;
             }
         }
@@ -385,10 +396,10 @@ impl Job<'_> {
     fn signal_alive(&mut self, signal: i32) {
         for running in self.running.iter().filter(|r| r.status.is_none()) {
             if let Err(error) = process::signal_group(running.child.id(), signal) {
-                let rank = running.rank;
+                let (what, number) = (self.what, running.rank);
                 let name = failure::signal_name(signal);
                 self.observer
-                    .notice(&format!("cannot send {name} to rank {rank}: {error}"));
+                    .notice(&format!("cannot send {name} to {what} {number}: {error}"));
             }
         }
     }

@@ -2,10 +2,10 @@
 //!
 //! `job` runs the processes of this and of other commands and sees to it that none is left: `children` and `signals` make events
 //! of what happens to them, `running` keeps what is known of each, `cause` finds out why they failed, `reaper` ends them if this
-//! process is killed. `ranks` makes their commands, `logs` and `output` take their lines.
+//! process is killed. `ranks` makes their commands, `servers` those of launchers on several machines, `logs` and `output` take their lines.
 
 mod cause;
-mod children;
+pub(crate) mod children;
 pub(crate) mod event;
 pub(crate) mod failure;
 pub(crate) mod hosts;
@@ -16,20 +16,23 @@ mod output;
 pub(crate) mod ranks;
 pub(crate) mod reaper;
 mod running;
+mod servers;
 mod signals;
 mod size;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 use serde::Serialize;
 
 use crate::cli::io::{failed, notice};
+use crate::cli::launch::children::Input;
 use crate::cli::launch::job::{End, Limits, Rank, job_name};
 use crate::cli::launch::logs::Logs;
 use crate::cli::launch::output::{Output, Prefix};
+use crate::cli::launch::servers::Start;
 use crate::cli::launch::size::Size;
 use crate::cli::report;
 use crate::cli::text::count;
@@ -48,6 +51,8 @@ pub(crate) struct Args {
     rank_table: Option<PathBuf>,
     #[command(flatten)]
     size: Size,
+    #[command(flatten)]
+    start: Start,
     /// Start only this server's ranks: its 0-based index in server_list, its server_id, or auto for the server whose
     /// server_id is an address or the name of this machine [default: all servers, here]
     #[arg(long, value_name = "SERVER")]
@@ -104,6 +109,9 @@ pub(crate) struct Args {
 
 const LONG_HELP: &str = "\
 Numbers in the place of a table: torchrun's --nnodes and --nproc-per-node, msrun's --worker_num and --local_worker_num are taken, too.
+Several machines: --hosts a:8,b:8 prints the command for each; with --ssh they are started from here, in a folder of this name, by this
+program under the same path. The secret and what -x NAME has here go through ssh's input, so nobody sees them on a command line.
+
 AdaSum combines servers. Where one server is all there is, a program makes its world with devices_per_server=1: each rank counts as a
 server then.
 
@@ -158,12 +166,19 @@ struct Launch<'a> {
 /// # Errors
 /// If the table or the server is wrong, a file cannot be written, or this machine refuses what the launcher needs.
 pub(crate) fn run(args: Args) -> Result<End> {
+    let all_here = args.server_id.is_none() && args.rank.is_none();
+    let hosts = args.size.hosts();
+    if all_here && !hosts.is_empty() {
+        // Wrong numbers are found here, not on every machine.
+        args.size.table()?;
+        return args.start.launch(&hosts, args.job.as_deref(), args.timeout);
+    }
+    args.start.begin_here()?;
     let table = match args.size.table()? {
         Some(made) => made,
         None => RankTable::read(table_path(&args)?)?,
     };
     let places = places(&args, &table)?;
-    let all_here = args.server_id.is_none() && args.rank.is_none();
     let has_secret = JobSecret::from_env()?.is_some();
     let numbers = || places.iter().map(|(_, device)| device.rank);
     let report = args.report.as_deref();
@@ -248,16 +263,22 @@ impl Launch<'_> {
         for &(server, device) in &self.places {
             let mut command = Command::new(&args.program[0]);
             command.args(&args.program[1..]);
+            command.envs(args.start.variables().iter().cloned());
             let mut rank = ranks::rank(command, self.table, server, device);
             let command = &mut rank.command;
+            if !args.size.hosts().is_empty() {
+                // HCCL would believe the addresses of devices in it, which nobody knows here; ranks that meet need none.
+                ranks::hide_table(command);
+            }
             command.envs(self.master.clone());
             command.env("ADASUM_RESTART_COUNT", attempt.to_string());
             command.envs(secret.as_ref().map(JobSecret::variable));
             command.envs(self.report.as_ref().map(report::Folder::variable));
             ranks::set_mock(command, job.as_deref(), self.all_here);
             if args.stdin && device.rank == 0 {
-                command.stdin(Stdio::piped());
+                rank.input = Input::Ours;
             }
+            let command = &mut rank.command;
             if let Some(cores) = cores.get(started.len()) {
                 process::run_on(command, cores);
             }

@@ -2,9 +2,10 @@
 
 use std::ffi::OsString;
 use std::path::PathBuf;
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 use crate::cli::io::failed;
+use crate::cli::launch::children::Input;
 use crate::cli::launch::job::{Rank, job_name};
 use crate::error::Result;
 use crate::topo::{RankTable, Server, ServerDevice};
@@ -15,10 +16,13 @@ pub(crate) const MOCK_DEVICES_VARIABLE: &str = "ASCEND_MOCK_DEVICES";
 /// Chooses the backend of a process.
 pub(crate) const BACKEND: &str = "ADASUM_BACKEND";
 
+/// The second is an older name of the same thing, which must not contradict it.
+const TABLE_VARIABLES: [&str; 2] = ["RANK_TABLE_FILE", "MINDSPORE_HCCL_CONFIG_PATH"];
+
 /// The rank table that the variables of this process name.
 pub(crate) fn table_path() -> Option<PathBuf> {
     let variable = |name| std::env::var_os(name).filter(|value| !value.is_empty());
-    let path = variable("RANK_TABLE_FILE").or_else(|| variable("MINDSPORE_HCCL_CONFIG_PATH"));
+    let path = TABLE_VARIABLES.into_iter().find_map(variable);
     path.map(PathBuf::from)
 }
 
@@ -29,7 +33,6 @@ pub(crate) fn rank(
     server: &Server,
     device: &ServerDevice,
 ) -> Rank {
-    command.stdin(Stdio::null());
     command.envs(variables(table, server, device));
     // The mock has fewer devices, unless it is told.
     let last = server
@@ -45,6 +48,7 @@ pub(crate) fn rank(
         rank: device.rank,
         place: format!("server {index} {id:?}, device {}", device.device_id),
         command,
+        input: Input::Empty,
     }
 }
 
@@ -60,9 +64,8 @@ fn variables(
     let rank = device.rank.to_string();
     let local_rank = (device.rank - server.first_rank()).to_string();
     vec![
-        ("RANK_TABLE_FILE", table.path().into()),
-        // An older name of the same thing, which must not contradict it.
-        ("MINDSPORE_HCCL_CONFIG_PATH", table.path().into()),
+        (TABLE_VARIABLES[0], table.path().into()),
+        (TABLE_VARIABLES[1], table.path().into()),
         ("RANK_ID", text(rank.clone())),
         ("RANK_SIZE", text(size.clone())),
         ("DEVICE_ID", text(device.device_id.to_string())),
@@ -73,6 +76,13 @@ fn variables(
         ("LOCAL_RANK", text(local_rank)),
         ("LOCAL_WORLD_SIZE", text(locals)),
     ]
+}
+
+/// Has ranks meet without the table.
+pub(crate) fn hide_table(command: &mut Command) {
+    for name in TABLE_VARIABLES {
+        command.env_remove(name);
+    }
 }
 
 /// Variables for the mock of HCCL: which ranks belong together and how they reach each other.

@@ -90,11 +90,16 @@ pub(crate) fn causes(running: &[Running], world: u32) -> Vec<String> {
 }
 
 /// The rank that failed first, how, its last lines, those that failed then and those that still run.
-pub(crate) fn first_failure(running: &[Running], index: usize, status: ExitStatus) -> Vec<String> {
+pub(crate) fn first_failure(
+    what: &str,
+    running: &[Running],
+    index: usize,
+    status: ExitStatus,
+) -> Vec<String> {
     let first = &running[index];
     let how = failure::describe(status);
     let mut lines = vec![format!(
-        "rank {} failed first: {how} ({})",
+        "{what} {} failed first: {how} ({})",
         first.rank, first.place
     )];
     if first.tail.is_empty() {
@@ -105,7 +110,7 @@ pub(crate) fn first_failure(running: &[Running], index: usize, status: ExitStatu
             first
                 .tail
                 .lines()
-                .map(|line| format!("  [r{}] {line}", first.rank)),
+                .map(|line| format!("  [{}{}] {line}", &what[..1], first.rank)),
         );
     }
     let others = running
@@ -117,17 +122,17 @@ pub(crate) fn first_failure(running: &[Running], index: usize, status: ExitStatu
         Some((other.rank, failure::describe(status)))
     });
     for (ranks, how) in text::grouped(failed) {
-        let ranks = text::ranks(ranks.into_iter());
-        lines.push(format!("then {ranks} failed: {how}"));
+        let failed = text::numbers(what, ranks.into_iter());
+        lines.push(format!("then {failed} failed: {how}"));
     }
     if running.iter().any(|rank| rank.status.is_none()) {
-        lines.push(format!("stopping the others: {}", alive(running)));
+        lines.push(format!("stopping the others: {}", alive(what, running)));
     }
     lines
 }
 
-/// The ranks that still run.
-pub(crate) fn alive(running: &[Running]) -> String {
+/// The ranks (or what they are) that still run.
+pub(crate) fn alive(what: &str, running: &[Running]) -> String {
     let alive = running.iter().filter(|rank| rank.status.is_none());
-    text::ranks(alive.map(|rank| rank.rank))
+    text::numbers(what, alive.map(|rank| rank.rank))
 }

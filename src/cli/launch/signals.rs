@@ -35,6 +35,11 @@ impl Listener {
     }
 }
 
+/// Has the job see this signal, as if it had come to this process.
+pub(crate) fn receive(signal: i32) {
+    listener().receive(signal);
+}
+
 /// Turns the signals that end a program into events of this job, from now on. One thread waits for them, for all jobs of this
 /// process one after the other.
 pub(crate) fn watch(sender: &SyncSender<Event>) -> Result<()> {
@@ -54,7 +59,7 @@ pub(crate) fn watch(sender: &SyncSender<Event>) -> Result<()> {
     let signals = process::Signals::block(&wanted).map_err(failed)?;
     let wait = move || {
         while let Ok(signal) = signals.wait() {
-            self::listener().receive(signal);
+            receive(signal);
         }
     };
     std::thread::Builder::new().spawn(wait).map_err(failed)?;

@@ -4,10 +4,11 @@ use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 use crate::cli::io::{failed, json};
+use crate::cli::launch::children::Input;
 use crate::cli::launch::event::Pipe;
 use crate::cli::launch::job::{self, End, Limits, Observer, Rank, prefixed};
 use crate::cli::launch::ranks::this_program;
@@ -120,7 +121,7 @@ impl Job {
             };
             let request = json(&request)?;
             let mut command = Command::new(&program);
-            command.args([COMMAND, &request]).stdin(Stdio::null());
+            command.args([COMMAND, &request]);
             if std::env::var_os(CANN_LOGS).is_none() {
                 command.env(CANN_LOGS, self.out.join("ascend-logs"));
             }
@@ -131,6 +132,7 @@ impl Job {
                     false => format!("device {rank}"),
                 },
                 command,
+                input: Input::Empty,
             })
         };
         range.map(rank).collect()
