@@ -1,23 +1,38 @@
-//! `adasum-run bench` runs in all its forms, and its lines have the keys that scripts read. No figure is looked at.
+//! `adasum-run bench` runs in all its forms, its lines have the keys that scripts read, and wrong results are found. No time is
+//! looked at.
 
 use std::process::{Command, Output};
 
 use serde_json::Value;
 
 fn bench(arguments: &[&str]) -> Output {
+    with(&[], arguments)
+}
+
+/// With variables.
+fn with(variables: &[(&str, &str)], arguments: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_adasum-run"))
         .arg("bench")
         .args(arguments)
+        .envs(variables.iter().copied())
         .output()
         .unwrap()
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8(bytes.to_vec()).unwrap()
 }
 
 /// The JSON objects that it prints.
 fn lines(arguments: &[&str]) -> Vec<Value> {
     let output = bench(arguments);
     assert!(output.status.success(), "{output:?}");
-    let text = String::from_utf8(output.stdout).unwrap();
-    text.lines()
+    objects(&output)
+}
+
+fn objects(output: &Output) -> Vec<Value> {
+    text(&output.stdout)
+        .lines()
         .map(|line| serde_json::from_str(line).unwrap())
         .collect()
 }
@@ -112,8 +127,17 @@ fn a_reduction_is_reported_with_the_keys_of_the_peers() {
         assert_eq!(line["bytes"], 65536);
         assert_eq!(line["layers"], 7);
         assert_eq!(line["reps"], 3);
-        for key in ["min_s", "median_s", "max_s", "bus_gb_per_s", "device_bytes"] {
+        assert_eq!(line["wrong"], 0);
+        for key in ["min_s", "median_s", "max_s", "device_bytes"] {
             positive(line, key);
+        }
+        // Bytes over the median; times 2 (n - 1) / n for 4 ranks.
+        let rate = 65536.0 / line["median_s"].as_f64().unwrap() * 1e-9;
+        for (key, rate) in [("algorithm_gb_per_s", rate), ("bus_gb_per_s", 1.5 * rate)] {
+            assert!(
+                (line[key].as_f64().unwrap() / rate - 1.0).abs() < 1e-9,
+                "{line}"
+            );
         }
         for phase in ["exchange", "combine", "return"] {
             positive(&line["phases"], phase);
@@ -129,34 +153,220 @@ fn a_reduction_is_reported_with_the_keys_of_the_peers() {
 }
 
 #[test]
-fn ratios_to_peers_follow_the_line() {
-    let name = format!("adasum-bench-test-{}.jsonl", std::process::id());
-    let file = std::env::temp_dir().join(name);
-    let peer = |layers: u32| {
-        format!(
-            "{{\"peer\":\"other{layers}\",\"ranks\":2,\"dtype\":\"f32\",\"bytes\":4096,\"layers\":{layers},\"reps\":1,\
-             \"min_s\":1000.0,\"median_s\":1000.0,\"max_s\":1000.0}}\n"
-        )
+fn a_sweep_is_a_table() {
+    let output = bench(&[
+        "--ranks", "4", "-b", "64", "-e", "70K", "-f", "32", "--reps", "2",
+    ]);
+    assert!(output.status.success(), "{output:?}");
+    let table = text(&output.stdout);
+    let lines: Vec<&str> = table.lines().collect();
+    assert_eq!(lines[0], "# AdaSum, 4 ranks, 1 a server, 2 repetitions");
+    let words = |line: &str| {
+        line.split_whitespace()
+            .map(str::to_owned)
+            .collect::<Vec<_>>()
     };
-    std::fs::write(&file, format!("{}no JSON\n{}", peer(3), peer(5))).unwrap();
-    let path = file.to_str().unwrap();
-    let lines = lines(&[
-        "--json",
-        "--bytes",
-        "4096",
-        "--tensors",
-        "3",
+    let names = [
+        "#", "size", "tensors", "type", "time", "algbw", "busbw", "wrong",
+    ];
+    assert_eq!(words(lines[1]), names);
+    assert_eq!(words(lines[2]), ["#", "(B)", "(us)", "(GB/s)", "(GB/s)"]);
+    let rows = &lines[3..lines.len() - 2];
+    let expected = [("64", "16"), ("2048", "161"), ("65536", "161")];
+    assert_eq!(rows.len(), expected.len(), "{table}");
+    for (row, (size, tensors)) in rows.iter().zip(expected) {
+        // Numbers end below the ends of the names.
+        assert_eq!(row.len(), lines[1].len(), "{table}");
+        let words = words(row);
+        assert_eq!(words.len(), 7, "{table}");
+        assert_eq!(words[..3], [size, tensors, "f32"], "{table}");
+        assert!(words[3].parse::<f64>().unwrap() > 0.0, "{table}");
+        assert_eq!(words[6], "0", "{table}");
+    }
+    let [wrong, average] = lines[lines.len() - 2..] else {
+        panic!("{table}");
+    };
+    assert_eq!(wrong, "# wrong elements: 0");
+    assert!(average.starts_with("# average busbw: "), "{table}");
+}
+
+/// Every combination that the exact result is computed for in another way.
+#[test]
+fn right_results_are_not_called_wrong() {
+    for arguments in [
+        "--ranks 3 --dtype bf16",
+        "--ranks 6 --devices-per-server 2 --dtype f16 --tensors 1",
+        "--ranks 8 --radix 8",
+        "--ranks 4 --devices-per-server 2 --mean --dtype bf16",
+        "--ranks 2 --mean",
+        "--ranks 2 --exchange alltoall --bucket-bytes 4K --pipeline-depth 3",
+    ] {
+        let sweep = "-b 4 -e 400K -f 40 --reps 1 --json";
+        let arguments: Vec<&str> = sweep.split(' ').chain(arguments.split(' ')).collect();
+        let lines = lines(&arguments);
+        assert!(lines.len() == 4, "{lines:?}");
+        for line in &lines {
+            assert_eq!(line["wrong"], 0, "{arguments:?}: {line}");
+        }
+    }
+}
+
+#[test]
+fn wrong_results_are_counted_and_fail() {
+    let fault = [("HCCL_MOCK_FAULT", "1:HcclBatchSendRecv:*:corrupt")];
+    let arguments = [
+        "--ranks",
+        "2",
+        "-b",
+        "4K",
+        "-e",
+        "8K",
         "--reps",
         "1",
+        "--exchange",
+        "batch",
+    ];
+    let output = with(&fault, &arguments);
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    let (table, error) = (text(&output.stdout), text(&output.stderr));
+    let rows: Vec<&str> = table
+        .lines()
+        .filter(|line| !line.starts_with('#'))
+        .collect();
+    assert_eq!(rows.len(), 2, "{table}");
+    let wrong: Vec<u64> = (rows.iter())
+        .map(|row| row.split_whitespace().last().unwrap().parse().unwrap())
+        .collect();
+    assert!(wrong.iter().all(|&wrong| wrong > 0), "{table}");
+    let sum: u64 = wrong.iter().sum();
+    assert!(
+        table.contains(&format!("# wrong elements: {sum}\n")),
+        "{table}"
+    );
+    let sentence = format!("adasum-run: the result is wrong: {sum} elements");
+    assert!(error.contains(&sentence), "{error}");
+    assert!(error.contains("with 4096, 8192 bytes"), "{error}");
+
+    // Nobody looks.
+    let unchecked = with(&fault, &[&arguments[..], &["-c", "0"]].concat());
+    assert!(unchecked.status.success(), "{unchecked:?}");
+    let table = text(&unchecked.stdout);
+    assert_eq!(table.matches(" N/A\n").count(), 3, "{table}");
+    let json = with(&fault, &[&arguments[..], &["--check=0", "--json"]].concat());
+    assert!(
+        objects(&json).iter().all(|line| line["wrong"].is_null()),
+        "{json:?}"
+    );
+}
+
+/// A command that says that it takes 1000 s for 4096 bytes and 500 s for 8192, among other things.
+const OTHER: &str = r#"echo no JSON; echo '{"bytes":4096}'; for b in 4096 8192
+    do echo '{"peer":"other","bytes":'$b',"median_s":'$((4096000 / b))'}'; done"#;
+
+#[test]
+fn a_ratio_is_taken_round_by_round() {
+    let arguments = [
         "--compare",
-        path,
-    ]);
-    std::fs::remove_file(&file).unwrap();
-    assert_eq!(lines.len(), 2, "{lines:?}");
-    assert_eq!(lines[1]["compare"], "other3");
-    let ratio = lines[1]["ratio_min"].as_f64().unwrap();
-    let own = lines[0]["min_s"].as_f64().unwrap();
-    assert!((ratio * 1000.0 / own - 1.0).abs() < 1e-6, "{lines:?}");
+        OTHER,
+        "--rounds",
+        "3",
+        "-b",
+        "4096",
+        "-e",
+        "8192",
+        "--reps",
+        "1",
+    ];
+    let lines = lines(&[&arguments[..], &["--json"]].concat());
+    let (rounds, ratios) = lines.split_at(lines.len() - 2);
+    let medians = rounds.iter().filter(|line| line.get("median_s").is_some());
+    let who = medians.map(|line| line["peer"].as_str().unwrap());
+    // In turn, and whoever is first changes.
+    let expected = ["other", "adasum", "adasum", "other", "other", "adasum"];
+    assert_eq!(
+        who.collect::<Vec<_>>(),
+        expected.map(|name| [name; 2]).concat()
+    );
+    for (ratio, bytes, other) in [(&ratios[0], 4096, 1000.0), (&ratios[1], 8192, 500.0)] {
+        assert_eq!(ratio["compare"], OTHER);
+        assert_eq!(ratio["bytes"], bytes);
+        assert_eq!(ratio["rounds"], 3);
+        let ours = rounds
+            .iter()
+            .filter(|line| line["peer"] == "adasum" && line["bytes"] == bytes);
+        let mut each: Vec<f64> = ours
+            .map(|line| line["median_s"].as_f64().unwrap() / other)
+            .collect();
+        // JSON may cost the last bit.
+        let near = |told: &Value, value: f64| (told.as_f64().unwrap() / value - 1.0).abs() < 1e-9;
+        let told = ratio["ratios"].as_array().unwrap();
+        assert_eq!(told.len(), each.len(), "{ratio}");
+        assert!(
+            told.iter()
+                .zip(&each)
+                .all(|(told, &value)| near(told, value)),
+            "{ratio}"
+        );
+        each.sort_by(f64::total_cmp);
+        for (key, value) in [
+            ("ratio", each[1]),
+            ("ratio_min", each[0]),
+            ("ratio_max", each[2]),
+            ("ratio_q1", (each[0] + each[1]) / 2.0),
+        ] {
+            assert!(near(&ratio[key], value), "{ratio}");
+        }
+    }
+
+    let output = bench(&arguments);
+    assert!(output.status.success(), "{output:?}");
+    let table = text(&output.stdout);
+    assert!(
+        table.contains("# ratio: time over the other's, median and quartiles of 3 rounds\n"),
+        "{table}"
+    );
+    let rows: Vec<Vec<&str>> = (table.lines().filter(|line| !line.starts_with('#')))
+        .map(|line| line.split_whitespace().collect())
+        .collect();
+    let shown: Vec<(&str, &str, &str)> = rows.iter().map(|row| (row[0], row[6], row[7])).collect();
+    assert_eq!(
+        shown,
+        [("4096", "0", "1000000000"), ("8192", "0", "500000000")]
+    );
+    assert!(rows.iter().all(|row| row.len() == 11), "{table}");
+    let said = text(&output.stderr);
+    for line in ["no JSON\n", "adasum-run: round 3 of 3\n"] {
+        assert!(said.contains(line), "{said}");
+    }
+}
+
+#[test]
+fn a_program_that_is_no_comparison_is_refused() {
+    for (command, code, why) in [
+        (
+            "/nonexistent/program",
+            2,
+            "--compare \"/nonexistent/program\": exit status 127",
+        ),
+        ("exit 3", 1, "--compare \"exit 3\": exit status 3"),
+        ("kill -9 $$", 1, "killed by signal 9 (SIGKILL)"),
+        (
+            "echo hello",
+            2,
+            "no line of it is a JSON object with bytes 4096",
+        ),
+        (
+            r#"echo '{"bytes":4096,"median_s":0}'"#,
+            2,
+            "median_s is 0 for 4096 bytes",
+        ),
+    ] {
+        let output = bench(&["-b", "4096", "--reps", "1", "--compare", command]);
+        let error = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(code), "{command}: {error}");
+        assert!(error.contains(why), "{command}: {error}");
+        assert!(output.stdout.is_empty(), "{output:?}");
+    }
 }
 
 #[test]
@@ -166,14 +376,31 @@ fn wrong_arguments_are_named() {
             &["--ranks", "3", "--devices-per-server", "2"][..],
             "--ranks",
         ),
-        (&["--bytes", "64", "--tensors", "100"], "--tensors"),
-        (&["--compare", "/nonexistent/file"], "/nonexistent/file"),
+        (
+            &["--bytes", "64", "--tensors", "17"],
+            "-b 64: 16 elements of f32 are too few for --tensors 17",
+        ),
+        (&["-b", "4K", "-e", "1K"], "-e 1024 is less than -b 4096"),
+        (
+            &["-b", "1K", "-e", "4K", "-f", "1"],
+            "'--stepfactor <F>': 1 is not in",
+        ),
+        (&["-b", "1 K", "-e", "4K"], "'--bytes <B>': must be 4 to"),
+        (&["-e", "4K"], "--bytes <B>"),
+        (&["-b", "4K", "-f", "2"], "--maxbytes <B>"),
+        (&["-b", "4K", "-c", "2"], "'--check <0|1>'"),
+        (
+            &["--kernels", "-b", "8"],
+            "--bytes 8: --kernels and --transport need at least 64",
+        ),
+        (&["--transport", "-b", "64", "-e", "128"], "--maxbytes"),
+        (&["--rounds", "3"], "--compare <COMMAND>"),
         (&["--kernels", "--transport"], "--transport"),
         (&["--tensors", "399"], "--tensors"),
     ] {
         let output = bench(arguments);
-        assert!(!output.status.success(), "{arguments:?}");
-        let text = String::from_utf8(output.stderr).unwrap();
-        assert!(text.contains(word), "{arguments:?}: {text}");
+        let error = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}: {error}");
+        assert!(error.contains(word), "{arguments:?}: {error}");
     }
 }

@@ -197,8 +197,8 @@ fn words_and_refusals_help() {
     let logs = concat!(env!("CARGO_TARGET_TMPDIR"), "/words");
     for (arguments, why) in [
         (
-            &["bench", "--compare", "/none"][..],
-            "--compare /none: No such file",
+            &["bench", "-b", "64", "--compare", "/none"][..],
+            "--compare \"/none\": exit status 127",
         ),
         (
             &["qualify", "--out", "/proc/none"],

@@ -1,4 +1,4 @@
-//! Gradients by formula and what reductions must make of them, in double precision: the truth of `doctor` and `qualify`.
+//! Gradients by formula and what reductions must make of them, in double precision: the truth of `doctor`, `qualify` and `bench`.
 
 use half::{bf16, f16};
 
@@ -27,7 +27,7 @@ pub(crate) fn roundoff(dtype: DataType) -> f64 {
 }
 
 /// A number between -1 and 1 that depends on both arguments only.
-fn noise(seed: u64, index: u64) -> f64 {
+pub(crate) fn noise(seed: u64, index: u64) -> f64 {
     // Finaliser of MurmurHash3 (public domain), over a mix of both.
     let mut x =
         seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ index.wrapping_mul(0xd6e8_feb8_6659_fd93);
@@ -114,15 +114,29 @@ pub(crate) fn relative_error(values: &[f64], expected: &[f64]) -> f64 {
 
 /// AdaSum of vectors (arXiv 2006.02924).
 pub(crate) fn adasum(vectors: &[Vec<f64>]) -> Vec<f64> {
-    Tree::of(vectors.len()).fold(&|leaf| vectors[leaf].clone(), &mut |a, b| merged(&a, &b))
+    adasum_by(&dot, vectors)
+}
+
+/// AdaSum of vectors with this dot product.
+pub(crate) fn adasum_by(dot: &impl Fn(&[f64], &[f64]) -> f64, vectors: &[Vec<f64>]) -> Vec<f64> {
+    let mut merge = |a: Vec<f64>, b: Vec<f64>| merged(dot, &a, &b);
+    Tree::of(vectors.len()).fold(&|leaf| vectors[leaf].clone(), &mut merge)
 }
 
 /// a (1 - ab / 2aa) + b (1 - ab / 2bb).
-fn merged(a: &[f64], b: &[f64]) -> Vec<f64> {
+fn merged(dot: &impl Fn(&[f64], &[f64]) -> f64, a: &[f64], b: &[f64]) -> Vec<f64> {
     let product = dot(a, b);
     let weight = |x: &[f64]| 1.0 - product / (2.0 * dot(x, x));
     let (of_a, of_b) = (weight(a), weight(b));
     a.iter().zip(b).map(|(a, b)| of_a * a + of_b * b).collect()
+}
+
+/// The mean of vectors of equal length, at least one.
+pub(crate) fn mean(vectors: &[Vec<f64>]) -> Vec<f64> {
+    let sum = |at| vectors.iter().map(|vector| vector[at]).sum::<f64>();
+    (0..vectors[0].len())
+        .map(|at| sum(at) / vectors.len() as f64)
+        .collect()
 }
 
 #[cfg(test)]

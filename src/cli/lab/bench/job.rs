@@ -1,22 +1,28 @@
-//! Starts the ranks of a benchmark over a rank table of its own, and passes on what rank 0 finds.
+//! Starts the ranks of a benchmark over a rank table of its own, or a program to compare with, and passes on what they find.
 
 use std::io::Write;
 use std::num::NonZero;
 use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
 use crate::cli::io::{failed, json, notice, save};
 use crate::cli::lab::bench::request::Request;
 use crate::cli::launch::event::Pipe;
+use crate::cli::launch::failure::describe;
 use crate::cli::launch::job::{self, End, Limits, Observer, Rank, job_name, prefixed};
 use crate::cli::launch::ranks::own_program;
-use crate::error::Result;
+use crate::error::{Error, ErrorKind, Result, quote};
 use crate::topo::RankTable;
 
 /// Tells the mock which core the streams of a rank run on. With a core for each rank, each has its own, as those of an MPI
 /// job do: two that share one by chance would take turns.
 const CORE: &str = "ASCEND_MOCK_CORE";
+
+/// How long a program to compare with may take in a round.
+const OTHER_LIMIT: Duration = Duration::from_secs(3600);
 
 /// Takes a line that is a JSON object.
 pub(crate) type Show<'a> = dyn FnMut(&[u8]) -> std::io::Result<()> + 'a;
@@ -33,6 +39,40 @@ pub(crate) fn run(request: &Request, show: &mut Show<'_>) -> Result<End> {
     let limits = Limits::default();
     let mut view = View { show };
     job::run(ranks, table.size(), &limits, &mut view)
+}
+
+/// Runs a command of the shell and gives each of its lines that is a JSON object to `show`.
+///
+/// # Errors
+/// If it fails, or takes longer than an hour.
+pub(crate) fn command(text: &str, show: &mut Show<'_>) -> Result<End> {
+    let mut command = Command::new("sh");
+    command.args(["-c", text]).stdin(Stdio::null());
+    let process = Rank {
+        rank: 0,
+        place: String::new(),
+        command,
+    };
+    let limits = Limits {
+        timeout: Some(OTHER_LIMIT),
+        ..Limits::default()
+    };
+    let failed = |kind, how: String| {
+        let text = format!("--compare {}: {how}", quote(text));
+        Err(Error::new(kind, text))
+    };
+    match job::run(vec![process], 1, &limits, &mut Other { show })? {
+        // What a shell says of a program that is not there or is none.
+        End::Failed(status) if matches!(status.code(), Some(126 | 127)) => {
+            failed(ErrorKind::InvalidArgument, describe(status))
+        }
+        End::Failed(status) => failed(ErrorKind::Io, describe(status)),
+        End::TimedOut => {
+            let seconds = OTHER_LIMIT.as_secs();
+            failed(ErrorKind::Timeout, format!("not done after {seconds} s"))
+        }
+        end => Ok(end),
+    }
 }
 
 /// A table of simulated servers with `locals` devices each.
@@ -79,19 +119,44 @@ struct View<'a> {
 
 impl Observer for View<'_> {
     fn line(&mut self, rank: u32, pipe: Pipe, line: &[u8]) -> std::io::Result<()> {
-        if pipe == Pipe::Out
-            && serde_json::from_slice::<Value>(line).is_ok_and(|value| value.is_object())
-        {
-            return (self.show)(line);
-        }
-        // A closed standard error is no fault.
-        let _ = std::io::stderr().lock().write_all(&prefixed(rank, line));
-        Ok(())
+        pass_on(pipe, line, self.show, || prefixed(rank, line))
     }
 
     fn notice(&mut self, text: &str) {
         notice(text);
     }
+}
+
+/// A program to compare with. How it ends becomes the error of this program, and is said once.
+struct Other<'a> {
+    show: &'a mut Show<'a>,
+}
+
+impl Observer for Other<'_> {
+    fn line(&mut self, _rank: u32, pipe: Pipe, line: &[u8]) -> std::io::Result<()> {
+        pass_on(pipe, line, self.show, || [line, b"\n"].concat())
+    }
+
+    fn notice(&mut self, text: &str) {
+        log::debug!("{text}");
+    }
+}
+
+/// Gives JSON objects to `show`; all else goes to standard error as `otherwise`.
+fn pass_on(
+    pipe: Pipe,
+    line: &[u8],
+    show: &mut Show<'_>,
+    otherwise: impl FnOnce() -> Vec<u8>,
+) -> std::io::Result<()> {
+    let is_object =
+        |line| serde_json::from_slice::<Value>(line).is_ok_and(|value| value.is_object());
+    if pipe == Pipe::Out && is_object(line) {
+        return show(line);
+    }
+    // A closed standard error is no fault.
+    let _ = std::io::stderr().lock().write_all(&otherwise());
+    Ok(())
 }
 
 /// A folder that goes with the job.

@@ -1,16 +1,13 @@
-//! Shows the lines of rank 0: as they are, or for a person.
+//! Shows lines about kernels and messages: as they are, or for a person.
 
 use std::io::Write;
 
 use serde_json::Value;
 
-use crate::cli::lab::bench::compare::Peers;
-
 /// What a person wants to see, in this order.
-const SHOWN: [&str; 23] = [
+const SHOWN: [&str; 19] = [
     "kernel",
     "transport",
-    "peer",
     "ranks",
     "dtype",
     "to",
@@ -18,7 +15,6 @@ const SHOWN: [&str; 23] = [
     "form",
     "from",
     "bytes",
-    "layers",
     "reps",
     "ns_per_element",
     "copy_fraction",
@@ -28,32 +24,20 @@ const SHOWN: [&str; 23] = [
     "max_s",
     "gb_per_s",
     "memcpy_gb_per_s",
-    "bucket_bytes",
     "ratio",
-    "phases",
 ];
 
-/// Writes `line` on standard output, and behind it its ratios to `peers`.
+/// Writes `line` on standard output.
 ///
 /// # Errors
 /// If standard output does not take it.
-pub(crate) fn show(line: &[u8], json: bool, peers: Option<&Peers>) -> std::io::Result<()> {
-    let value: Value = serde_json::from_slice(line)?;
-    let ratios = peers.map(|peers| peers.ratios(&value)).unwrap_or_default();
+pub(crate) fn show(line: &[u8], json: bool) -> std::io::Result<()> {
     let mut out = std::io::stdout().lock();
     if json {
         out.write_all(line)?;
-        writeln!(out)?;
-        for ratio in ratios {
-            writeln!(out, "{}", serde_json::to_string(&ratio)?)?;
-        }
-        return Ok(());
+        return writeln!(out);
     }
-    writeln!(out, "{}", text(&value))?;
-    for ratio in ratios {
-        writeln!(out, "{ratio}")?;
-    }
-    Ok(())
+    writeln!(out, "{}", text(&serde_json::from_slice(line)?))
 }
 
 /// Keys and values on a line, numbers with four digits.

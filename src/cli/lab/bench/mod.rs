@@ -1,22 +1,26 @@
 //! `adasum-run bench`: how fast reductions, kernels and messages are on this machine.
 //!
 //! This side starts the ranks (each is this program again, see `rank.rs`) and shows the lines of rank 0. Every figure
-//! that is a ratio was taken beside what it is compared with, in one run.
+//! that is a ratio was taken beside what it is compared with, in turn.
 
 mod compare;
+mod gradients;
 mod job;
 pub(crate) mod kernels;
 mod line;
+mod measured;
 mod operands;
+mod outcome;
 pub(crate) mod rank;
 mod reduction;
 mod request;
+mod spread;
+mod sweep;
+mod table;
 mod timing;
 mod transport;
 
-use std::path::PathBuf;
-
-use crate::cli::lab::bench::compare::Peers;
+use crate::cli::lab::bench::compare::Against;
 use crate::cli::lab::bench::request::{Reduced, Request};
 use crate::cli::lab::element_type::ElementType;
 use crate::cli::lab::{sizes, workload};
@@ -45,14 +49,22 @@ pub(crate) struct Args {
     devices_per_server: u32,
     /// Bytes of gradients on each rank [default: 102228128, ResNet-50 in fp32]; with --kernels of all vectors together
     /// [default: 134217728]; with --transport of the largest message [default: 67108864]
-    #[arg(long, value_name = "B", value_parser = text::size(64..=1 << 40))]
+    #[arg(short, long, visible_alias = "minbytes", value_name = "B", value_parser = text::size(4..=1 << 40))]
     bytes: Option<u64>,
+    /// Measure several sizes, from --bytes up to this one
+    #[arg(short = 'e', long, value_name = "B", requires = "bytes", conflicts_with_all = ["kernels", "transport"],
+        value_parser = text::size(4..=1 << 40))]
+    maxbytes: Option<u64>,
+    /// Each size is so many times the one before
+    #[arg(short = 'f', long, value_name = "F", default_value_t = 2, requires = "maxbytes",
+        value_parser = clap::value_parser!(u64).range(2..=1 << 40))]
+    stepfactor: u64,
     /// Type of the elements
     #[arg(long, value_name = "TYPE", default_value = "f32")]
     dtype: ElementType,
-    /// Number of tensors; their sizes follow a log-normal law
-    #[arg(long, value_name = "T", default_value_t = 161, value_parser = clap::value_parser!(u32).range(1..=sizes::MOST))]
-    tensors: u32,
+    /// Number of tensors; their sizes follow a log-normal law [default: 161, or one for each element if there are fewer]
+    #[arg(long, value_name = "T", value_parser = clap::value_parser!(u32).range(1..=sizes::MOST))]
+    tensors: Option<u32>,
     /// Repetitions that are timed, after two that are not
     #[arg(long, value_name = "R", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     reps: u32,
@@ -68,9 +80,16 @@ pub(crate) struct Args {
     /// Fused buffers that are under way at a time [default: the library's; over the mock 1]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
     pipeline_depth: Option<u32>,
-    /// Print the ratio to lines of other programs: a file with one JSON object a line
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["kernels", "transport"])]
-    compare: Option<PathBuf>,
+    /// Compare the results of the last repetition with those in double precision: 1, or 0 for not
+    #[arg(short, long, value_name = "0|1", default_value_t = 1, conflicts_with_all = ["kernels", "transport"],
+        value_parser = clap::value_parser!(u8).range(0..=1))]
+    check: u8,
+    /// Measure in turn with this command of the shell and print the ratio
+    #[arg(long, value_name = "COMMAND", conflicts_with_all = ["kernels", "transport"])]
+    compare: Option<String>,
+    /// Rounds of a comparison, in each of which both are measured
+    #[arg(long, value_name = "N", default_value_t = 9, requires = "compare", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    rounds: u32,
     /// Print one JSON object a line
     #[arg(long)]
     json: bool,
@@ -78,10 +97,17 @@ pub(crate) struct Args {
 
 const LONG_HELP: &str = "\
 A repetition of a reduction is: barrier, reduce and synchronise; its time is that of the slowest rank. Gradients are
-restored outside the clock. Keys of a line: peer, ranks, dtype, bytes (of a rank), layers, reps, min_s, median_s, max_s;
-then our own. Tensors lie in one buffer, each at a multiple of 64 bytes. phases are the shortest seconds of the slowest rank
-in repetitions of their own, in which one step follows the other and nothing overlaps.
+restored outside the clock. Tensors lie in one buffer, each at a multiple of 64 bytes. Columns are those of nccl-tests: size is
+the bytes of a rank's gradients, time the median of the repetitions, algbw size over time, busbw algbw times 2 (n - 1) / n
+for n ranks, as for an all-reduce, wrong the elements that are not what double precision gives, on all ranks together. If
+there is one, the exit code is 1.
 
+--json: keys of a line: peer, ranks, dtype, bytes (of a rank), layers (tensors), reps, min_s, median_s, max_s, wrong; then our
+own. phases are the shortest seconds of the slowest rank in repetitions of their own, in which one step follows the other and
+nothing overlaps.
+--compare: a line of the command for each size must be a JSON object with bytes and median_s, as those of --json. Both
+run in each round, first the one, then the other. ratio is the median over the rounds of our time over the other's, q1
+and q3 are the quartiles; other is the median of the other's times.
 --kernels: copy_fraction is the rate of the bytes that a kernel must read and write, over that of a copy (read and written
 bytes) by one thread, taken in turn. Vectors come from memory, or stay in cache with 32768 elements each.
 --transport: ratio is the rate of a message, over that of memcpy for the same bytes, taken in turn.";
@@ -89,16 +115,32 @@ bytes) by one thread, taken in turn. Vectors come from memory, or stay in cache 
 /// Runs the benchmark that `args` describe.
 ///
 /// # Errors
-/// If the ranks cannot be started or an argument is wrong. A rank that fails is reported at once and is in the `End`.
+/// If the ranks cannot be started, an argument is wrong or a result is. A rank that fails is reported at once and is in the `End`.
 pub(crate) fn run(args: &Args) -> Result<End> {
-    let peers = args.compare.as_deref().map(Peers::read).transpose()?;
-    let request = request(args)?;
-    job::run(&request, &mut |line| {
-        line::show(line, args.json, peers.as_ref())
-    })
+    let what = match request(args)? {
+        Request::Reduction(what) => what,
+        other => return job::run(&other, &mut |line| line::show(line, args.json)),
+    };
+    match args.compare.as_deref() {
+        None => outcome::run(what, args.json),
+        Some(command) => {
+            let rounds = args.rounds;
+            outcome::run_against(&what, &Against { command, rounds }, args.json)
+        }
+    }
 }
 
 fn request(args: &Args) -> Result<Request> {
+    let least = if args.kernels || args.transport {
+        64
+    } else {
+        4
+    };
+    if let Some(bytes) = args.bytes.filter(|&bytes| bytes < least) {
+        return Err(Error::invalid(format!(
+            "--bytes {bytes}: --kernels and --transport need at least {least}"
+        )));
+    }
     if args.kernels {
         return Ok(Request::Kernels {
             bytes: args.bytes.unwrap_or(128 << 20),
@@ -118,23 +160,22 @@ fn request(args: &Args) -> Result<Request> {
             "--ranks {ranks} is not a multiple of --devices-per-server {locals}"
         )));
     }
-    if bytes / args.dtype.size() < u64::from(args.tensors) {
-        return Err(Error::invalid(format!(
-            "--bytes {bytes} are fewer elements than --tensors {}",
-            args.tensors
-        )));
-    }
+    let all = sweep::sweep(bytes, args.maxbytes.unwrap_or(bytes), args.stepfactor)?.into_iter();
+    let sizes: Result<_> = all
+        .map(|bytes| sweep::size(bytes, args.dtype, args.tensors))
+        .collect();
     Ok(Request::Reduction(Reduced {
         mean: args.mean,
         ranks,
         locals,
-        bytes,
+        sizes: sizes?,
         dtype: args.dtype,
-        tensors: args.tensors,
         reps: args.reps,
         radix: args.radix,
         exchange: args.exchange,
         bucket_bytes: args.bucket_bytes,
         pipeline_depth: args.pipeline_depth,
+        check: args.check == 1,
+        phases: args.json,
     }))
 }

@@ -2,13 +2,14 @@
 
 use std::time::{Duration, Instant};
 
-use serde::Serialize;
-
 use crate::ascend::{Buffer, Span, Stream, backend};
 use crate::cli::io::send;
-use crate::cli::lab::bench::operands;
-use crate::cli::lab::bench::request::Reduced;
+use crate::cli::lab::bench::gradients::{Gradients, PERIOD};
+use crate::cli::lab::bench::measured::{Measured, Seconds};
+use crate::cli::lab::bench::request::{Reduced, Size};
 use crate::cli::lab::bench::timing::Times;
+use crate::cli::lab::element_type::ElementType;
+use crate::cli::lab::reference::download;
 use crate::cli::lab::sizes;
 use crate::error::Result;
 use crate::plan::Form;
@@ -26,64 +27,34 @@ const PHASES: usize = 6;
 /// Tensors start at multiples of this many bytes.
 const ALIGNMENT: u64 = 64;
 
-#[derive(Serialize)]
-struct Line {
-    peer: &'static str,
-    ranks: u32,
-    dtype: &'static str,
-    bytes: u64,
-    layers: u32,
-    reps: usize,
-    min_s: f64,
-    median_s: f64,
-    max_s: f64,
-    devices_per_server: u32,
-    radix: u32,
-    exchange: &'static str,
-    /// Bytes of tensors that share a fused buffer, and how many of those are under way.
-    bucket_bytes: u64,
-    pipeline_depth: usize,
-    /// Bytes of device memory of the reducer.
-    device_bytes: u64,
-    /// Bytes of gradients over the shortest time.
-    algorithm_gb_per_s: f64,
-    /// Bytes that a rank must send over the shortest time: 2 (1 - 1 / ranks) of the gradients.
-    bus_gb_per_s: f64,
-    phases: Seconds,
-}
-
-/// Seconds of each phase.
-#[derive(Serialize)]
-struct Seconds {
-    copies: f64,
-    exchange: f64,
-    gram: f64,
-    scalars: f64,
-    combine: f64,
-    #[serde(rename = "return")]
-    back: f64,
-}
-
-/// Times the reduction that `what` describes.
+/// Times the reductions that `what` describes, one size after the other.
 ///
 /// # Errors
 /// Whatever fails on this rank.
 pub(crate) fn run(what: &Reduced) -> Result<()> {
     let cluster = Cluster::from_env()?;
     let world = World::from_cluster(&cluster)?;
-    let mut bench = Bench::new(&world, what)?;
-    let times = bench.measure(what.reps as usize)?;
-    let phases = bench.phases((what.reps as usize).min(PHASE_REPS))?;
-    if world.rank() == 0 {
-        send(&bench.line(what, &times, phases))?;
+    let numbers = Gradients::new(what.dtype.into(), what.ranks, what.locals, what.mean);
+    for &size in &what.sizes {
+        let mut bench = Bench::new(&world, what, size, &numbers)?;
+        let times = bench.measure(what.reps as usize)?;
+        let wrong = what.check.then(|| bench.wrong(what.dtype)).transpose()?;
+        let phases = what
+            .phases
+            .then(|| bench.phases((what.reps as usize).min(PHASE_REPS)));
+        let phases = phases.transpose()?;
+        if world.rank() == 0 {
+            send(&bench.line(what, &times, wrong, phases))?;
+        }
     }
-    drop(bench);
     world.finish(PATIENCE)
 }
 
 /// The gradients of one rank and what reduces them.
 struct Bench<'a> {
     world: &'a World,
+    numbers: &'a Gradients,
+    size: Size,
     reducer: GradientReducer,
     stream: Stream,
     /// What all gradients lie in, and a copy of it.
@@ -95,9 +66,9 @@ struct Bench<'a> {
 }
 
 impl<'a> Bench<'a> {
-    fn new(world: &'a World, what: &Reduced) -> Result<Self> {
+    fn new(world: &'a World, what: &Reduced, size: Size, numbers: &'a Gradients) -> Result<Self> {
         let device = world.device();
-        let counts = sizes::split(what.bytes / what.dtype.size(), what.tensors);
+        let counts = sizes::split(size.bytes / what.dtype.size(), size.tensors);
         let specs: Vec<TensorSpec> = counts
             .iter()
             .enumerate()
@@ -121,13 +92,18 @@ impl<'a> Bench<'a> {
         let places = places(&specs);
         let bytes = places.iter().map(|place| place.end).max();
         let bytes = bytes.unwrap_or(0).next_multiple_of(64);
-        let values = operands::random(what.dtype, bytes, 1 + u64::from(world.rank()));
+        let mut values = vec![0; bytes];
+        for (tensor, place) in places.iter().enumerate() {
+            numbers.fill(world.rank(), tensor, &mut values[place.clone()]);
+        }
         let whole = Buffer::from_slice(device, &values)?.span();
         let original = Buffer::from_slice(device, &values)?.span();
         let gradients: Result<Vec<Span>> =
             places.into_iter().map(|place| whole.slice(place)).collect();
         Ok(Bench {
             world,
+            numbers,
+            size,
             reducer: GradientReducer::new(world, &specs, &options)?,
             stream: Stream::new(device)?,
             whole,
@@ -138,28 +114,35 @@ impl<'a> Bench<'a> {
         })
     }
 
-    fn line(&self, what: &Reduced, times: &Times, phases: Seconds) -> Line {
-        let rate = what.bytes as f64 / times.min() * 1e-9;
-        Line {
-            peer: if what.mean { "adasum-mean" } else { "adasum" },
+    fn line(
+        &self,
+        what: &Reduced,
+        times: &Times,
+        wrong: Option<u64>,
+        phases: Option<Seconds>,
+    ) -> Measured {
+        let line = Measured {
+            peer: what.name().to_owned(),
             ranks: what.ranks,
-            dtype: what.dtype.name(),
-            bytes: what.bytes,
-            layers: what.tensors,
+            dtype: what.dtype.name().to_owned(),
+            bytes: self.size.bytes,
+            layers: self.size.tensors,
             reps: times.count(),
             min_s: times.min(),
             median_s: times.median(),
             max_s: times.max(),
+            wrong,
+            algorithm_gb_per_s: f64::NAN,
+            bus_gb_per_s: f64::NAN,
             devices_per_server: what.locals,
             radix: what.radix,
-            exchange: what.exchange.map_or("auto", Form::name),
+            exchange: what.exchange.map_or("auto", Form::name).to_owned(),
             bucket_bytes: self.bucket_bytes,
             pipeline_depth: self.pipeline_depth,
             device_bytes: self.reducer.device_memory().bytes(),
-            algorithm_gb_per_s: rate,
-            bus_gb_per_s: rate * 2.0 * (1.0 - 1.0 / f64::from(what.ranks)),
             phases,
-        }
+        };
+        line.at_median(times.median())
     }
 
     /// The time of the slowest rank in each of `reps` repetitions.
@@ -175,6 +158,23 @@ impl<'a> Bench<'a> {
             }
         }
         Ok(Times::new(self.slowest(&times)?))
+    }
+
+    /// How many elements of the last repetition's results are wrong, on all ranks together.
+    fn wrong(&self, dtype: ElementType) -> Result<u64> {
+        let element = usize::try_from(dtype.size()).unwrap_or(usize::MAX);
+        let mut wrong = 0;
+        for (tensor, gradient) in self.gradients.iter().enumerate() {
+            let expected = self.numbers.expected(tensor, gradient.len() / element);
+            for start in (0..gradient.len()).step_by(PERIOD * element) {
+                let end = gradient.len().min(start + PERIOD * element);
+                let values = download(dtype.into(), &gradient.slice(start..end)?)?;
+                wrong += self.numbers.wrong(&values, &expected);
+            }
+        }
+        let all = self.world.gather(&wrong.to_ne_bytes(), PATIENCE)?;
+        let (all, _) = all.as_chunks();
+        Ok(all.iter().map(|wrong| u64::from_ne_bytes(*wrong)).sum())
     }
 
     /// The shortest time of each phase on the slowest rank, in `reps` repetitions.

@@ -13,22 +13,21 @@ pub(crate) enum Request {
     Kernels { bytes: u64, reps: u32 },
     /// Messages of up to `bytes`.
     Transport { bytes: u64, reps: u32 },
-    /// A gradient reduction.
+    /// A gradient reduction, of one or more sizes.
     Reduction(Reduced),
 }
 
 /// A gradient reduction.
-#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Reduced {
     /// The mean over all ranks instead of AdaSum.
     pub(crate) mean: bool,
     pub(crate) ranks: u32,
     /// Ranks of a server.
     pub(crate) locals: u32,
-    /// Bytes of gradients on each rank.
-    pub(crate) bytes: u64,
+    /// Measured one after the other.
+    pub(crate) sizes: Vec<Size>,
     pub(crate) dtype: ElementType,
-    pub(crate) tensors: u32,
     pub(crate) reps: u32,
     pub(crate) radix: u32,
     /// `None` for what suits the chip.
@@ -36,6 +35,18 @@ pub(crate) struct Reduced {
     /// `None` for the library's own.
     pub(crate) bucket_bytes: Option<u64>,
     pub(crate) pipeline_depth: Option<u32>,
+    /// Whether results are compared with those in double precision.
+    pub(crate) check: bool,
+    /// Whether phases are timed, too.
+    pub(crate) phases: bool,
+}
+
+/// Gradients of a rank.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Size {
+    /// Bytes of all tensors together, whole elements.
+    pub(crate) bytes: u64,
+    pub(crate) tensors: u32,
 }
 
 impl Request {
@@ -45,6 +56,16 @@ impl Request {
             Request::Kernels { .. } => (1, 1),
             Request::Transport { .. } => (2, 1),
             Request::Reduction(reduced) => (reduced.ranks, reduced.locals),
+        }
+    }
+}
+
+impl Reduced {
+    /// What is computed, as peers are named.
+    pub(crate) fn name(&self) -> &'static str {
+        match self.mean {
+            true => "adasum-mean",
+            false => "adasum",
         }
     }
 }
