@@ -394,3 +394,23 @@ fn links_lead_to_files() {
         }
     }
 }
+
+#[test]
+fn an_example_compiles_nothing_that_only_tests_need() {
+    let arguments = "tree --offline --package adasum-examples --prefix none";
+    let mut cargo = Command::new(env!("CARGO"));
+    let output = cargo
+        .args(arguments.split(' '))
+        .current_dir(root())
+        .output();
+    let output = output.unwrap();
+    let tree = String::from_utf8(output.stdout).unwrap();
+    assert!(output.status.success() && tree.contains("\nadasum v"));
+    let manifest = fs::read_to_string(root().join("Cargo.toml")).unwrap();
+    let (_, own) = manifest.split_once("[dev-dependencies]\n").unwrap();
+    let (own, _) = own.split_once("\n\n").unwrap();
+    for line in own.lines() {
+        let (name, _) = line.split_once(' ').unwrap();
+        assert!(!tree.contains(&format!("\n{name} v")), "{name}");
+    }
+}

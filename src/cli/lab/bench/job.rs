@@ -3,13 +3,14 @@
 use std::io::Write;
 use std::num::NonZero;
 use std::path::PathBuf;
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::time::Duration;
 
 use serde_json::{Value, json};
 
 use crate::cli::io::{failed, json, notice, save};
 use crate::cli::lab::bench::request::Request;
+use crate::cli::launch::children::Input;
 use crate::cli::launch::event::Pipe;
 use crate::cli::launch::failure::describe;
 use crate::cli::launch::job::{self, End, Limits, Observer, Rank, job_name, prefixed};
@@ -47,11 +48,12 @@ pub(crate) fn run(request: &Request, show: &mut Show<'_>) -> Result<End> {
 /// If it fails, or takes longer than an hour.
 pub(crate) fn command(text: &str, show: &mut Show<'_>) -> Result<End> {
     let mut command = Command::new("sh");
-    command.args(["-c", text]).stdin(Stdio::null());
+    command.args(["-c", text]);
     let process = Rank {
         rank: 0,
         place: String::new(),
         command,
+        input: Input::Empty,
     };
     let limits = Limits {
         timeout: Some(OTHER_LIMIT),
