@@ -11,6 +11,7 @@ mod report;
 mod text;
 mod tools;
 
+use std::path::Path;
 use std::process::ExitCode;
 
 use clap::Parser;
@@ -104,6 +105,24 @@ fn execute(command: Command) -> Result<u8> {
             Ok(0)
         }
     }
+}
+
+/// Reads a file of tensors as `reduce` does, and returns their number: for tests with damaged files.
+///
+/// # Errors
+/// Names the file and what is wrong with it.
+#[doc(hidden)]
+pub fn tensors_in(file: &Path) -> Result<usize> {
+    reduce::file::read(file).map(|tensors| tensors.len())
+}
+
+/// Reads the records in a folder as reports do, and returns the number of charts: for tests with damaged files.
+///
+/// # Errors
+/// If a file cannot be read.
+#[doc(hidden)]
+pub fn charts_in(folder: &Path) -> Result<usize> {
+    report::history::read(folder).map(|charts| charts.len())
 }
 
 /// 2 for what the user can correct on the command line or in a file, 1 for the rest.

@@ -13,6 +13,9 @@ use super::corpus;
 )]
 #[path = "../../fuzz/bodies/c_abi.rs"]
 mod c_abi;
+#[cfg(feature = "cli")]
+#[path = "../../fuzz/bodies/files.rs"]
+mod files;
 #[path = "../../fuzz/bodies/rank_table.rs"]
 mod rank_table;
 
@@ -64,6 +67,29 @@ fn rank_tables_of_the_corpus_are_taken_or_refused() {
         let file = file.unwrap().path();
         println!("{}", file.display());
         rank_table::run(&std::fs::read(file).unwrap());
+    }
+}
+
+/// Each folder has files that are taken, and others.
+#[cfg(feature = "cli")]
+#[test]
+fn files_of_the_corpus_are_taken_or_refused() {
+    type Body = fn(&[u8]) -> bool;
+    let bodies: [(&str, Body, usize); 4] = [
+        ("npz", files::npz, 5),
+        ("safetensors", files::safetensors, 1),
+        ("records", files::records, 2),
+        ("boost", files::boost, 1),
+    ];
+    for (target, body, expected) in bodies {
+        let files: Vec<_> = std::fs::read_dir(folder_of(target)).unwrap().collect();
+        let taken = files.iter().filter(|file| {
+            let file = file.as_ref().unwrap().path();
+            println!("{}", file.display());
+            body(&std::fs::read(file).unwrap())
+        });
+        assert_eq!(taken.count(), expected, "{target}");
+        assert!(files.len() > expected, "{target}");
     }
 }
 

@@ -5,7 +5,7 @@
 
 mod axis;
 pub(crate) mod chart;
-mod history;
+pub(crate) mod history;
 mod page;
 pub(crate) mod svg;
 

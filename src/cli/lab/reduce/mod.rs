@@ -3,7 +3,7 @@
 //! Reading and writing are [`file`], the reduction is [`ranks`], which runs what training runs over the mock;
 //! [`mindspore`] is another arithmetic for comparison, [`statistics`] says what the reduction did.
 
-mod file;
+pub(crate) mod file;
 #[cfg(test)]
 mod malformed;
 mod mindspore;
