@@ -349,6 +349,7 @@ fn check_missing(origin: &Origin, missing: &[Missing]) -> Result<()> {
     };
     let more = match missing.len() {
         1 => String::new(),
+        2 => " and 1 more function".to_owned(),
         count => format!(" and {} more functions", count.saturating_sub(1)),
     };
     Err(Error::unsupported(format!(
@@ -379,7 +380,7 @@ mod tests {
         assert_eq!(error.kind(), ErrorKind::Unsupported);
         assert_eq!(
             error.to_string(),
-            "/old/libhccl.so lacks HcclBarrier (in CANN since 8.1.RC1) and 1 more functions: \
+            "/old/libhccl.so lacks HcclBarrier (in CANN since 8.1.RC1) and 1 more function: \
              CANN 8.1.RC1 or newer is needed"
         );
     }

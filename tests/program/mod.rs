@@ -23,3 +23,5 @@ mod reduce;
 mod simulate;
 #[cfg(feature = "cli")]
 mod table;
+#[cfg(feature = "cli")]
+mod words;

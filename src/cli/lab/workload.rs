@@ -52,11 +52,13 @@ impl TensorArgs {
         if !self.counts.is_empty() {
             return Ok(self.counts.clone());
         }
-        let elements = self.bytes / self.dtype().size();
+        let elements = self.bytes / self.dtype.size();
         if elements < u64::from(self.tensors) {
             return Err(Error::invalid(format!(
-                "--bytes {}: {elements} elements are too few for {} tensors",
-                self.bytes, self.tensors
+                "--bytes {}: too few for {}, of which each has an element of {} bytes",
+                self.bytes,
+                text::count(self.tensors, "tensor"),
+                self.dtype.size()
             )));
         }
         Ok(sizes::split(elements, self.tensors))

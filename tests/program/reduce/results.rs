@@ -122,7 +122,7 @@ fn ranks_of_a_server_are_averaged_first() {
     }
     let text = run.refused(&["--devices-per-server", "4"]);
     assert!(
-        text.contains("6 files are not a whole number of servers of 4"),
+        text.contains("--devices-per-server 4 does not divide the number of files, 6"),
         "{text}"
     );
     let text = run.refused(&["--devices-per-server", "6"]);

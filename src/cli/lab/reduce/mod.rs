@@ -153,7 +153,7 @@ fn check(args: &Args) -> Result<usize> {
     }
     if !files.is_multiple_of(locals) {
         return Err(Error::invalid(format!(
-            "{files} files are not a whole number of servers of {locals} (--devices-per-server)"
+            "--devices-per-server {locals} does not divide the number of files, {files}"
         )));
     }
     if args.reduction == How::Adasum && files == locals && locals > 1 {

@@ -267,13 +267,13 @@ fn set_ratios(rows: &mut [Row]) {
 fn describe(cluster: &Cluster, workload: &Workload) -> String {
     let layout = &workload.whole;
     format!(
-        "{}, servers of {}; {} of {} in {} tensors; pipelined in {} buffers, {} at a time",
+        "{}, servers of {}; {} of {} in {}; pipelined in {}, {} at a time",
         cluster.machine.name,
         cluster.devices_per_server,
         text::bytes(workload.bytes()),
         layout.dtype().name(),
-        layout.tensors().len(),
-        workload.buckets.len(),
+        text::count(layout.tensors().len() as u64, "tensor"),
+        text::count(workload.buckets.len() as u64, "buffer"),
         workload.depth
     )
 }

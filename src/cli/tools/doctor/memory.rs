@@ -2,6 +2,7 @@
 
 use serde_json::json;
 
+use crate::cli::text::count;
 use crate::cli::tools::doctor::report::Check;
 use crate::topo::RankTable;
 
@@ -27,7 +28,7 @@ pub(crate) fn check(table: Option<&RankTable>, free: Option<usize>, soc: Option<
     let scalars = 2 * SCALAR_BUFFER * rounds;
     let all = payload.saturating_add(scalars);
     let of = match table {
-        Some(_) => format!("{servers} servers"),
+        Some(_) => count(servers as u64, "server"),
         None => "a job of 2 servers (no rank table is given)".to_owned(),
     };
     check.say(format!(

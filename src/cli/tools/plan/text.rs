@@ -17,11 +17,11 @@ pub(crate) fn of_rank(view: &View, rank: u32) -> Result<String> {
     let mut text = head(&view.head);
     let _ = writeln!(
         text,
-        "\nrank {rank} (server {}, local {}): sends {} in {} messages, {} to other servers; {:.3} ms by the cost model of {}",
+        "\nrank {rank} (server {}, local {}): sends {} in {}, {} to other servers; {:.3} ms by the cost model of {}",
         plan.server,
         plan.local,
         bytes(plan.sent_bytes),
-        plan.messages,
+        count(plan.messages, "message"),
         bytes(plan.bytes_between_servers),
         1e3 * plan.seconds,
         view.head.machine,
@@ -29,10 +29,10 @@ pub(crate) fn of_rank(view: &View, rank: u32) -> Result<String> {
     for (bucket, head) in view.head.buckets.iter().enumerate() {
         let _ = writeln!(
             text,
-            "\nbucket {bucket}: tensors {}..{}, {} elements, {}",
+            "\nbucket {bucket}: tensors {}..{}, {}, {}",
             head.tensors[0],
             head.tensors[1],
-            head.elements,
+            count(head.elements, "element"),
             bytes(head.bytes)
         );
         for step in plan.steps.iter().filter(|step| step.bucket == bucket) {

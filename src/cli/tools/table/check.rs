@@ -47,7 +47,8 @@ pub(crate) fn as_text(report: &TableReport) -> String {
         let _ = writeln!(text, "{}", report.line(fault));
     }
     if report.unlisted() > 0 {
-        let _ = writeln!(text, "and {} more faults", report.unlisted());
+        let more = count(report.unlisted() as u64, "more fault");
+        let _ = writeln!(text, "and {more}");
     }
     for warning in report.warnings() {
         let line = report.line(warning);
