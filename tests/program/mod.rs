@@ -22,3 +22,4 @@ mod reduce;
 mod simulate;
 #[cfg(feature = "cli")]
 mod table;
+mod trace;

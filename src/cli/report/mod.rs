@@ -8,6 +8,7 @@ pub(crate) mod chart;
 mod history;
 mod page;
 pub(crate) mod svg;
+pub(crate) mod trace;
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};

@@ -21,6 +21,7 @@ use crate::cli::lab::bench::request::{Reduced, Request};
 use crate::cli::lab::element_type::ElementType;
 use crate::cli::lab::{sizes, workload};
 use crate::cli::launch::job::End;
+use crate::cli::report::trace::Trace;
 use crate::cli::text;
 use crate::error::{Error, Result};
 use crate::plan::Form;
@@ -71,6 +72,9 @@ pub(crate) struct Args {
     /// Print the ratio to lines of other programs: a file with one JSON object a line
     #[arg(long, value_name = "FILE", conflicts_with_all = ["kernels", "transport"])]
     compare: Option<PathBuf>,
+    /// Write a timeline of all steps of all ranks here, for chrome://tracing and Perfetto
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["kernels", "transport"])]
+    trace: Option<PathBuf>,
     /// Print one JSON object a line
     #[arg(long)]
     json: bool,
@@ -93,9 +97,12 @@ bytes) by one thread, taken in turn. Vectors come from memory, or stay in cache 
 pub(crate) fn run(args: &Args) -> Result<End> {
     let peers = args.compare.as_deref().map(Peers::read).transpose()?;
     let request = request(args)?;
-    job::run(&request, &mut |line| {
+    let trace = args.trace.as_deref().map(Trace::prepare).transpose()?;
+    let end = job::run(&request, trace.as_ref(), &mut |line| {
         line::show(line, args.json, peers.as_ref())
-    })
+    });
+    trace.map_or(Ok(()), |trace| trace.write())?;
+    end
 }
 
 fn request(args: &Args) -> Result<Request> {
