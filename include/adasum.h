@@ -1207,7 +1207,7 @@ adasum_status adasum_journal_from_env(uint32_t rank,
                                       struct adasum_journal **out);
 
 /**
- * Appends a record, which is in the file when this returns. Local.
+ * Appends a record, which is in the file when this returns, with the time of the call. Local.
  *
  * `run` says which of several trainings in one job it is about, and may be ""; `step` counts from 1, and a later record of the
  * same step completes or replaces an earlier one; `epoch` is how many epochs have passed, parts of one counted, and not finite

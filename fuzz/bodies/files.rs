@@ -7,16 +7,11 @@ use std::path::PathBuf;
 use adasum::Result;
 use adasum::plan::mindspore::{BoostConfig, BoostLevel};
 
-/// A file of this process with these bytes, in memory where the system has a folder there.
+/// A file of this thread with these bytes.
 fn file(name: &str, data: &[u8]) -> PathBuf {
-    let memory = PathBuf::from("/dev/shm");
-    let base = if memory.is_dir() {
-        memory
-    } else {
-        std::env::temp_dir()
-    };
     let thread = format!("{:?}", std::thread::current().id());
-    let folder = base.join(format!("adasum-files-{}-{thread}", std::process::id()));
+    let name_of_folder = format!("fuzz-files-{}-{thread}", std::process::id());
+    let folder = std::env::temp_dir().join(name_of_folder);
     fs::create_dir_all(&folder).unwrap();
     let file = folder.join(name);
     fs::write(&file, data).unwrap();
@@ -59,6 +54,7 @@ pub(super) fn safetensors(data: &[u8]) -> bool {
 pub(super) fn records(data: &[u8]) -> bool {
     let file = file("rank_0.jsonl", data);
     let folder = file.parent().unwrap();
+    fs::write(folder.join("steps_0.1.0.jsonl"), data).unwrap();
     let charts = adasum::cli::charts_in(folder);
     fs::remove_dir_all(folder).unwrap();
     // Whatever is in it, the others' records count.

@@ -1,10 +1,10 @@
 //! What the program writes: data on standard output, sentences on standard error, files.
 
 use std::fmt::Display;
-use std::fs::{self, File, Permissions};
+use std::fs::{self, DirBuilder, File, Permissions};
 use std::io::ErrorKind::{BrokenPipe, IsADirectory, NotADirectory, NotFound, PermissionDenied};
 use std::io::Write;
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
@@ -44,10 +44,7 @@ pub(crate) fn json(value: &impl Serialize) -> Result<String> {
 /// If the file that is there is read-only, or writing fails. The text names the file.
 pub(crate) fn save(path: &Path, text: &str) -> Result<()> {
     if is_read_only(path) {
-        return Err(Error::invalid(format!(
-            "{}: the file is read-only",
-            path.display()
-        )));
+        return Err(read_only(path));
     }
     replace(path, |file| {
         let written = file.write_all(text.as_bytes());
@@ -99,6 +96,30 @@ fn fill_new(
     file.sync_all().map_err(file_error)
 }
 
+/// Whether [`save`] could write a file at `path`, as far as can be seen now. What is there stays as it is.
+///
+/// # Errors
+/// As [`save`]. The text names the file.
+pub(crate) fn check_place(path: &Path) -> Result<()> {
+    if is_read_only(path) {
+        return Err(read_only(path));
+    }
+    let target = destination(path);
+    let checked = match fs::metadata(&target) {
+        Ok(before) if !before.is_file() => File::options().append(true).open(&target).map(drop),
+        _ => {
+            let draft = target.with_file_name(cache::unique(".adasum-new"));
+            let made = File::options().write(true).create_new(true).open(&draft);
+            made.and_then(|_| fs::remove_file(&draft))
+        }
+    };
+    checked.map_err(file_error).context(|| path.display())
+}
+
+fn read_only(path: &Path) -> Error {
+    Error::invalid(format!("{}: the file is read-only", path.display()))
+}
+
 /// Whether a file is there that this process may not write, or that its mode says nobody should.
 pub(crate) fn is_read_only(path: &Path) -> bool {
     let denied = || {
@@ -119,6 +140,37 @@ pub(crate) fn refuse_same(name: &str, path: &Path, others: &[(&str, &Path)]) -> 
             "{name} {}: {other} is the same file",
             path.display()
         ))),
+    }
+}
+
+/// A folder of this user's alone that goes with this object.
+pub(crate) struct TemporaryFolder(PathBuf);
+
+impl TemporaryFolder {
+    /// A new one, whose name begins with `name`.
+    ///
+    /// # Errors
+    /// If it cannot be made. The text names it.
+    pub(crate) fn new(name: &str) -> Result<TemporaryFolder> {
+        let path = std::env::temp_dir().join(cache::unique(name));
+        let made = std::path::absolute(&path).and_then(|path| {
+            DirBuilder::new().mode(0o700).create(&path)?;
+            Ok(path)
+        });
+        let path = made.map_err(|error| failed(path.display(), error))?;
+        Ok(TemporaryFolder(path))
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.0
+    }
+}
+
+impl Drop for TemporaryFolder {
+    fn drop(&mut self) {
+        if let Err(error) = fs::remove_dir_all(&self.0) {
+            log::warn!("{}: {error}", self.0.display());
+        }
     }
 }
 

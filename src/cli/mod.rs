@@ -33,7 +33,7 @@ struct Arguments {
 #[derive(Debug, clap::Subcommand)]
 enum Command {
     /// Start the ranks of a rank table, each running PROGRAM
-    Launch(launch::Args),
+    Launch(Box<launch::Args>),
     /// Train a small network on handwritten digits with 16 ranks, AdaSum beside the mean
     Demo(demo::Args),
     /// Look at backend, variables, rank table and memory, and reduce with two ranks
@@ -85,7 +85,7 @@ pub fn run() -> ExitCode {
 
 fn execute(command: Command) -> Result<u8> {
     match command {
-        Command::Launch(args) => launch::run(args).map(End::exit_code),
+        Command::Launch(args) => launch::run(&args).map(End::exit_code),
         Command::Demo(args) => demo::run(&args).map(End::exit_code),
         Command::BuildKernels(args) => build_kernels::run(&args).map(|()| 0),
         Command::Config(args) => config::run(&args).map(|()| 0),
@@ -122,7 +122,7 @@ pub fn tensors_in(file: &Path) -> Result<usize> {
 /// If a file cannot be read.
 #[doc(hidden)]
 pub fn charts_in(folder: &Path) -> Result<usize> {
-    report::history::read(folder).map(|charts| charts.len())
+    report::history::read(folder).map(|(charts, _)| charts.len())
 }
 
 /// 2 for what the user can correct on the command line or in a file, 1 for the rest.

@@ -72,7 +72,7 @@ pub unsafe extern "C" fn adasum_journal_from_env(
     })
 }
 
-/// Appends a record, which is in the file when this returns. Local.
+/// Appends a record, which is in the file when this returns, with the time of the call. Local.
 ///
 /// `run` says which of several trainings in one job it is about, and may be ""; `step` counts from 1, and a later record of the
 /// same step completes or replaces an earlier one; `epoch` is how many epochs have passed, parts of one counted, and not finite

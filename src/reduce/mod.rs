@@ -25,7 +25,7 @@ pub use gradient::statistics::TensorStatistics;
 pub use gradient::timed::Phases;
 pub use helpers::accumulate::GradientAccumulator;
 pub use helpers::clip::NormClip;
-pub use helpers::journal::{Figure, Journal, Record, STATISTICS_VARIABLE, TensorRecord};
+pub use helpers::journal::{Figure, Journal, Record, TensorRecord};
 pub use helpers::overflow::OverflowVote;
 pub use mean::{MeanReducer, MeanTensor};
 pub use options::fusion::Fusion;
@@ -37,3 +37,8 @@ pub use world::World;
 pub use world::report::{
     FailedCall, Failure, Progress, REPORT_MARK, REPORT_VARIABLE, Report, Waiting,
 };
+pub use world::trace::{
+    COLLECTION, REDUCTION, STATISTICS_VARIABLE, StageId, TRACE_VARIABLE, TraceLine, TraceSpan,
+    Track,
+};
+pub use world::watch::Phase;

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::OnceLock;
+use std::time::UNIX_EPOCH;
 
 use adasum::reduce::{Figure, Record, TensorRecord};
 use adasum::topo::free_port;
@@ -100,10 +101,15 @@ fn every_reducer_gives_what_can_be_worked_out_by_hand() {
 fn helpers_give_what_double_precision_gives() {
     let folder = run("capi_helpers.c", "cc", "c99");
     let journal = std::fs::read_to_string(folder.join("rank_7.jsonl")).unwrap();
-    let records: Vec<Record> = journal
+    let mut records: Vec<Record> = journal
         .lines()
         .map(|line| serde_json::from_str(line).unwrap())
         .collect();
+    for record in &mut records {
+        // Each says when it was recorded.
+        let age = UNIX_EPOCH.elapsed().unwrap().as_secs_f64() - record.time.take().unwrap();
+        assert!((0.0..3600.0).contains(&age), "{age}");
+    }
     let (of_threads, last) = records.split_at(records.len() - 2);
     let times: Vec<u64> = of_threads.iter().map(|record| record.step).collect();
     assert!((1..=20).all(|step| times.iter().filter(|&&one| one == step).count() == 4));

@@ -68,6 +68,19 @@ fn both_trainings_end_in_one_line_of_json() {
     let first = csv.lines().nth(1).unwrap().split(',').nth(1).unwrap();
     assert_eq!(line["loss"][0].to_string(), first);
 
+    // Rank 0 records 22 times of AdaSum and twice of the mean; each but the first of a training ends a time.
+    for (name, most) in [("step_seconds", f64::INFINITY), ("reduction_share", 100.0)] {
+        let csv = read(&format!("{name}.csv"));
+        assert!(csv.starts_with("epoch,adasum,mean\n"), "{csv}");
+        let rows = csv.lines().skip(1).flat_map(|row| row.split(',').skip(1));
+        let times: Vec<f64> = rows.filter_map(|time| time.parse().ok()).collect();
+        assert_eq!(times.len(), 21 + 1, "{csv}");
+        assert!(
+            times.iter().all(|time| *time >= 0.0 && *time <= most),
+            "{csv}"
+        );
+    }
+
     // Six tensors at 11 steps an epoch: cosines are cosines, and AdaSum of two is between their mean and their sum.
     for (name, least, most) in [("cosine", -1.0, 1.0), ("gain", 1.0 - 1e-5, 1e3)] {
         let csv = read(&format!("{name}.csv"));
@@ -92,8 +105,15 @@ fn both_trainings_end_in_one_line_of_json() {
     }
     assert_eq!(read("accuracy.csv").lines().count(), 3);
     let page = read("index.html");
-    assert_eq!(page.matches("<svg ").count(), 4);
-    for chart in ["loss", "accuracy", "cosine", "gain"] {
+    assert_eq!(page.matches("<svg ").count(), 6);
+    for chart in [
+        "loss",
+        "accuracy",
+        "step_seconds",
+        "reduction_share",
+        "cosine",
+        "gain",
+    ] {
         let picture = read(&format!("{chart}.svg"));
         assert!(
             picture.contains("prefers-color-scheme:dark") && picture.contains("polyline"),

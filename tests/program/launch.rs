@@ -875,3 +875,42 @@ fn a_report_shows_what_ranks_recorded() {
         assert!(!page.contains(outside), "{outside}");
     }
 }
+
+/// Seconds a step come from the times of records, the share in reductions from what worlds wrote; nothing of it is made up.
+#[test]
+fn a_report_has_seconds_a_step_where_ranks_record_times() {
+    let folder = Folder::new("launch-report-times");
+    // Rank 0 takes 2 s a step, and its device is in a reduction in the last quarter of each; the others say no time.
+    let script = r#"[ $RANK_ID = 0 ] || exit 0
+        world='{"trace":"world","rank":0,"size":8,"number":0}'
+        span() { echo "{\"trace\":\"span\",\"track\":\"step\",\"name\":\"$1\",\"start_ns\":$2,\"ns\":500000000,\"step\":1}"; }
+        { echo $world; span reduction 103500000000; span reduction 105500000000; span barrier 104000000000; } \
+            > $ADASUM_STATISTICS_DIR/steps_0.1.0.jsonl
+        for step in 1 2 3; do
+            echo "{\"step\":$step,\"time\":$((100 + 2 * step)).0,\"values\":{\"loss\":1$step},\"tensors\":[{\"name\":\"w\",\"cosine\":0.5,\"gain\":1.5}]}" \
+                >> $ADASUM_STATISTICS_DIR/rank_0.jsonl
+        done"#;
+    std::fs::create_dir(folder.path().join("report")).unwrap();
+    let old = folder.path().join("report/steps_0.9.9.jsonl");
+    std::fs::write(&old, "of an earlier run").unwrap();
+    let output = shell(&folder, &["--report", "report", "--server-id", "0"], script)
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", err(&output));
+    assert!(!old.exists());
+    let read =
+        |name: &str| std::fs::read_to_string(folder.path().join("report").join(name)).unwrap();
+    assert_eq!(read("step_seconds.csv"), "step,seconds\n2,2\n3,2\n");
+    assert_eq!(
+        read("reduction_share.csv"),
+        "step,% of the time\n2,25\n3,25\n"
+    );
+    let report: serde_json::Value = serde_json::from_str(&read("report.json")).unwrap();
+    let pace = serde_json::json!([{"run": "", "seconds_a_step": 2.0, "reduction_share": 0.25}]);
+    assert_eq!(report["paces"], pace);
+    let page = read("index.html");
+    assert!(page.contains("<td>a step</td><td>2.00 s, 25.0 % of the time in reductions</td>"));
+    // Marks and values under the pointer.
+    assert!(page.contains(">0: orthogonal</text>") && page.contains(">1: as the mean</text>"));
+    assert!(page.contains("<title>w, step 2: 0.5</title>"), "{page}");
+}

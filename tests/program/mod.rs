@@ -23,5 +23,6 @@ mod reduce;
 mod simulate;
 #[cfg(feature = "cli")]
 mod table;
+mod trace;
 #[cfg(feature = "cli")]
 mod words;

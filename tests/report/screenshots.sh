@@ -23,7 +23,7 @@ page, script, width = open(sys.argv[1]).read(), open(sys.argv[2]).read(), sys.ar
 assert page.count("</body>") == 1
 inner = page.replace("</body>", f"<script>{script}</script></body>")
 print('<!DOCTYPE html><html style="color-scheme: light dark"><body>'
-      f'<iframe style="border:0;height:2100px;width:{width}px" srcdoc="{html.escape(inner)}"></iframe></body></html>')
+      f'<iframe style="border:0;height:2900px;width:{width}px" srcdoc="{html.escape(inner)}"></iframe></body></html>')
 PYTHON
 }
 
@@ -34,7 +34,7 @@ look() {
 }
 
 for width in 1280 400; do
-    height=$((width == 1280 ? 1300 : 2100))
+    height=$((width == 1280 ? 1800 : 2900))
     for theme in light dark; do
         setting=$([[ $theme == light ]] && echo 1 || echo 0)
         picture=$work/report_${width}_$theme.png
@@ -50,7 +50,7 @@ seen = json.loads(html.unescape(found.group(1)))
 size = struct.unpack(">II", open(picture, "rb").read(24)[16:])
 print(f"{width} pixels, {theme}: {seen['pictures']} pictures, {seen['texts']} texts, faults: {seen['faults'] or 'none'}")
 assert seen["width"] == int(width) == size[0], f"window of {seen['width']}, picture of {size[0]} pixels"
-assert seen["pictures"] == 4 and seen["texts"] > 40, "pictures are missing"
+assert seen["pictures"] == 6 and seen["texts"] > 40, "pictures are missing"
 assert seen["dark"] == (theme == "dark"), "the theme is not that of the reader"
 assert not seen["faults"]
 PYTHON

@@ -19,6 +19,7 @@ pub(crate) fn adasum_run(arguments: &[&str]) -> Command {
         "ADASUM_JOB_SECRET_FILE",
         "ADASUM_LOG",
         "ADASUM_STATISTICS_DIR",
+        "ADASUM_TRACE_DIR",
         "HCCL_MOCK_JOB",
         "HCCL_MOCK_NET",
     ] {

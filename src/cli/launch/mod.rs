@@ -27,7 +27,7 @@ use std::time::{Duration, Instant};
 
 use serde::Serialize;
 
-use crate::cli::io::{failed, notice};
+use crate::cli::io::{failed, notice, refuse_same};
 use crate::cli::launch::children::Input;
 use crate::cli::launch::job::{End, Limits, Rank, job_name};
 use crate::cli::launch::logs::Logs;
@@ -35,6 +35,7 @@ use crate::cli::launch::output::{Output, Prefix};
 use crate::cli::launch::servers::Start;
 use crate::cli::launch::size::Size;
 use crate::cli::report;
+use crate::cli::report::trace::Trace;
 use crate::cli::text::count;
 use crate::error::{Error, Result};
 use crate::sys::process;
@@ -102,6 +103,9 @@ pub(crate) struct Args {
     /// Draw what ranks record (loss, accuracy, cosine and gain of tensors) into this folder: index.html, SVG, CSV, JSON
     #[arg(long, value_name = "DIR")]
     report: Option<PathBuf>,
+    /// Write a timeline of steps, buckets, stages and waits on all ranks here, for chrome://tracing and Perfetto
+    #[arg(long, value_name = "FILE")]
+    trace: Option<PathBuf>,
     /// The program and its arguments
     #[arg(last = true, required = true, value_name = "PROGRAM")]
     program: Vec<OsString>,
@@ -129,8 +133,11 @@ Under a launcher that starts a process for each rank: srun adasum-run launch --r
 
 With --report, ADASUM_STATISTICS_DIR names the folder: a rank R appends lines to rank_R.jsonl there, such as
 {\"step\":1,\"epoch\":0.1,\"values\":{\"loss\":2.3},\"tensors\":[{\"name\":\"w\",\"cosine\":0.3,\"gain\":1.2}]}
-(adasum::reduce::Journal writes them). Progress is shown for a rank that writes to standard error
+(adasum::reduce::Journal writes them, with the \"time\" in seconds of Unix time, from which seconds a step come). Progress is shown for a rank that writes to standard error
 adasum-report: {\"report\":\"progress\",\"rank\":0,\"done\":3,\"total\":90,\"unit\":\"epochs\"}
+
+With --trace, ADASUM_TRACE_DIR names a folder in TMPDIR in which ranks that reduce with this library write when their steps and stages ran;
+all of it becomes FILE when the job ends, however it ends. Each of several launchers writes its own ranks: give each a FILE of its own.
 
 Exit code: that of the first rank that fails (of the last attempt), 128 + n if signal n killed it; 0 when all ranks end with
 0; 2 wrong usage or rank table; 124 timeout; 126, 127 the program cannot be started; 130 interrupted by ^C, 143 by SIGTERM.";
@@ -159,13 +166,14 @@ struct Launch<'a> {
     has_secret: bool,
     master: [(&'static str, OsString); 2],
     report: Option<report::Folder>,
+    trace: Option<Trace>,
 }
 
 /// Runs the job that `args` describe.
 ///
 /// # Errors
 /// If the table or the server is wrong, a file cannot be written, or this machine refuses what the launcher needs.
-pub(crate) fn run(args: Args) -> Result<End> {
+pub(crate) fn run(args: &Args) -> Result<End> {
     let all_here = args.server_id.is_none() && args.rank.is_none();
     let hosts = args.size.hosts();
     if all_here && !hosts.is_empty() {
@@ -176,14 +184,21 @@ pub(crate) fn run(args: Args) -> Result<End> {
     args.start.begin_here()?;
     let table = match args.size.table()? {
         Some(made) => made,
-        None => RankTable::read(table_path(&args)?)?,
+        None => RankTable::read(table_path(args)?)?,
     };
-    let places = places(&args, &table)?;
+    let places = places(args, &table)?;
     let has_secret = JobSecret::from_env()?.is_some();
     let numbers = || places.iter().map(|(_, device)| device.rank);
     let report = args.report.as_deref();
     let report = report
         .map(|path| report::Folder::prepare(path, numbers()))
+        .transpose()?;
+    let trace = args.trace.as_deref();
+    let trace = trace
+        .map(|path| {
+            refuse_same("--trace", path, &[("the rank table", table.path())])?;
+            Trace::prepare(path)
+        })
         .transpose()?;
     let logs = args.log_dir.as_deref().map(Logs::new).transpose()?;
     let address = args.master_addr.clone();
@@ -192,7 +207,7 @@ pub(crate) fn run(args: Args) -> Result<End> {
         .master_port
         .unwrap_or_else(|| hosts::master_port(all_here));
     let launch = Launch {
-        args: &args,
+        args,
         table: &table,
         places,
         all_here,
@@ -202,11 +217,16 @@ pub(crate) fn run(args: Args) -> Result<End> {
             ("MASTER_PORT", port.to_string().into()),
         ],
         report,
+        trace,
     };
     let mut output = Output::new(args.silent, args.prefix, logs);
     let start = Instant::now();
-    let (end, attempts) = launch.run(&mut output)?;
+    let ran = launch.run(&mut output);
     output.finish();
+    if let Some(trace) = &launch.trace {
+        trace.write()?;
+    }
+    let (end, attempts) = ran?;
     if let Some(folder) = &launch.report {
         launch.write_report(folder, end, attempts, start.elapsed(), output.cause)?;
     }
@@ -259,6 +279,8 @@ impl Launch<'_> {
             ),
             false => Vec::new(),
         };
+        let trace = self.trace.as_ref();
+        let trace = trace.map(|trace| trace.variable(attempt)).transpose()?;
         let mut started = Vec::new();
         for &(server, device) in &self.places {
             let mut command = Command::new(&args.program[0]);
@@ -274,6 +296,7 @@ impl Launch<'_> {
             command.env("ADASUM_RESTART_COUNT", attempt.to_string());
             command.envs(secret.as_ref().map(JobSecret::variable));
             command.envs(self.report.as_ref().map(report::Folder::variable));
+            command.envs(trace.clone());
             ranks::set_mock(command, job.as_deref(), self.all_here);
             if args.stdin && device.rank == 0 {
                 rank.input = Input::Ours;

@@ -27,7 +27,7 @@ pub(crate) struct Start {
     #[arg(
         long, value_name = "PROGRAM", num_args = 0..=1, require_equals = true, default_missing_value = SSH,
         value_parser = NonEmptyStringValueParser::new(),
-        conflicts_with_all = ["server_id", "rank", "stdin", "restarts", "report"]
+        conflicts_with_all = ["server_id", "rank", "stdin", "restarts", "report", "trace"]
     )]
     ssh: Option<String>,
     /// Give the ranks this variable, as it is here if there is no value; may be given several times. With --ssh they get nothing

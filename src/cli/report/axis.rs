@@ -4,14 +4,24 @@
 pub(crate) struct Axis {
     start: f64,
     end: f64,
-    doubling: bool,
+    scale: Scale,
     /// Values that have a number.
     marks: Vec<f64>,
 }
 
+/// What has equal distances on an axis.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Scale {
+    Differences,
+    /// Powers of two.
+    Doublings,
+    /// Powers of ten.
+    Powers,
+}
+
 /// About so many numbers stand at an axis.
 const MARKS: f64 = 5.0;
-/// An axis of doublings has at most so many numbers.
+/// An axis of doublings or of powers has at most so many numbers.
 const DOUBLINGS: usize = 7;
 
 impl Axis {
@@ -35,7 +45,7 @@ impl Axis {
             marks: marks.map(|at| at * step).collect(),
             start,
             end,
-            doubling: false,
+            scale: Scale::Differences,
         }
     }
 
@@ -51,30 +61,67 @@ impl Axis {
         Axis {
             start: first,
             end: last.max(first + 1.0),
-            doubling: true,
+            scale: Scale::Doublings,
             marks: powers.into_iter().step_by(every).collect(),
+        }
+    }
+
+    /// An axis on which powers of ten have equal distances, from and to 1, 2 or 5 times a power; values are positive.
+    pub(crate) fn logarithmic(values: impl Iterator<Item = f64>) -> Axis {
+        let (low, high) = ends(values.filter(|value| *value > 0.0));
+        let low = if low > 0.0 { low } else { high / 10.0 };
+        let (first, last) = (low.log10().floor(), high.log10().ceil());
+        let powers = std::iter::successors(Some(first), |at| Some(at + 1.0))
+            .take_while(|at| *at <= last)
+            .map(|power| 10.0_f64.powf(power));
+        let round: Vec<f64> = powers
+            .flat_map(|power| [1.0, 2.0, 5.0].map(|x| x * power))
+            .collect();
+        let below = round.iter().rposition(|mark| *mark <= low * (1.0 + 1e-9));
+        let above = round.iter().position(|mark| *mark >= high * (1.0 - 1e-9));
+        let (below, above) = (below.unwrap_or(0), above.unwrap_or(round.len() - 1));
+        let above = above.max(below + 1).min(round.len() - 1);
+        let mut marks = round[below..=above].to_vec();
+        if marks.len() > DOUBLINGS {
+            let powers: Vec<f64> = (below..=above)
+                .filter(|at| at % 3 == 0)
+                .map(|at| round[at])
+                .collect();
+            let every = powers.len().div_ceil(DOUBLINGS).max(1);
+            marks = powers.into_iter().step_by(every).collect();
+        }
+        Axis {
+            start: round[below].log10(),
+            end: round[above].log10(),
+            scale: Scale::Powers,
+            marks,
         }
     }
 
     /// Where a value lies, 0 to 1.
     pub(crate) fn part(&self, value: f64) -> f64 {
-        let at = if self.doubling {
-            value.max(1.0).log2()
-        } else {
-            value
+        let at = match self.scale {
+            Scale::Differences => value,
+            Scale::Doublings => value.max(1.0).log2(),
+            Scale::Powers => value.log10(),
         };
         (at - self.start) / (self.end - self.start)
     }
 
     /// The values with a number, and the number.
     pub(crate) fn ticks(&self) -> Vec<(f64, String)> {
-        let step = match self.marks.as_slice() {
-            [first, second, ..] if !self.doubling => second - first,
+        let step = match (self.scale, self.marks.as_slice()) {
+            (Scale::Differences, [first, second, ..]) => second - first,
             _ => 1.0,
+        };
+        // On an axis of powers each number has the decimals that it needs itself.
+        let step_of = |mark: f64| match self.scale {
+            Scale::Powers => 10.0_f64.powf(mark.log10().floor()).min(1.0),
+            Scale::Differences | Scale::Doublings => step,
         };
         self.marks
             .iter()
-            .map(|mark| (*mark, number(*mark, step)))
+            .map(|mark| (*mark, number(*mark, step_of(*mark))))
             .collect()
     }
 }
@@ -147,6 +194,24 @@ mod tests {
             assert!((1..=12).contains(&ticks.len()), "{values:?}: {ticks:?}");
             assert!(
                 ticks
+                    .iter()
+                    .all(|(at, _)| (-1e-6..=1.0 + 1e-6).contains(&axis.part(*at)))
+            );
+        }
+    }
+
+    #[test]
+    fn powers_have_equal_distances() {
+        let axis = Axis::logarithmic([0.07, 2.3].into_iter());
+        assert_eq!(labels(&axis), ["0.05", "0.1", "0.2", "0.5", "1", "2", "5"]);
+        assert!((axis.part(0.5) - 0.5).abs() < 1e-12);
+        let wide = Axis::logarithmic([3e-4, 40.0].into_iter());
+        assert_eq!(labels(&wide), ["0.001", "0.01", "0.1", "1", "10"]);
+        for odd in [&[][..], &[1.0], &[0.0, 5.0], &[f64::NAN, 1e-300, 1e300]] {
+            let axis = Axis::logarithmic(odd.iter().copied());
+            assert!((1..=12).contains(&axis.ticks().len()), "{odd:?}");
+            assert!(
+                axis.ticks()
                     .iter()
                     .all(|(at, _)| (-1e-6..=1.0 + 1e-6).contains(&axis.part(*at)))
             );

@@ -26,7 +26,7 @@ const MANY: usize = 4;
 const NAME: usize = 26;
 
 /// A picture of some lines.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Default, Serialize)]
 pub(crate) struct Chart {
     /// Its files are called so.
     pub(crate) name: String,
@@ -35,6 +35,11 @@ pub(crate) struct Chart {
     pub(crate) y: String,
     /// Whether x doubles at equal distances.
     pub(crate) doubling: bool,
+    /// Whether y is drawn on a scale of powers; its values are positive.
+    pub(crate) logarithmic: bool,
+    /// A value of y that lines are held against, and what it means.
+    #[serde(skip)]
+    pub(crate) mark: Option<(f64, &'static str)>,
     pub(crate) series: Vec<Series>,
     /// Lines that are in the files but not drawn.
     #[serde(skip)]
@@ -98,7 +103,14 @@ impl Chart {
                 true => Axis::doubling(xs),
                 false => Axis::linear(xs, false),
             },
-            y: Axis::linear(points().map(|point| point.1), true),
+            y: {
+                let values = points().map(|point| point.1);
+                let values = values.chain(self.mark.map(|(value, _)| value));
+                match self.logarithmic {
+                    true => Axis::logarithmic(values),
+                    false => Axis::linear(values, true),
+                }
+            },
         };
         frame.draw(&mut picture);
         let name = match group {
@@ -107,7 +119,15 @@ impl Chart {
         };
         let below = ((LEFT + END) / 2.0, TOP + PLOT + 43.0);
         picture.text(below, LETTERS, Anchor::Middle, "ink", &name);
-        picture.upright((16.0, TOP + PLOT / 2.0), LETTERS, "ink", &self.y);
+        let y = match self.logarithmic {
+            true => format!("{} (log scale)", self.y),
+            false => self.y.clone(),
+        };
+        picture.upright((16.0, TOP + PLOT / 2.0), LETTERS, "ink", &y);
+        if let Some((value, meaning)) = self.mark {
+            let drawn = points().map(|point| frame.at(*point));
+            frame.mark(&mut picture, value, meaning, drawn);
+        }
         for (index, line) in lines.iter().enumerate() {
             let colour = index % COLOURS;
             let drawn: Vec<(f64, f64)> = line.iter().map(|point| frame.at(*point)).collect();
@@ -115,6 +135,14 @@ impl Chart {
             if drawn.len() <= FEW_POINTS {
                 let class = format!("f{colour}");
                 drawn.iter().for_each(|&at| picture.dot(at, 3.0, &class));
+            }
+        }
+        for (index, (line, series)) in lines.iter().zip(&self.series).enumerate() {
+            let radius = ((END - LEFT) / (2.0 * line.len() as f64)).clamp(4.0, 9.0);
+            for &(x, y) in line {
+                let text = format!("{}, {} {}: {}", series.name, self.x, figure(x), figure(y));
+                let class = format!("c{}", index % COLOURS);
+                picture.told(frame.at((x, y)), radius, &class, &text);
             }
         }
         for (row, entries) in rows.iter().enumerate() {
@@ -178,6 +206,35 @@ impl Frame {
         (across, TOP + PLOT * (1.0 - self.y.part(y)))
     }
 
+    /// A line at a value of y and its meaning, at the end where it is farther from what is drawn.
+    fn mark(
+        &self,
+        picture: &mut Picture,
+        value: f64,
+        meaning: &str,
+        drawn: impl Iterator<Item = (f64, f64)>,
+    ) {
+        let (_, height) = self.at((0.0, value));
+        picture.line(&[(LEFT, height), (END, height)], "mark");
+        // Below the line where there is no room above it.
+        let below = height - TOP < LETTERS;
+        let height = if below {
+            height + LETTERS
+        } else {
+            height - 6.0
+        };
+        let mut room = [PLOT; 2];
+        for (x, y) in drawn {
+            let end = usize::from(x > (LEFT + END) / 2.0);
+            room[end] = room[end].min((y - height).abs());
+        }
+        let (x, anchor) = match room[0] > room[1] {
+            true => (LEFT + 6.0, Anchor::Start),
+            false => (END - 4.0, Anchor::End),
+        };
+        picture.text((x, height), LETTERS, anchor, "soft", meaning);
+    }
+
     /// Axes, their numbers, and lines at those of y.
     fn draw(&self, picture: &mut Picture) {
         let bottom = TOP + PLOT;
@@ -209,6 +266,25 @@ fn thinned(points: &[(f64, f64)], group: usize) -> Vec<(f64, f64)> {
     points.chunks(group).map(mean).collect()
 }
 
+/// A number with four digits, or as many as it has.
+fn figure(value: f64) -> String {
+    const DIGITS: f64 = 4.0;
+    let magnitude = value.abs();
+    if magnitude != 0.0 && !(1e-4..1e7).contains(&magnitude) {
+        return format!("{value:.3e}");
+    }
+    let whole = magnitude.max(f64::MIN_POSITIVE).log10().floor() + 1.0;
+    // At most 8.
+    let decimals = (0..8)
+        .take_while(|&at| f64::from(at) < DIGITS - whole)
+        .count();
+    let text = format!("{value:.decimals$}");
+    match text.contains('.') && magnitude != 0.0 {
+        true => text.trim_end_matches('0').trim_end_matches('.').to_owned(),
+        false => format!("{value:.0}"),
+    }
+}
+
 /// A field of CSV, in quotes where it needs them.
 fn field(text: &str) -> String {
     match text.contains([',', '"', '\n', '\r']) {
@@ -231,9 +307,8 @@ mod tests {
             title: "Loss".into(),
             x: "epoch".into(),
             y: "loss".into(),
-            doubling: false,
             series: series.collect(),
-            undrawn: Vec::new(),
+            ..Chart::default()
         }
     }
 
@@ -254,6 +329,54 @@ mod tests {
         assert!(drawn.len() <= POINTS);
         assert_eq!(drawn[0], (8.0, 3.0));
         assert!(chart.draw().file().contains("each point is the mean of 17"));
+    }
+
+    #[test]
+    fn each_point_tells_its_values_and_a_mark_is_in_the_picture() {
+        let mut chart = chart(&[("a<b", &[(3.0, 0.123_456), (4.0, 0.5)])]);
+        let plain = chart.draw().file();
+        assert!(
+            plain.contains("<title>a&lt;b, epoch 3: 0.1235</title>"),
+            "{plain}"
+        );
+        assert_eq!(plain.matches("class=\"point c0\"").count(), 2);
+        assert!(!plain.contains("class=\"mark\""));
+        chart.mark = Some((1.0, "as the mean"));
+        let marked = chart.draw().file();
+        assert!(marked.contains("class=\"mark\"") && marked.contains(">as the mean</text>"));
+        // The axis has come to hold it.
+        assert!(
+            marked.contains(">1.0</text>") && !plain.contains(">1.0</text>"),
+            "{marked}"
+        );
+    }
+
+    #[test]
+    fn losses_have_a_scale_of_powers() {
+        let mut chart = chart(&[("a", &[(1.0, 2.0), (2.0, 0.002)])]);
+        chart.logarithmic = true;
+        let text = chart.draw().file();
+        assert!(
+            text.contains(">loss (log scale)</text>") && text.contains(">0.01</text>"),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn figures_have_four_digits() {
+        let figures = [
+            (0.0, "0"),
+            (1.0, "1"),
+            (-0.5, "-0.5"),
+            (1234.56, "1235"),
+            (0.012_345_6, "0.01235"),
+            (3e-5, "3.000e-5"),
+            (1e7, "1.000e7"),
+            (100.0, "100"),
+        ];
+        for (value, text) in figures {
+            assert_eq!(figure(value), text);
+        }
     }
 
     #[test]

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use crate::cli::io::failed;
 use crate::cli::report::chart::{Chart, Series};
+use crate::cli::report::times::{Pace, Passed, Reductions, share};
 use crate::error::Result;
 use crate::reduce::{Record, TensorRecord};
 
@@ -18,6 +19,8 @@ struct StepRecord {
     /// By rank, so that a later record of a rank replaces its earlier one.
     values: BTreeMap<String, BTreeMap<u32, f64>>,
     tensors: Vec<TensorRecord>,
+    /// When each rank recorded it last, in seconds of Unix time.
+    times: BTreeMap<u32, f64>,
 }
 
 /// One training.
@@ -27,11 +30,11 @@ struct Run {
     moments: BTreeMap<u64, StepRecord>,
 }
 
-/// The charts of all records in `folder`.
+/// The charts of all records in `folder`, and the pace of each run that has times.
 ///
 /// # Errors
 /// If a file cannot be read. Lines that are no records are counted in a warning.
-pub(crate) fn read(folder: &Path) -> Result<Vec<Chart>> {
+pub(crate) fn read(folder: &Path) -> Result<(Vec<Chart>, Vec<Pace>)> {
     let mut runs: Vec<Run> = Vec::new();
     let mut wrong = 0;
     for (rank, path) in files(folder)? {
@@ -49,7 +52,29 @@ pub(crate) fn read(folder: &Path) -> Result<Vec<Chart>> {
     if wrong > 0 {
         log::warn!("{}: {wrong} lines are no records", folder.display());
     }
-    Ok(charts(&runs))
+    let reductions = Reductions::read(folder)?;
+    let passed: Vec<_> = runs.iter().map(|run| passed(run, &reductions)).collect();
+    let paces = runs.iter().zip(&passed).filter_map(|(run, passed)| {
+        let all: Vec<Passed> = passed.values().flatten().copied().collect();
+        Pace::of(&run.name, &all)
+    });
+    let paces = paces.collect();
+    Ok((charts(&runs, &passed), paces))
+}
+
+/// The time before each record of a step, since the record before of the same rank.
+fn passed(run: &Run, reductions: &Reductions) -> BTreeMap<u64, Vec<Passed>> {
+    let mut passed: BTreeMap<u64, Vec<Passed>> = BTreeMap::new();
+    let mut last: BTreeMap<u32, (u64, f64)> = BTreeMap::new();
+    for (&step, moment) in &run.moments {
+        for (&rank, &time) in &moment.times {
+            if let Some((before, since)) = last.insert(rank, (step, time)) {
+                let time = reductions.passed(rank, step - before, since, time);
+                passed.entry(step).or_default().extend(time);
+            }
+        }
+    }
+    passed
 }
 
 /// The files of records, in the order of the ranks.
@@ -86,6 +111,9 @@ fn take(runs: &mut Vec<Run>, rank: u32, record: Record) {
         .epoch
         .filter(|epoch| epoch.is_finite())
         .or(moment.epoch);
+    if let Some(time) = record.time.filter(|time| time.is_finite()) {
+        moment.times.insert(rank, time);
+    }
     for (name, value) in record.values {
         moment.values.entry(name).or_default().insert(rank, value.0);
     }
@@ -94,7 +122,7 @@ fn take(runs: &mut Vec<Run>, rank: u32, record: Record) {
     }
 }
 
-fn charts(runs: &[Run]) -> Vec<Chart> {
+fn charts(runs: &[Run], passed: &[BTreeMap<u64, Vec<Passed>>]) -> Vec<Chart> {
     let by_epoch = runs
         .iter()
         .flat_map(|run| run.moments.values())
@@ -108,9 +136,8 @@ fn charts(runs: &[Run]) -> Vec<Chart> {
         title,
         x: if by_epoch { "epoch" } else { "step" }.to_owned(),
         y: y.to_owned(),
-        doubling: false,
         series,
-        undrawn: Vec::new(),
+        ..Chart::default()
     };
     let mut charts = Vec::new();
     for name in value_names(runs) {
@@ -138,28 +165,83 @@ fn charts(runs: &[Run]) -> Vec<Chart> {
             true => format!("{}, mean over ranks", capital(&name)),
             false => capital(&name),
         };
-        charts.push(chart(&name, title, &name, series));
+        let mut made = chart(&name, title, &name, series);
+        made.logarithmic = name.to_lowercase().contains("loss") && spans_a_power(&made.series);
+        charts.push(made);
+    }
+    type Time = fn(&[Passed]) -> Option<f64>;
+    let times: [(&str, &str, &str, Time); 2] = [
+        ("step_seconds", "Seconds a step", "seconds", |times| {
+            mean(times.iter().map(Passed::seconds_a_step))
+        }),
+        (
+            "reduction_share",
+            "Share of a step in reductions",
+            "% of the time",
+            |times| share(times).map(|share| 100.0 * share),
+        ),
+    ];
+    for (name, title, y, time) in times {
+        let of_run = |(run, passed): (&Run, &BTreeMap<u64, Vec<Passed>>)| {
+            let points = run.moments.iter().filter_map(|(step, moment)| {
+                let value = time(passed.get(step)?)?;
+                Some((x(*step, moment), value))
+            });
+            Series {
+                name: match run.name.as_str() {
+                    "" => y.to_owned(),
+                    name => name.to_owned(),
+                },
+                points: ordered(points.collect()),
+            }
+        };
+        let series = runs.iter().zip(passed).map(of_run);
+        let series: Vec<Series> = series.filter(|line| !line.points.is_empty()).collect();
+        if !series.is_empty() {
+            charts.push(chart(name, title.to_owned(), y, series));
+        }
     }
     type Figure = fn(&TensorRecord) -> f64;
-    let figures: [(&str, &str, Figure); 2] = [
-        ("cosine", "Cosine of the gradients, per tensor", |tensor| {
-            tensor.cosine.0
-        }),
-        ("gain", "Gain |result| / |mean|, per tensor", |tensor| {
-            tensor.gain.0
-        }),
+    let figures: [(&str, &str, (f64, &'static str), Figure); 2] = [
+        (
+            "cosine",
+            "Cosine of the gradients, per tensor",
+            (0.0, "0: orthogonal"),
+            |tensor| tensor.cosine.0,
+        ),
+        (
+            "gain",
+            "Gain |result| / |mean|, per tensor",
+            (1.0, "1: as the mean"),
+            |tensor| tensor.gain.0,
+        ),
     ];
-    for (name, title, figure) in figures {
+    for (name, title, mark, figure) in figures {
         let all = tensor_lines(runs, &x, figure);
         if all.is_empty() {
             continue;
         }
         let mut made = chart(name, title.to_owned(), name, thinned(&all));
         made.undrawn = all;
+        made.mark = Some(mark);
         charts.push(made);
     }
     distinct(&mut charts);
     charts
+}
+
+/// Whether all values are positive, and some ten times others: then a scale of powers shows more.
+fn spans_a_power(series: &[Series]) -> bool {
+    let values = || {
+        series
+            .iter()
+            .flat_map(|line| &line.points)
+            .map(|point| point.1)
+    };
+    let (low, high) = values().fold((f64::INFINITY, 0.0_f64), |(low, high), value| {
+        (low.min(value), high.max(value))
+    });
+    low > 0.0 && high >= 10.0 * low
 }
 
 /// Gives charts whose names are alike files of their own.
@@ -265,7 +347,12 @@ fn points(
 ) -> Vec<(f64, f64)> {
     let moments = run.moments.iter();
     let all = moments.filter_map(|(step, moment)| Some((x(*step, moment), y(moment)?)));
-    let mut points: Vec<(f64, f64)> = all.filter(|point| point.1.is_finite()).collect();
+    ordered(all.collect())
+}
+
+/// The points that are numbers by their x, one for each.
+fn ordered(mut points: Vec<(f64, f64)>) -> Vec<(f64, f64)> {
+    points.retain(|point| point.1.is_finite());
     points.sort_by(|a, b| a.0.total_cmp(&b.0));
     points.dedup_by(|next, kept| {
         let same = next.0 == kept.0;
@@ -313,7 +400,42 @@ mod tests {
         for (rank, record) in records {
             take(&mut runs, *rank, record.clone());
         }
-        charts(&runs)
+        let none = Reductions::default();
+        let passed: Vec<_> = runs.iter().map(|run| passed(run, &none)).collect();
+        charts(&runs, &passed)
+    }
+
+    #[test]
+    fn steps_last_from_record_to_record() {
+        let record = |step, time: f64| Record {
+            time: Some(time),
+            ..Record::new("a", step)
+        };
+        // The second rank's steps take twice as long, and its clock goes back once.
+        let charts = drawn(&[
+            (0, record(1, 10.0)),
+            (0, record(3, 14.0)),
+            (0, record(4, 17.0)),
+            (1, record(1, 20.0)),
+            (1, record(3, 28.0)),
+            (1, record(4, 27.0)),
+        ]);
+        assert_eq!(charts.len(), 1);
+        assert_eq!(charts[0].name, "step_seconds");
+        assert_eq!(charts[0].series[0].points, [(3.0, 3.0), (4.0, 3.0)]);
+    }
+
+    #[test]
+    fn a_loss_that_falls_far_gets_a_scale_of_powers() {
+        let losses = |values: &[f64]| -> Vec<(u32, Record)> {
+            let records = values.iter().zip(1..);
+            records
+                .map(|(&value, step)| (0, Record::new("", step).value("train_loss", value)))
+                .collect()
+        };
+        assert!(drawn(&losses(&[2.0, 0.1]))[0].logarithmic);
+        assert!(!drawn(&losses(&[2.0, 0.3]))[0].logarithmic);
+        assert!(!drawn(&losses(&[2.0, 0.0]))[0].logarithmic);
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! The report of a run: what its ranks recorded, as pictures, CSV, JSON and one page that shows all of it.
 //!
-//! `history` reads the records, `chart` (with `axis`) draws lines, `page` writes `index.html`. Who runs the ranks prepares the
+//! `history` reads the records, `times` when steps and reductions ran, `chart` (with `axis`) draws lines, `page` writes
+//! `index.html`; `trace` writes timelines. Who runs the ranks prepares the
 //! folder, gives them its name and writes the report when they have ended.
 
 mod axis;
@@ -8,7 +9,10 @@ pub(crate) mod chart;
 pub(crate) mod history;
 mod page;
 pub(crate) mod svg;
+mod times;
+pub(crate) mod trace;
 
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
@@ -16,6 +20,7 @@ use serde::Serialize;
 
 use crate::cli::io::{failed, save};
 use crate::cli::report::chart::Chart;
+use crate::cli::report::times::Pace;
 use crate::error::{Error, Result};
 use crate::reduce::STATISTICS_VARIABLE;
 
@@ -33,6 +38,9 @@ struct Whole<'a, T: Serialize> {
     #[serde(flatten)]
     head: &'a T,
     charts: &'a [Chart],
+    /// How long the steps of each run took.
+    #[serde(skip_serializing_if = "<[Pace]>::is_empty")]
+    paces: &'a [Pace],
 }
 
 impl Folder {
@@ -46,8 +54,16 @@ impl Folder {
         };
         std::fs::create_dir_all(path).map_err(|error| failed(&error))?;
         let path = std::path::absolute(path).map_err(|error| failed(&error))?;
-        for rank in ranks {
-            match std::fs::remove_file(path.join(format!("rank_{rank}.jsonl"))) {
+        let ranks: BTreeSet<u32> = ranks.collect();
+        let records = ranks
+            .iter()
+            .map(|rank| path.join(format!("rank_{rank}.jsonl")));
+        let of_worlds = std::fs::read_dir(&path).map_err(|error| failed(&error))?;
+        let of_worlds = of_worlds.flatten().map(|entry| entry.path());
+        let of_worlds =
+            of_worlds.filter(|path| times::rank_of(path).is_some_and(|rank| ranks.contains(&rank)));
+        for file in records.chain(of_worlds) {
+            match std::fs::remove_file(file) {
                 Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
                     return Err(failed(&error));
                 }
@@ -72,7 +88,7 @@ impl Folder {
         facts: &[(String, String)],
         head: &impl Serialize,
     ) -> Result<Vec<Chart>> {
-        let mut charts = history::read(&self.path)?;
+        let (mut charts, paces) = history::read(&self.path)?;
         charts.truncate(CHARTS);
         for chart in &charts {
             let file = |ending: &str| self.path.join(format!("{}.{ending}", chart.name));
@@ -82,13 +98,22 @@ impl Folder {
         let whole = Whole {
             head,
             charts: &charts,
+            paces: &paces,
         };
+        let mut facts = facts.to_vec();
+        facts.extend(paces.iter().map(|pace| {
+            let name = match pace.run.as_str() {
+                "" => "a step".to_owned(),
+                run => format!("a step of {run}"),
+            };
+            (name, pace.text())
+        }));
         let json =
             serde_json::to_string_pretty(&whole).map_err(|error| failed("report.json", error))?;
         save(&self.path.join("report.json"), &format!("{json}\n"))?;
         save(
             &self.path.join("index.html"),
-            &page::page(title, facts, &charts),
+            &page::page(title, &facts, &charts),
         )?;
         Ok(charts)
     }

@@ -3,14 +3,16 @@
 use std::fmt::Write;
 
 /// Colours as classes: `ink` for text, `soft` for lesser text, `grid`, `paper`, `c0` to `c7` for what is drawn (`f0` to
-/// `f7` filled). A text that embeds several pictures needs it once.
+/// `f7` filled), `mark` for values that lines are held against, `point` for what shows itself under the pointer.
+/// A text that embeds several pictures needs it once.
 pub(crate) const STYLE: &str = "\
 .paper{fill:#ffffff}.ink{fill:#1f2328}.soft{fill:#57606a}.grid{stroke:#d8dee4;stroke-width:1;fill:none}
-.axis{stroke:#57606a;stroke-width:1.2;fill:none}.box{fill:#eef1f4;stroke:#8c959f}.line{fill:none;stroke-width:2.2;stroke-linejoin:round}
+.axis{stroke:#57606a;stroke-width:1.2;fill:none}.mark{stroke:#57606a;stroke-width:1.2;stroke-dasharray:5 4;fill:none}
+.point{fill-opacity:0;stroke-opacity:0;stroke-width:2}.point:hover{stroke-opacity:1}.box{fill:#eef1f4;stroke:#8c959f}.line{fill:none;stroke-width:2.2;stroke-linejoin:round}
 .c0{stroke:#0057b8}.c1{stroke:#c2410c}.c2{stroke:#15803d}.c3{stroke:#9333ea}.c4{stroke:#b8860b}.c5{stroke:#0e7490}.c6{stroke:#be185d}.c7{stroke:#57606a}
 .f0{fill:#0057b8}.f1{fill:#c2410c}.f2{fill:#15803d}.f3{fill:#9333ea}.f4{fill:#b8860b}.f5{fill:#0e7490}.f6{fill:#be185d}.f7{fill:#57606a}
 text{font-family:'DejaVu Sans',Verdana,Arial,sans-serif}
-@media (prefers-color-scheme:dark){.paper{fill:#0d1117}.ink{fill:#e6edf3}.soft{fill:#9da7b3}.grid{stroke:#30363d}.axis{stroke:#9da7b3}.box{fill:#1c2330;stroke:#6e7681}
+@media (prefers-color-scheme:dark){.paper{fill:#0d1117}.ink{fill:#e6edf3}.soft{fill:#9da7b3}.grid{stroke:#30363d}.axis{stroke:#9da7b3}.mark{stroke:#9da7b3}.box{fill:#1c2330;stroke:#6e7681}
 .c0{stroke:#6cb6ff}.c1{stroke:#ff9b5e}.c2{stroke:#57d37f}.c3{stroke:#d2a8ff}.c4{stroke:#e3b341}.c5{stroke:#56d4dd}.c6{stroke:#ff8bc2}.c7{stroke:#9da7b3}
 .f0{fill:#6cb6ff}.f1{fill:#ff9b5e}.f2{fill:#57d37f}.f3{fill:#d2a8ff}.f4{fill:#e3b341}.f5{fill:#56d4dd}.f6{fill:#ff8bc2}.f7{fill:#9da7b3}}
 ";
@@ -113,6 +115,15 @@ impl Picture {
         let _ = writeln!(
             self.body,
             "<circle class=\"{class}\" cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"{radius}\"/>"
+        );
+    }
+
+    /// A place in a line that tells `text` under the pointer.
+    pub(crate) fn told(&mut self, at: (f64, f64), radius: f64, class: &str, text: &str) {
+        let ((x, y), text) = (at, escape(text));
+        let _ = writeln!(
+            self.body,
+            "<circle class=\"point {class}\" cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"{radius:.1}\"><title>{text}</title></circle>"
         );
     }
 

@@ -18,18 +18,18 @@ use crate::reduce::engine::stage::{
 };
 use crate::reduce::options::Options;
 use crate::reduce::world::World;
-use crate::reduce::world::watch::WatchedStage;
+use crate::reduce::world::watch::{Phase, ReductionPart, WatchedStage};
 use crate::transfer::Direction;
 
-/// Prepares the stages of the tensors `members`, of which all have type `dtype`, for the bucket that messages call
-/// `name`. Its part of the address table begins with entry `first_entry`.
+/// Prepares the stages of the tensors `members`, of which all have type `dtype`, for bucket `number`; `of` says in messages
+/// of which tensors it is one. Its part of the address table begins with entry `first_entry`.
 pub(in crate::reduce) fn bucket(
     world: &World,
     tables: &TableAllocator<'_>,
     planner: &Planner,
     dtype: DType,
     members: Vec<usize>,
-    (name, first_entry): (String, usize),
+    (number, of, first_entry): (usize, &str, usize),
     options: &Options,
 ) -> Result<Bucket> {
     let shards = options.shards(world);
@@ -42,7 +42,8 @@ pub(in crate::reduce) fn bucket(
         layout,
         dtype,
         options,
-        bucket: name,
+        number,
+        of,
         size: layout.dtype().size(),
         entries: Vec::new(),
         first_entry,
@@ -76,8 +77,9 @@ pub(super) struct StageBuilder<'a> {
     /// Type of the caller's tensors.
     dtype: DType,
     options: &'a Options,
-    /// What messages call the bucket.
-    bucket: String,
+    number: usize,
+    /// Of which tensors it is a bucket.
+    of: &'a str,
     /// Bytes of an element of the fused buffer.
     size: u64,
     entries: Vec<Entry>,
@@ -160,7 +162,7 @@ impl<'a> StageBuilder<'a> {
     fn ways_back(&mut self, stages: &mut Vec<Stage>, plan: &Plan) -> Result<()> {
         for step in plan.steps().filter(|step| step.is_way_back()) {
             let task = self.exchange_in_place(step.exchange(), step.form(plan.forms))?;
-            self.push(stages, &step.to_string(), task)?;
+            self.push_as(stages, &step.to_string(), Phase::Return, task)?;
         }
         Ok(())
     }
@@ -259,14 +261,23 @@ impl<'a> StageBuilder<'a> {
     }
 
     fn push(&self, stages: &mut Vec<Stage>, name: &str, task: Task) -> Result<()> {
+        self.push_as(stages, name, task.phase(), task)
+    }
+
+    fn push_as(&self, stages: &mut Vec<Stage>, name: &str, phase: Phase, task: Task) -> Result<()> {
         let (peers, bytes) = task.traffic();
         let watched = Arc::new(WatchedStage {
-            operation: format!("{}, {name}", self.bucket),
+            operation: format!("bucket {}{}, {name}", self.number, self.of),
             peers: peers
                 .into_iter()
                 .map(|rank| self.world.rank_in_root(rank))
                 .collect(),
             bytes,
+            part: Some(ReductionPart {
+                bucket: self.number,
+                name: name.to_owned(),
+                phase,
+            }),
             done: Event::new(self.world.device())?,
         });
         stages.push(Stage { task, watched });

@@ -48,13 +48,18 @@ impl<'a> BucketProgress<'a> {
         }
     }
 
-    /// Enqueues stage `index`, behind the stage before it.
-    pub(super) fn issue(&mut self, index: usize, streams: &CallStreams<'_>) -> Result<()> {
+    /// Enqueues stage `index`, at `position` in the order of the step, behind the stage before it.
+    pub(super) fn issue(
+        &mut self,
+        index: usize,
+        position: usize,
+        streams: &CallStreams<'_>,
+    ) -> Result<()> {
         let stage = &self.stages[index];
         let copy = matches!(stage.task, Task::CopyIn(_) | Task::CopyOut(_));
         if !matches!(stage.task, Task::Nothing) && (self.copies || !copy) {
             self.enter(stage.task.role(), streams)
-                .and_then(|()| self.run(stage, index, streams))
+                .and_then(|()| self.run(stage, (index, position), streams))
                 .context(|| stage.watched.operation.clone())?;
         }
         if index + 1 == self.stages.len() && self.guarded > index {
@@ -63,16 +68,27 @@ impl<'a> BucketProgress<'a> {
         Ok(())
     }
 
-    fn run(&mut self, stage: &'a Stage, index: usize, streams: &CallStreams<'_>) -> Result<()> {
+    fn run(
+        &mut self,
+        stage: &'a Stage,
+        (index, position): (usize, usize),
+        streams: &CallStreams<'_>,
+    ) -> Result<()> {
         let role = stage.task.role();
         self.context.receipt = (index < self.guarded).then_some(&self.bucket.receipt);
-        let (context, watched) = (&self.context, &stage.watched);
+        let context = &self.context;
+        let own = match streams.are_same(role, StreamRole::Payload) {
+            true => StreamRole::Payload,
+            false => role,
+        };
+        let work = || stage.task.issue(context, streams);
+        let stream = streams.get(role);
         context
-            .watch
-            .call(watched, index, || stage.task.issue(context, streams))?;
+            .world
+            .issue(&stage.watched, position, own, stream, work)?;
         self.places = stage.task.places().or(self.places);
         self.last = Some((role, &stage.watched.done));
-        streams.get(role).record(&stage.watched.done)
+        Ok(())
     }
 
     /// Enqueues what must come between the stage before and one of `role`.
@@ -85,7 +101,7 @@ impl<'a> BucketProgress<'a> {
         }
         if role == StreamRole::Payload && from != StreamRole::Payload {
             // Whoever gave the world up has dropped work of its streams, perhaps in the middle of a stage.
-            self.context.watch.check()?;
+            self.context.world.check()?;
             self.guard(streams)?;
             self.last = None;
         }
@@ -102,13 +118,13 @@ impl<'a> BucketProgress<'a> {
             true => OnMissing::Continue,
             false => OnMissing::Fail,
         };
-        self.context.kernels.guard(
+        self.context.world.kernels().guard(
             streams.payload,
             &Guard {
                 receipt: &self.bucket.receipt,
                 places: &self.context.addresses.tensors(&places.entries)?,
                 dtype: places.dtype,
-                reason: self.context.reason,
+                reason: self.context.world.reason(),
                 on_missing,
             },
         )

@@ -18,6 +18,8 @@ use crate::reduce::engine::stage::StageContext;
 use crate::reduce::engine::tensor_copies::{Store, TensorCopies};
 use crate::reduce::options::Options;
 use crate::reduce::world::World;
+use crate::reduce::world::streams::StreamRole;
+use crate::reduce::world::trace::{COLLECTION, REDUCTION};
 use crate::reduce::world::watch::WatchedStage;
 
 /// All tensors of a reducer, or some of them.
@@ -45,6 +47,17 @@ pub(in crate::reduce) struct Run<'a> {
     pub(in crate::reduce) clock: Option<&'a Clock>,
     /// Notes what messages left, and waits for each.
     pub(in crate::reduce) messages: Option<&'a MessageLog>,
+}
+
+impl Run<'_> {
+    /// What others call it.
+    fn name(&self) -> &'static str {
+        match (self.tensors, self.pass) {
+            (None, _) => "warm-up",
+            (Some(_), Pass::Reduction) => REDUCTION,
+            (Some(_), Pass::Collection) => COLLECTION,
+        }
+    }
 }
 
 /// The stages of a pass over all buckets.
@@ -177,7 +190,7 @@ impl Program {
         // A bucket's own stages follow each other: without others under way there is nothing to overlap.
         let overlap = slots.depth.min(self.buckets.len()) > 1 && run.clock.is_none();
         world.enqueue_on(stream, overlap, |streams| {
-            world.watch().begin(&schedule.watched, run.timeout);
+            world.begin(run.name(), &schedule.watched, run.timeout, streams.payload)?;
             if let Some(changed) = self.addresses.update(addresses, streams.kernels)? {
                 streams.payload.wait(changed)?;
             }
@@ -185,10 +198,8 @@ impl Program {
                 .zip(self.buckets.iter().zip(&memories))
                 .map(|(index, (bucket, memory))| {
                     let context = StageContext {
-                        kernels: world.kernels(),
-                        watch: world.watch(),
+                        world,
                         addresses: &self.addresses,
-                        reason: world.reason(),
                         receipt: None,
                         memory,
                         dtype: data_type(bucket.layout.dtype()),
@@ -203,7 +214,7 @@ impl Program {
                 messages.begin(&schedule.watched);
             }
             for (position, &(bucket, stage)) in schedule.stages.iter().enumerate() {
-                progress[bucket].issue(stage, streams)?;
+                progress[bucket].issue(stage, position, streams)?;
                 if let Some(messages) = run.messages {
                     let stage = &self.buckets[bucket].stages(run.pass)[stage];
                     messages.note(world, position, stage, &memories[bucket])?;
@@ -212,11 +223,11 @@ impl Program {
                     .map_or(Ok(()), |clock| clock.end(position, streams.payload))?;
             }
             if let Some(barrier) = &self.barrier {
-                let (watch, position) = (world.watch(), schedule.stages.len());
-                watch.call(barrier, position, || world.comm().barrier(streams.payload))?;
-                streams.payload.record(&barrier.done)?;
+                let (role, stream) = (StreamRole::Payload, streams.payload);
+                let work = || world.comm().barrier(stream);
+                world.issue(barrier, schedule.stages.len(), role, stream, work)?;
             }
-            world.watch().end(streams.payload)
+            world.end(streams.payload)
         })
     }
 }
@@ -257,14 +268,13 @@ fn make_buckets(
             let counts: Vec<u64> = members.iter().map(|&index| tensors[index].count).collect();
             let layout = Layout::new(wire, &counts)?;
             let planner = Planner::with(shape, layout, choices)?;
-            let name = format!("bucket {}{of}", made.len());
             let bucket = bucket(
                 world,
                 tables,
                 &planner,
                 dtype,
                 members,
-                (name, entries),
+                (made.len(), of, entries),
                 options,
             )?;
             entries += bucket.entries.len();

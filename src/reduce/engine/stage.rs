@@ -8,15 +8,16 @@ use crate::ascend::{Comm, DataType, Span, Stream, Transfer};
 use crate::error::Result;
 use crate::kernel::layout::{COEFFICIENT_WORDS, MISSING_BYTE, Reference};
 use crate::kernel::{
-    Coefficients, FiniteCheck, Fold, Gram, Kernels, Move, Queue, Reason, Receipt, Rule,
-    SegmentTable, Tensors, WeightedSum,
+    Coefficients, FiniteCheck, Fold, Gram, Kernels, Move, Queue, Receipt, Rule, SegmentTable,
+    Tensors, WeightedSum,
 };
 use crate::plan::{Form, Group};
 use crate::reduce::engine::address_table::AddressTable;
 use crate::reduce::engine::device_tables::FoldList;
 use crate::reduce::engine::place::{Memory, Place, WORD};
+use crate::reduce::world::World;
 use crate::reduce::world::streams::{CallStreams, StreamRole};
-use crate::reduce::world::watch::{Watch, WatchedStage};
+use crate::reduce::world::watch::{Phase, WatchedStage};
 
 /// A stage and what others see of it.
 pub(in crate::reduce) struct Stage {
@@ -168,11 +169,8 @@ pub(in crate::reduce) struct CheckTask {
 
 /// What the stages of one bucket are issued with.
 pub(in crate::reduce) struct StageContext<'a> {
-    pub(in crate::reduce) kernels: &'a Kernels,
-    pub(in crate::reduce) watch: &'a Watch,
+    pub(in crate::reduce) world: &'a World,
     pub(super) addresses: &'a AddressTable,
-    /// Where guards write why they fail.
-    pub(in crate::reduce) reason: &'a Reason,
     /// What kernels sign, if a guard follows.
     pub(super) receipt: Option<&'a Receipt>,
     pub(super) memory: &'a Memory,
@@ -191,6 +189,17 @@ impl Task {
             | Task::Combine(_)
             | Task::Check(_)
             | Task::CopyOut(_) => StreamRole::Kernels,
+        }
+    }
+
+    /// What kind of work it is, before vectors are combined for the last time.
+    pub(super) fn phase(&self) -> Phase {
+        match self {
+            Task::CopyIn(_) | Task::CopyOut(_) => Phase::Copies,
+            Task::Nothing | Task::Exchange(_) => Phase::Exchange,
+            Task::Gram(_) => Phase::Gram,
+            Task::Gather(_) | Task::Records(_) | Task::Solve(_) => Phase::Scalars,
+            Task::Combine(_) | Task::Check(_) => Phase::Combine,
         }
     }
 
@@ -240,12 +249,12 @@ impl Task {
             Task::CopyIn(copy) => {
                 let tensors = context.addresses.tensors(&copy.tensors)?;
                 let launch = copy.launch(&tensors, context);
-                context.kernels.pack(queue, &launch)
+                context.world.kernels().pack(queue, &launch)
             }
             Task::CopyOut(copy) => {
                 let tensors = context.addresses.tensors(&copy.tensors)?;
                 let launch = copy.launch(&tensors, context);
-                context.kernels.unpack(queue, &launch)
+                context.world.kernels().unpack(queue, &launch)
             }
             Task::Exchange(exchange) => exchange.issue(context, streams.payload),
             Task::Gram(products) => {
@@ -266,7 +275,7 @@ impl Task {
                 records.form,
                 streams.scalars,
             ),
-            Task::Solve(solve) => solve.issue(context.kernels, queue),
+            Task::Solve(solve) => solve.issue(context.world.kernels(), queue),
             Task::Combine(combine) => combine.issue(context, queue),
             Task::Check(check) => {
                 streams.kernels.zero(&check.flags)?;
@@ -315,7 +324,8 @@ impl ExchangeTask {
         // The stream goes on behind an exchange that failed: what an earlier one left is not taken for its data.
         let awaited = context.addresses.tensors(&self.awaited.entries)?;
         context
-            .kernels
+            .world
+            .kernels()
             .spoil(stream, &awaited, self.awaited.dtype)?;
         transfer(&self.comm, &transfers?, context.dtype, self.form, stream)
     }
@@ -365,7 +375,7 @@ impl GramTask {
         let vectors = context
             .addresses
             .vectors(&self.vectors, &context.behind())?;
-        context.kernels.gram(
+        context.world.kernels().gram(
             queue,
             &Gram {
                 vectors: &vectors,
@@ -374,7 +384,7 @@ impl GramTask {
                 partials: &self.partials,
             },
         )?;
-        context.kernels.fold(
+        context.world.kernels().fold(
             queue,
             &Fold {
                 partials: &self.partials,
@@ -388,7 +398,7 @@ impl GramTask {
 
 impl CheckTask {
     fn issue(&self, context: &StageContext<'_>, queue: Queue<'_>) -> Result<()> {
-        context.kernels.finite_check(
+        context.world.kernels().finite_check(
             queue,
             &FiniteCheck {
                 vector: &self.place.span(context.memory)?,
@@ -451,10 +461,10 @@ fn of(entries: &Range<usize>, size: usize) -> Range<usize> {
 impl CombineTask {
     fn issue(&self, context: &StageContext<'_>, queue: Queue<'_>) -> Result<()> {
         if let Some(solve) = &self.solve {
-            solve.issue(context.kernels, queue)?;
+            solve.issue(context.world.kernels(), queue)?;
         }
         for sum in &self.sums {
-            context.kernels.weighted_sum(
+            context.world.kernels().weighted_sum(
                 queue,
                 &WeightedSum {
                     vectors: &context.addresses.vectors(&sum.vectors, &context.behind())?,

@@ -6,9 +6,10 @@ use crate::ascend::{Span, Stream};
 use crate::error::Result;
 use crate::reduce::engine::bucket::Pass;
 use crate::reduce::engine::clock::Clock;
-use crate::reduce::engine::stage::{Stage, Task};
+use crate::reduce::engine::stage::Task;
 use crate::reduce::gradient::GradientReducer;
 use crate::reduce::gradient::plans::WHOLE;
+use crate::reduce::world::watch::Phase;
 
 /// Seconds of device time that the stages of a reduction took, by kind; sums over all buckets. Waits for other ranks count
 /// to the stage that waits.
@@ -53,17 +54,18 @@ impl GradientReducer {
         let mut phases = Phases::default();
         let schedule = &self.plans.whole().reduction;
         for (&(bucket, stage), seconds) in schedule.stages.iter().zip(clock.seconds()?) {
-            let stages = &self.plans.whole().buckets[bucket].stages;
-            let combines = |stage: &Stage| matches!(stage.task, Task::Combine(_));
-            let combined = !stages[stage..].iter().any(combines);
-            *match &stages[stage].task {
-                Task::Nothing => continue,
-                Task::CopyIn(_) | Task::CopyOut(_) => &mut phases.copies,
-                Task::Exchange(_) if combined => &mut phases.back,
-                Task::Exchange(_) => &mut phases.exchange,
-                Task::Gram(_) => &mut phases.gram,
-                Task::Gather(_) | Task::Records(_) | Task::Solve(_) => &mut phases.scalars,
-                Task::Combine(_) | Task::Check(_) => &mut phases.combine,
+            let stage = &self.plans.whole().buckets[bucket].stages[stage];
+            let part = match (&stage.task, &stage.watched.part) {
+                (Task::Nothing, _) | (_, None) => continue,
+                (_, Some(part)) => part,
+            };
+            *match part.phase {
+                Phase::Copies => &mut phases.copies,
+                Phase::Exchange => &mut phases.exchange,
+                Phase::Gram => &mut phases.gram,
+                Phase::Scalars => &mut phases.scalars,
+                Phase::Combine => &mut phases.combine,
+                Phase::Return => &mut phases.back,
             } += seconds;
         }
         Ok(phases)

@@ -4,23 +4,24 @@
 //! not use this library can write the same lines:
 //!
 //! ```json
-//! {"run":"adasum","step":11,"epoch":1.0,"values":{"loss":2.19},"tensors":[{"name":"w1","norm":0.5,"cosine":0.3,"gain":1.2,"kappa":1.1}]}
+//! {"run":"adasum","step":11,"epoch":1.0,"time":1795413191.25,"values":{"loss":2.19},"tensors":[{"name":"w1","norm":0.5,"cosine":0.3,"gain":1.2,"kappa":1.1}]}
 //! ```
 //!
-//! All members but `step` may be absent. `null` stands for a number that is not finite.
+//! All members but `step` may be absent; members that a reader does not know are passed over. `null` stands for a number that
+//! is not finite. `time` is in seconds of Unix time; from record to record it tells how long steps take. Worlds write when
+//! their reductions ran into files of their own there, `steps_R.*.jsonl` (lines: [`TraceLine`](crate::reduce::TraceLine)).
 
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::time::UNIX_EPOCH;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::reduce::gradient::statistics::TensorStatistics;
-
-/// Names the directory for records; a launcher that makes a report sets it for its ranks.
-pub const STATISTICS_VARIABLE: &str = "ADASUM_STATISTICS_DIR";
+use crate::reduce::world::trace::STATISTICS_VARIABLE;
 
 /// The state of a run after a step.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
@@ -33,6 +34,9 @@ pub struct Record {
     /// Epochs that have passed, parts of one counted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub epoch: Option<f64>,
+    /// When it was recorded, in seconds of Unix time. [`Journal::record`] sees to it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub time: Option<f64>,
     /// Figures by name, such as `loss` and `accuracy`; where several ranks record one, the mean over them is drawn.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub values: BTreeMap<String, Figure>,
@@ -161,12 +165,18 @@ impl Journal {
         }
     }
 
-    /// Appends a record, which is in the file when this returns.
+    /// Appends a record, which is in the file when this returns. One without a time gets that of this call.
     ///
     /// # Errors
     /// If it cannot be written.
     pub fn record(&mut self, record: &Record) -> Result<()> {
-        let line = serde_json::to_string(record).map_err(|error| unwritable(&self.path, &error))?;
+        let now = || UNIX_EPOCH.elapsed().ok().map(|time| time.as_secs_f64());
+        let record = Record {
+            time: record.time.or_else(now),
+            ..record.clone()
+        };
+        let line =
+            serde_json::to_string(&record).map_err(|error| unwritable(&self.path, &error))?;
         // One call, so that a reader never sees half a line of a rank that lives.
         self.file
             .write_all(format!("{line}\n").as_bytes())
@@ -184,9 +194,11 @@ mod tests {
 
     #[test]
     fn the_documented_line_is_read_and_written() {
-        let line = r#"{"run":"adasum","step":11,"epoch":1.0,"values":{"loss":2.19},"tensors":[{"name":"w1","norm":0.5,"cosine":0.3,"gain":1.2,"kappa":1.1}]}"#;
+        let line = r#"{"run":"adasum","step":11,"epoch":1.0,"time":1795413191.25,"values":{"loss":2.19},"tensors":[{"name":"w1","norm":0.5,"cosine":0.3,"gain":1.2,"kappa":1.1}]}"#;
         let record: Record = serde_json::from_str(line).unwrap();
         assert_eq!(record.values["loss"], Figure(2.19));
+        let later = line.replacen('{', r#"{"of_a_later_version":[1],"#, 1);
+        assert_eq!(serde_json::from_str::<Record>(&later).unwrap(), record);
         assert_eq!(serde_json::to_string(&record).unwrap(), line);
         let least: Record = serde_json::from_str(r#"{"step":1}"#).unwrap();
         assert_eq!(least, Record::new("", 1));

@@ -49,11 +49,17 @@ impl World {
         let inner = &self.inner;
         let start = Instant::now();
         let streams = [stream, &inner.work.kernel_stream, &inner.work.scalar_stream];
-        let result = streams.into_iter().try_for_each(|stream| {
-            inner
-                .wait_for(stream, start, timeout)
-                .context(|| format!("rank {}: waiting for its work to end", inner.rank))
-        });
+        let wait = || {
+            streams.into_iter().try_for_each(|stream| {
+                inner
+                    .wait_for(stream, start, timeout)
+                    .context(|| format!("rank {}: waiting for its work to end", inner.rank))
+            })
+        };
+        let result = match self.trace() {
+            Some(trace) => trace.waiting("synchronize", wait),
+            None => wait(),
+        };
         let (error, trouble) = match result {
             Err(error) => inner.cause(error),
             Ok(()) => match inner.missing()? {
@@ -241,6 +247,9 @@ impl Inner {
         {
             // A panic there is a bug there; the world ends all the same.
             let _ = thread.join();
+        }
+        if let Some(trace) = &self.work.trace {
+            trace.stop();
         }
     }
 

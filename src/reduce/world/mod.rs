@@ -1,7 +1,7 @@
 //! This rank's live membership of a world: device, stream, communicators.
 //!
 //! Here is how a world is joined and left. `part` splits it, `order` enqueues its work, `end` waits for that, ends and frees
-//! what failed.
+//! what failed. `watch` looks for stalls, `trace` writes when what ran.
 
 mod agreement;
 mod end;
@@ -13,9 +13,11 @@ mod profile;
 pub(super) mod report;
 mod step_ends;
 pub(super) mod streams;
+pub(super) mod trace;
 pub(super) mod watch;
 
 use std::collections::HashMap;
+use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -28,6 +30,7 @@ use crate::error::{Context, Error, ErrorKind, Result};
 use crate::kernel::{Kernels, Reason};
 use crate::plan::{Description, Group, Shape};
 use crate::reduce::world::hosts::HOST_BYTES;
+use crate::reduce::world::trace::Trace;
 use crate::reduce::world::watch::Watch;
 use crate::topo::Cluster;
 #[cfg(doc)]
@@ -57,6 +60,8 @@ struct Inner {
     groups: Mutex<HashMap<(Group, Purpose), Arc<Comm>>>,
     comm: Arc<Comm>,
     parts: Mutex<Parts>,
+    /// Calls that enqueued something on all of its ranks; they are the same there.
+    calls: AtomicU64,
     origin: Option<Origin>,
     work: Arc<Work>,
 }
@@ -99,6 +104,7 @@ struct Work {
     /// What was enqueued, on whichever streams.
     queued: Queued,
     watch: Arc<Watch>,
+    trace: Option<Trace>,
 }
 
 impl World {
@@ -203,6 +209,7 @@ impl World {
             scalar_stream: Stream::new(&device)?,
             order: Mutex::new(order),
             queued: Queued::default(),
+            trace: Trace::from_env(&device, comm.rank(), comm.size())?,
             watch: Arc::clone(&watch),
         };
         let inner = Arc::new(Inner {
@@ -210,6 +217,7 @@ impl World {
             watchdog: Mutex::new(None),
             groups: Mutex::default(),
             parts: Mutex::default(),
+            calls: AtomicU64::new(0),
             origin: None,
             work: Arc::new(work),
             device,

@@ -1,11 +1,13 @@
 //! The one order in which all work of a world is enqueued.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use crate::ascend::{Event, Stream};
 use crate::error::Result;
-use crate::reduce::world::streams::CallStreams;
+use crate::reduce::world::streams::{CallStreams, StreamRole};
+use crate::reduce::world::trace::Trace;
 use crate::reduce::world::watch::WatchedStage;
 use crate::reduce::world::{World, lock};
 
@@ -31,6 +33,7 @@ impl World {
             operation: operation.to_owned(),
             peers: others.map(|rank| self.rank_in_root(rank)).collect(),
             bytes,
+            part: None,
             done: Event::new(self.device())?,
         }))
     }
@@ -44,13 +47,58 @@ impl World {
         stream: &Stream,
         work: impl FnOnce(&Stream) -> Result<()>,
     ) -> Result<()> {
-        let watch = &self.inner.work.watch;
         self.in_order(stream, |_| {
-            watch.begin(&[Arc::clone(watched)].into(), timeout);
-            watch.call(watched, 0, || work(stream))?;
-            stream.record(&watched.done)?;
-            watch.end(stream)
+            let stages = [Arc::clone(watched)].into();
+            self.begin(&watched.operation, &stages, timeout, stream)?;
+            let role = StreamRole::Payload;
+            self.issue(watched, 0, role, stream, || work(stream))?;
+            self.end(stream)
         })
+    }
+
+    /// What others call `name` begins to be enqueued on `stream`, and maybe on streams of the world: `stages`.
+    pub(in crate::reduce) fn begin(
+        &self,
+        name: &str,
+        stages: &Arc<[Arc<WatchedStage>]>,
+        timeout: Duration,
+        stream: &Stream,
+    ) -> Result<()> {
+        let step = self.watch().begin(stages, timeout);
+        let Some(trace) = self.trace() else {
+            return Ok(());
+        };
+        let call = self.inner.calls.fetch_add(1, Ordering::Relaxed);
+        trace.begin(step, name, (self.comm().name(), call), stream)
+    }
+
+    /// Enqueues the stage at `position` by `work`, which may wait for other ranks, on `stream`, which has `role`.
+    pub(in crate::reduce) fn issue(
+        &self,
+        watched: &Arc<WatchedStage>,
+        position: usize,
+        role: StreamRole,
+        stream: &Stream,
+        work: impl FnOnce() -> Result<()>,
+    ) -> Result<()> {
+        let trace = self.trace();
+        let begun = trace.map(|trace| trace.before(stream)).transpose()?;
+        self.watch().call(watched, position, work)?;
+        stream.record(&watched.done)?;
+        match trace.zip(begun) {
+            Some((trace, begun)) => trace.after(begun, watched, position, role, stream),
+            None => Ok(()),
+        }
+    }
+
+    /// What began last has been enqueued; `stream` waits for all of it.
+    pub(in crate::reduce) fn end(&self, stream: &Stream) -> Result<()> {
+        self.watch().end(stream)?;
+        self.trace().map_or(Ok(()), |trace| trace.end(stream))
+    }
+
+    pub(super) fn trace(&self) -> Option<&Trace> {
+        self.inner.work.trace.as_ref()
     }
 
     /// Lets `work` enqueue what waits for no other rank on `stream`, behind all that went through this world before. A

@@ -1,5 +1,6 @@
 //! Worlds of some of a world's ranks, and the communicators that a world is split into.
 
+use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex};
 
 use sha1::{Digest, Sha1};
@@ -38,6 +39,7 @@ impl World {
             watchdog: Mutex::new(None),
             groups: Mutex::default(),
             parts: Mutex::default(),
+            calls: AtomicU64::new(0),
             origin: Some(Origin {
                 root: root.clone(),
                 ranks: members,

@@ -4,6 +4,8 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use serde::{Deserialize, Serialize};
+
 use crate::ascend::{Device, Event, Stream};
 use crate::error::{Error, ErrorKind, Result};
 use crate::reduce::world::report::{Failure, Report, Trouble, Waiting};
@@ -17,8 +19,50 @@ pub(in crate::reduce) struct WatchedStage {
     pub(in crate::reduce) peers: Vec<u32>,
     /// Bytes that this rank sends and receives in it.
     pub(in crate::reduce) bytes: u64,
+    /// Which part of a reduction it is, if it is one.
+    pub(in crate::reduce) part: Option<ReductionPart>,
     /// Recorded behind it.
     pub(in crate::reduce) done: Event,
+}
+
+/// A stage of a bucket.
+pub(in crate::reduce) struct ReductionPart {
+    pub(in crate::reduce) bucket: usize,
+    /// Round and operation.
+    pub(in crate::reduce) name: String,
+    pub(in crate::reduce) phase: Phase,
+}
+
+/// What kind of work a stage of a reduction is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Phase {
+    /// Between the caller's tensors and fused buffers.
+    Copies,
+    /// Exchanges before vectors are combined.
+    Exchange,
+    /// Products of vectors and their sums.
+    Gram,
+    /// Exchanges of scalars, and what owners of tensors compute for others.
+    Scalars,
+    /// Weights and weighted sums, and the look for what is not finite.
+    Combine,
+    /// Results on their way to all ranks.
+    Return,
+}
+
+impl Phase {
+    /// As in files.
+    pub fn name(self) -> &'static str {
+        match self {
+            Phase::Copies => "copies",
+            Phase::Exchange => "exchange",
+            Phase::Gram => "gram",
+            Phase::Scalars => "scalars",
+            Phase::Combine => "combine",
+            Phase::Return => "return",
+        }
+    }
 }
 
 /// A reduction whose stages were enqueued, or are being enqueued.
@@ -112,8 +156,8 @@ impl Watch {
         true
     }
 
-    /// A reduction begins to be enqueued.
-    pub(in crate::reduce) fn begin(&self, watched: &Arc<[Arc<WatchedStage>]>, timeout: Duration) {
+    /// A reduction begins to be enqueued; the number of its step.
+    pub(super) fn begin(&self, watched: &Arc<[Arc<WatchedStage>]>, timeout: Duration) -> u64 {
         let mut state = self.state();
         state.steps += 1;
         let flight = Flight {
@@ -130,10 +174,11 @@ impl Watch {
         if idle {
             self.changed.notify_all();
         }
+        state.steps
     }
 
     /// The reduction that began last has been enqueued; `stream` waits for all of it.
-    pub(in crate::reduce) fn end(&self, stream: &Stream) -> Result<()> {
+    pub(super) fn end(&self, stream: &Stream) -> Result<()> {
         let mut state = self.state();
         if let Some(flight) = state.flights.last_mut() {
             flight.enqueued = true;

@@ -82,7 +82,7 @@ pub(crate) fn run(
                     }
                     Ok(())
                 })?,
-                false => job::run(&Request::Reduction(what.clone()), &mut |line| {
+                false => job::run(&Request::Reduction(what.clone()), None, &mut |line| {
                     show(line)?;
                     ours.push(serde_json::from_slice(line)?);
                     Ok(())

@@ -15,6 +15,7 @@ use crate::cli::launch::event::Pipe;
 use crate::cli::launch::failure::describe;
 use crate::cli::launch::job::{self, End, Limits, Observer, Rank, job_name, prefixed};
 use crate::cli::launch::ranks::own_program;
+use crate::cli::report::trace::Trace;
 use crate::error::{Error, ErrorKind, Result, quote};
 use crate::topo::RankTable;
 
@@ -29,13 +30,13 @@ const OTHER_LIMIT: Duration = Duration::from_secs(3600);
 pub(crate) type Show<'a> = dyn FnMut(&[u8]) -> std::io::Result<()> + 'a;
 
 /// Runs the ranks and gives each line of rank 0 to `show`.
-pub(crate) fn run(request: &Request, show: &mut Show<'_>) -> Result<End> {
+pub(crate) fn run(request: &Request, trace: Option<&Trace>, show: &mut Show<'_>) -> Result<End> {
     let folder = Folder::new()?;
     let path = folder.0.join("rank_table.json");
     let (size, locals) = request.shape();
     save(&path, &table(size, locals).to_string())?;
     let table = RankTable::read(&path)?;
-    let ranks = ranks(&table, request)?;
+    let ranks = ranks(&table, request, trace)?;
     // No limit on the whole: how long it takes is the question, and a rank that hangs ends by the limits of its operations.
     let limits = Limits::default();
     let mut view = View { show };
@@ -104,11 +105,13 @@ fn table(ranks: u32, locals: u32) -> Value {
 }
 
 /// This program for each rank of the table.
-fn ranks(table: &RankTable, request: &Request) -> Result<Vec<Rank>> {
+fn ranks(table: &RankTable, request: &Request, trace: Option<&Trace>) -> Result<Vec<Rank>> {
+    let trace = trace.map(|trace| trace.variable(0)).transpose()?;
     let request = json(request)?;
     let cores = std::thread::available_parallelism().map_or(1, NonZero::get);
     own_program(table, |device, command| {
         command.args(["bench-rank", &request]);
+        command.envs(trace.clone());
         if table.size() as usize <= cores && std::env::var_os(CORE).is_none() {
             command.env(CORE, device.rank.to_string());
         }

@@ -20,11 +20,14 @@ mod table;
 mod timing;
 mod transport;
 
+use std::path::PathBuf;
+
 use crate::cli::lab::bench::compare::Against;
 use crate::cli::lab::bench::request::{Reduced, Request};
 use crate::cli::lab::element_type::ElementType;
 use crate::cli::lab::{sizes, workload};
 use crate::cli::launch::job::End;
+use crate::cli::report::trace::Trace;
 use crate::cli::text;
 use crate::error::{Error, Result};
 use crate::plan::Form;
@@ -90,6 +93,9 @@ pub(crate) struct Args {
     /// Rounds of a comparison, in each of which both are measured
     #[arg(long, value_name = "N", default_value_t = 9, requires = "compare", value_parser = clap::value_parser!(u32).range(1..=1000))]
     rounds: u32,
+    /// Write a timeline of all steps of all ranks here, for chrome://tracing and Perfetto
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["kernels", "transport", "compare"])]
+    trace: Option<PathBuf>,
     /// Print one JSON object a line
     #[arg(long)]
     json: bool,
@@ -117,17 +123,17 @@ bytes) by one thread, taken in turn. Vectors come from memory, or stay in cache 
 /// # Errors
 /// If the ranks cannot be started, an argument is wrong or a result is. A rank that fails is reported at once and is in the `End`.
 pub(crate) fn run(args: &Args) -> Result<End> {
-    let what = match request(args)? {
-        Request::Reduction(what) => what,
-        other => return job::run(&other, &mut |line| line::show(line, args.json)),
-    };
-    match args.compare.as_deref() {
-        None => outcome::run(what, args.json),
-        Some(command) => {
+    let trace = args.trace.as_deref().map(Trace::prepare).transpose()?;
+    let end = match (request(args)?, args.compare.as_deref()) {
+        (Request::Reduction(what), None) => outcome::run(what, trace.as_ref(), args.json),
+        (Request::Reduction(what), Some(command)) => {
             let rounds = args.rounds;
             outcome::run_against(&what, &Against { command, rounds }, args.json)
         }
-    }
+        (other, _) => job::run(&other, None, &mut |line| line::show(line, args.json)),
+    };
+    trace.map_or(Ok(()), |trace| trace.write())?;
+    end
 }
 
 fn request(args: &Args) -> Result<Request> {

@@ -8,6 +8,7 @@ use crate::cli::lab::bench::measured::Measured;
 use crate::cli::lab::bench::request::{Reduced, Request};
 use crate::cli::lab::bench::{job, table};
 use crate::cli::launch::job::End;
+use crate::cli::report::trace::Trace;
 use crate::cli::text::count;
 use crate::error::{Error, ErrorKind, Result};
 
@@ -15,10 +16,10 @@ use crate::error::{Error, ErrorKind, Result};
 ///
 /// # Errors
 /// If the ranks cannot be started, or a result is wrong.
-pub(crate) fn run(what: Reduced, json: bool) -> Result<End> {
+pub(crate) fn run(what: Reduced, trace: Option<&Trace>, json: bool) -> Result<End> {
     let head = table::head(&what, None);
     let mut lines: Vec<Measured> = Vec::new();
-    let end = job::run(&Request::Reduction(what), &mut |line| {
+    let end = job::run(&Request::Reduction(what), trace, &mut |line| {
         let measured: Measured = serde_json::from_slice(line)?;
         match json {
             true => pass_on(line)?,

@@ -383,7 +383,7 @@ fn chart(cluster: &Cluster, workload: &Workload, rows: &[Row]) -> Chart {
                 row.ratio
             }),
         ],
-        undrawn: Vec::new(),
+        ..Chart::default()
     }
 }
 
