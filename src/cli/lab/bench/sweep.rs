@@ -31,8 +31,8 @@ pub(crate) fn size(bytes: u64, dtype: ElementType, tensors: Option<u32>) -> Resu
     let tensors = tensors.unwrap_or(TENSORS.min(most.max(1)));
     if tensors > most {
         return Err(Error::invalid(format!(
-            "-b {bytes}: {elements} elements of {} are too few for --tensors {tensors}",
-            dtype.name()
+            "-b {bytes}: too few for --tensors {tensors}, of which each has an element of {} bytes",
+            dtype.size()
         )));
     }
     Ok(Size {

@@ -5,6 +5,9 @@
 //! else to do ties them to the clock of the host. A thread writes what has ended, a line of JSON each, so that a rank that is
 //! killed loses what was under way and little more.
 
+mod clock;
+mod span;
+
 use std::collections::VecDeque;
 use std::fs::File;
 use std::io::Write;
@@ -12,14 +15,15 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant, UNIX_EPOCH};
-
-use serde::{Deserialize, Serialize};
+use std::time::Duration;
 
 use crate::ascend::{Device, Event, Stream};
 use crate::error::{Error, ErrorKind, Result};
 use crate::reduce::world::streams::StreamRole;
-use crate::reduce::world::watch::{Phase, WatchedStage};
+use crate::reduce::world::trace::clock::{Anchor, HostClock, nanoseconds};
+use crate::reduce::world::watch::WatchedStage;
+
+pub use span::{StageId, TraceLine, TraceSpan, Track};
 
 /// Names the folder for traces; a launcher that makes a timeline sets it for its ranks.
 pub const TRACE_VARIABLE: &str = "ADASUM_TRACE_DIR";
@@ -43,93 +47,6 @@ const FRESH: Duration = Duration::from_secs(1);
 const FIRST_LIMIT: Duration = Duration::from_secs(60);
 const LATER_LIMIT: Duration = Duration::from_millis(200);
 
-/// A line of a rank's file. The first is a `World`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "trace", rename_all = "snake_case")]
-pub enum TraceLine {
-    /// What the file is about: one file for each world that a process joins.
-    World {
-        /// The rank that writes.
-        rank: u32,
-        /// Ranks of the world.
-        size: u32,
-        /// How many worlds the process had joined before.
-        number: u64,
-    },
-    /// Something that took time. One that is written as begun is written again when it has ended.
-    Span(TraceSpan),
-    /// A step of which nothing, or not all, is written: the host was too far ahead of the device.
-    LeftOut {
-        /// Its number.
-        step: u64,
-    },
-}
-
-/// A time from begin to end.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct TraceSpan {
-    /// What did it.
-    pub track: Track,
-    /// `reduction`, `round 0: products`, `barrier`.
-    pub name: String,
-    /// Begin, in nanoseconds of Unix time.
-    pub start_ns: u64,
-    /// Nanoseconds that it took; `None` if it has not ended.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub ns: Option<u64>,
-    /// Of a stage: when the host had enqueued it, in nanoseconds of Unix time. The device cannot have begun it before it was
-    /// enqueued, even where `start_ns` is earlier: the stream had come there.
-    #[serde(default, skip_serializing_if = "is_zero")]
-    pub enqueued_ns: u64,
-    /// By so much the times of the device, all alike, may be early or late on the clock of the host.
-    #[serde(default, skip_serializing_if = "is_zero")]
-    pub error_ns: u64,
-    /// Number of the step, as in messages.
-    pub step: u64,
-    /// Of a stage: its bucket.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub bucket: Option<usize>,
-    /// Of a stage: its kind.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub phase: Option<Phase>,
-    /// Ranks that it exchanges data with.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub peers: Vec<u32>,
-    /// Bytes that this rank sends and receives in it.
-    #[serde(default, skip_serializing_if = "is_zero")]
-    pub bytes: u64,
-    /// Of a stage: what all ranks that take part in it have alike.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub id: Option<StageId>,
-}
-
-/// What a stage is the same by on all ranks that it joins.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub struct StageId {
-    /// Name of the world's communicator.
-    pub world: String,
-    /// Number of the call of that world.
-    pub call: u64,
-    /// Position in the order of the step.
-    pub position: usize,
-}
-
-/// What a span is of.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Track {
-    /// A whole step on the device.
-    Step,
-    /// Stages on the caller's stream.
-    Payload,
-    /// Stages on the world's stream of kernels.
-    Kernels,
-    /// Stages on the world's stream of scalars.
-    Scalars,
-    /// A call of this library's, by the clock of the host.
-    Host,
-}
-
 /// The tracks of the device.
 const DEVICE: [Track; 4] = [Track::Step, Track::Payload, Track::Kernels, Track::Scalars];
 
@@ -147,26 +64,6 @@ struct Shared {
     clock: HostClock,
     state: Mutex<State>,
     changed: Condvar,
-}
-
-/// Unix time that never goes back.
-struct HostClock {
-    unix: u64,
-    start: Instant,
-}
-
-impl HostClock {
-    fn new() -> Self {
-        let unix = UNIX_EPOCH.elapsed().unwrap_or_default();
-        HostClock {
-            unix: nanoseconds(unix),
-            start: Instant::now(),
-        }
-    }
-
-    fn now(&self) -> u64 {
-        self.unix + nanoseconds(self.start.elapsed())
-    }
 }
 
 struct State {
@@ -193,13 +90,6 @@ struct Output {
     file: File,
     /// Whether it has more than steps.
     all: bool,
-}
-
-/// An event whose time on the host's clock is known.
-struct Anchor {
-    event: Event,
-    at: u64,
-    error: u64,
 }
 
 struct OpenStep {
@@ -547,24 +437,20 @@ impl State {
 impl Pending {
     /// The span with its times, begun where the one before on its stream, or later, has ended; `None` if the device has none.
     fn times(&self, before: u64, ended: bool) -> Option<TraceSpan> {
-        let Anchor { event, at, error } = &*self.anchor;
-        let time = |of: &Event| {
-            let seconds = of.seconds_since(event).ok()?;
-            Some(at + nanoseconds(Duration::try_from_secs_f64(seconds).ok()?))
-        };
-        let (mut start, end) = (time(&self.begin)?, ended.then(|| time(&self.end)));
-        let end = match end {
-            None => None,
-            Some(end) => Some(end?),
+        let anchor = &self.anchor;
+        let mut start = anchor.time_of(&self.begin)?;
+        let end = match ended {
+            false => None,
+            true => Some(anchor.time_of(&self.end)?),
         };
         // Two anchors differ by their errors, but a stream does one thing after the other.
-        if start < before && before - start <= 2 * error + 1000 {
+        if start < before && before - start <= 2 * anchor.error + 1000 {
             start = before;
         }
         Some(TraceSpan {
             start_ns: start,
             ns: end.map(|end| end.saturating_sub(start)),
-            error_ns: *error,
+            error_ns: anchor.error,
             ..self.span.clone()
         })
     }
@@ -577,54 +463,6 @@ impl Pending {
         let span = self.times(before, false)?;
         self.told = now.saturating_sub(span.start_ns) >= nanoseconds(LONG);
         self.told.then_some(span)
-    }
-}
-
-impl Anchor {
-    /// The best of a few: how long the host waits for an event is what its time may be wrong by.
-    fn new(device: &Device, stream: &Stream, clock: &HostClock, limit: Duration) -> Result<Anchor> {
-        const TRIES: usize = 3;
-        let take = || {
-            let event = Event::timed(device)?;
-            let before = clock.now();
-            stream.record(&event)?;
-            stream.synchronize_timeout(limit)?;
-            let error = (clock.now() - before) / 2;
-            let at = before + error;
-            Ok(Anchor { event, at, error })
-        };
-        let mut best = take()?;
-        for _ in 1..TRIES {
-            let next = take()?;
-            if next.error < best.error {
-                best = next;
-            }
-        }
-        Ok(best)
-    }
-
-    /// With the time that the device has passed since an earlier one, where that is not wrong: so times do not jump.
-    fn after(self, earlier: &Anchor) -> Anchor {
-        let passed = self.event.seconds_since(&earlier.event).ok();
-        let Some(passed) = passed.and_then(|passed| Duration::try_from_secs_f64(passed).ok())
-        else {
-            return self;
-        };
-        let due = (earlier.at + nanoseconds(passed), earlier.error);
-        let (at, error) = agreed((self.at, self.error), due);
-        Anchor { at, error, ..self }
-    }
-}
-
-/// The time that is `due`, or the nearest one to it that was `measured`; each with what it may be wrong by.
-fn agreed(measured: (u64, u64), due: (u64, u64)) -> (u64, u64) {
-    let at = due
-        .0
-        .clamp(measured.0 - measured.1, measured.0 + measured.1);
-    let possible = measured.1 + at.abs_diff(measured.0);
-    match at == due.0 {
-        true => (at, possible.min(due.1)),
-        false => (at, possible),
     }
 }
 
@@ -646,28 +484,5 @@ impl Output {
             TraceLine::Span(span) => span.track == Track::Step && span.ns.is_some(),
         };
         self.all || of_steps
-    }
-}
-
-#[allow(clippy::trivially_copy_pass_by_ref, reason = "as serde calls it")]
-fn is_zero(number: &u64) -> bool {
-    *number == 0
-}
-
-fn nanoseconds(time: Duration) -> u64 {
-    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn times_do_not_jump_where_clocks_agree() {
-        // Measured worse than before, better than before, and not possible any more: the clocks drift.
-        assert_eq!(agreed((1000, 90), (1020, 5)), (1020, 5));
-        assert_eq!(agreed((1000, 10), (1004, 50)), (1004, 14));
-        assert_eq!(agreed((1000, 10), (1300, 5)), (1010, 20));
-        assert_eq!(agreed((1000, 10), (200, 5)), (990, 20));
     }
 }
