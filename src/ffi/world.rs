@@ -534,7 +534,9 @@ pub unsafe extern "C" fn adasum_world_finish(
         if users > 0 {
             return Err(CallError::new(
                 adasum_status::ADASUM_INVALID_STATE,
-                format!("{users} reducers or others still use the world: destroy them first"),
+                format!(
+                    "reducers or others still use the world, {users} in all: destroy them first"
+                ),
             ));
         }
         let (world, share) = place.take().ok_or_else(finished)?;

@@ -255,7 +255,8 @@ static void stages(adasum_world *world, uint32_t rank) {
     CHECK(adasum_world_rank(stage, &number) == ADASUM_OK && number == own);
     CHECK(adasum_world_size(stage, &number) == ADASUM_OK && number == 2);
     CHECK(adasum_world_servers(stage, &number) == ADASUM_OK && number == 2);
-    REFUSED(ADASUM_INVALID_STATE, "1 reducers or others still use the world", adasum_world_finish(world, LIMIT));
+    REFUSED(ADASUM_INVALID_STATE, "reducers or others still use the world, 1 in all",
+            adasum_world_finish(world, LIMIT));
 
     /* The shards of both ranks are one vector for the norm. */
     truth = sqrt(dot(both[0], both[0], BOTH) + dot(both[1], both[1], BOTH));
@@ -269,7 +270,8 @@ static void stages(adasum_world *world, uint32_t rank) {
     expect_adasum(values, both[0], both[1], FIRST);
     expect_adasum(values + FIRST, both[0] + FIRST, both[1] + FIRST, SECOND);
     OK(adasum_norm_clip_forget_stream(clip, stream));
-    REFUSED(ADASUM_INVALID_STATE, "2 reducers or others still use the world", adasum_world_finish(stage, LIMIT));
+    REFUSED(ADASUM_INVALID_STATE, "reducers or others still use the world, 2 in all",
+            adasum_world_finish(stage, LIMIT));
     adasum_norm_clip_destroy(clip);
 
     /* A part of a part: the one in the middle goes first, and the whole still knows that it is used. */
@@ -277,7 +279,8 @@ static void stages(adasum_world *world, uint32_t rank) {
     CHECK(adasum_world_size(alone, &number) == ADASUM_OK && number == 1);
     let_go(reducer, stream);
     adasum_world_destroy(stage);
-    REFUSED(ADASUM_INVALID_STATE, "1 reducers or others still use the world", adasum_world_finish(world, LIMIT));
+    REFUSED(ADASUM_INVALID_STATE, "reducers or others still use the world, 1 in all",
+            adasum_world_finish(world, LIMIT));
     OK(adasum_world_barrier(alone, stream));
     CHECK(aclrtSynchronizeStream(stream) == ACL_SUCCESS);
     OK(adasum_world_finish(alone, LIMIT));

@@ -47,14 +47,16 @@ static void *wrong_order(void *argument) {
     REFUSED(ADASUM_INVALID_STATE, "has no such call", adasum_reducer_plan(mean, NULL, 0, &count));
     REFUSED(ADASUM_INVALID_STATE, "has no such call",
             adasum_reducer_gather(mean, NULL, NULL, 0, stream, NULL, NULL, NULL));
-    REFUSED(ADASUM_INVALID_STATE, "2 reducers or others still use the world", adasum_world_finish(world, LIMIT));
+    REFUSED(ADASUM_INVALID_STATE, "reducers or others still use the world, 2 in all",
+            adasum_world_finish(world, LIMIT));
     /* Two reducers on one world, in one order. */
     OK(adasum_reducer_reduce(gradient, &memory, 1, stream));
     OK(adasum_reducer_reduce(mean, &memory, 1, stream));
     OK(adasum_reducer_synchronize(mean, stream, LIMIT));
     is_ones(memory);
     let_go(gradient, stream);
-    REFUSED(ADASUM_INVALID_STATE, "1 reducers or others still use the world", adasum_world_finish(world, LIMIT));
+    REFUSED(ADASUM_INVALID_STATE, "reducers or others still use the world, 1 in all",
+            adasum_world_finish(world, LIMIT));
     let_go(mean, stream);
     OK(adasum_world_finish(world, LIMIT));
     REFUSED(ADASUM_INVALID_STATE, "the world was finished", adasum_world_rank(world, &number));

@@ -1,5 +1,5 @@
 #!/bin/sh
-# The C++ trainer from an installed library, the whole way: built with CMake and with pkg-config, shared and static, and
+# The C++ examples from an installed library, the whole way: the trainer is built with CMake and with pkg-config, shared and static, and
 # launched from the rank table; its losses are those of the demo, which trains the same in Rust.
 #   sh tests/interface/trainer.sh PREFIX ADASUM_RUN WORK
 # PREFIX is where packaging/install.sh has put the library; it is moved, and what is installed must not mind.
@@ -29,6 +29,10 @@ g++ $flags "$examples/cpp/train_digits.cpp" -o "$work/shared" $(pkg-config --lib
 # shellcheck disable=SC2086,SC2046 # flags are words
 g++ $flags "$examples/cpp/train_digits.cpp" -o "$work/static" \
     $(pkg-config --static --libs adasum | sed 's/-ladasum/-l:libadasum.a/') $libraries
+
+said=$(adasum-run launch -n 2 --prefix none --timeout 300 -- "$work/build/gradient")
+[ "$said" = "1 1 0 0
+1 1 0 0" ] || { echo "gradient: $said"; exit 1; }
 
 epochs=4
 train() {
