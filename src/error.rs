@@ -59,9 +59,15 @@ const QUOTED: usize = 200;
 /// A value from outside in quotes, on one line, cut if it is long.
 pub(crate) fn quote(value: impl AsRef<OsStr>) -> String {
     let text = value.as_ref().to_string_lossy();
+    let (start, more) = cut(&text);
+    format!("{start:?}{more}")
+}
+
+/// The start of a text, and what stands for the rest if it is long.
+pub(crate) fn cut(text: &str) -> (&str, &'static str) {
     match text.char_indices().nth(QUOTED) {
-        None => format!("{text:?}"),
-        Some((end, _)) => format!("{:?}...", &text[..end]),
+        None => (text, ""),
+        Some((end, _)) => (&text[..end], "..."),
     }
 }
 

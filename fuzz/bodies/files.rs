@@ -24,6 +24,8 @@ fn said<T>(result: Result<T>) -> Option<T> {
         Err(error) => {
             let text = error.to_string();
             assert!(!text.is_empty() && !text.contains('\n'), "{text:?}");
+            // Values are cut.
+            assert!(text.len() < 4096, "{text}");
             None
         }
     }

@@ -4,7 +4,7 @@ use serde_json::{Map, Value};
 
 use super::DEVICES_PER_SERVER;
 use super::checks::ParallelContext;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, cut};
 
 /// The boost level of a model. An unknown name is `O0`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -114,7 +114,8 @@ impl BoostConfig {
                     Some(Value::Bool(switch)) => *switch,
                     Some(other) => {
                         return Err(Error::invalid(format!(
-                            "boost configuration: boost.{name} is {other}, not true or false"
+                            "boost configuration: boost.{name} is {}, not true or false",
+                            shown(other)
                         )));
                     }
                 },
@@ -139,7 +140,8 @@ impl BoostConfig {
                 None => DEVICES_PER_SERVER,
                 Some(value) => positive(value).ok_or_else(|| {
                     Error::invalid(format!(
-                        "boost configuration: common.device_number is {value}, not a positive number"
+                        "boost configuration: common.device_number is {}, not a positive number",
+                        shown(value)
                     ))
                 })?,
             },
@@ -157,7 +159,8 @@ impl BoostConfig {
             None => Ok(None),
             Some(Value::Object(section)) => Ok(Some(section)),
             Some(other) => Err(Error::invalid(format!(
-                "boost configuration: {name} is {other}, not an object"
+                "boost configuration: {name} is {}, not an object",
+                shown(other)
             ))),
         }
     }
@@ -165,12 +168,18 @@ impl BoostConfig {
 
 /// MindSpore's `ValueError` for a mode that is none.
 fn unknown_mode(mode: &Value) -> Error {
-    let mode = mode
-        .as_str()
-        .map_or_else(|| mode.to_string(), str::to_owned);
+    let mode = shown(mode);
+    let mode = mode.trim_matches('"');
     Error::invalid(format!(
         "The boost mode must be in ['auto', 'manual', 'enable_all', 'disable_all'], but got {mode}"
     ))
+}
+
+/// A value as JSON, which is one line, cut if it is long.
+fn shown(value: &Value) -> String {
+    let text = value.to_string();
+    let (start, more) = cut(&text);
+    format!("{start}{more}")
 }
 
 fn positive(value: &Value) -> Option<u32> {
@@ -183,7 +192,8 @@ fn split_groups(value: &Value) -> Result<Vec<u32>> {
     let numbers: Option<Vec<u32>> = numbers.and_then(Iterator::collect);
     numbers.ok_or_else(|| {
         Error::invalid(format!(
-            "boost configuration: common.gradient_split_groups is {value}, not a list of positive numbers"
+            "boost configuration: common.gradient_split_groups is {}, not a list of positive numbers",
+            shown(value)
         ))
     })
 }
