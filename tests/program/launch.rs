@@ -502,6 +502,38 @@ fn the_first_failure_is_reported_first_and_its_code_passed_on() {
     );
 }
 
+/// A report that is read after the end of its rank counts: the machine may be busy.
+#[test]
+fn a_report_that_comes_late_is_no_silence() {
+    let script = r#"
+        report() { echo "adasum-report: {\"report\":\"$1\",\"rank\":$RANK_ID$2}" >&2; }
+        failed() { report failed ",\"message\":\"m\",\"stalled\":false,\"missed_others\":$1,\"waiting\":null"; }
+        report joined
+        if [ $RANK_ID = 0 ]; then
+            until [ -e here ]; do sleep 0.05; done
+            failed true
+            touch gone
+        else
+            touch here
+            until [ -e gone ]; do sleep 0.05; done
+            sleep 0.3
+            # Holds the pipe open, as a reader that gets no processor would.
+            { sleep 0.6; failed false; } &
+        fi
+        exit 3"#;
+    let folder = Folder::new("launch-late-report");
+    let mut command = adasum_run(&["launch", "-n", "2", "--linger", "20"]);
+    command.args(["--", "sh", "-c", script]);
+    let output = command.current_dir(folder.path()).output().unwrap();
+    assert_eq!(output.status.code(), Some(3));
+    let message = err(&output);
+    assert!(message.contains("rank 0 failed first"), "{message}");
+    assert!(
+        message.contains("cause: rank 1 failed by itself"),
+        "{message}"
+    );
+}
+
 #[test]
 fn a_killed_rank_ends_the_job_at_once() {
     let folder = Folder::new("kill9");

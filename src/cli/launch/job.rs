@@ -292,6 +292,7 @@ impl Job<'_> {
             Some(Stop::Failed(index, status)) => {
                 self.drain(index);
                 self.linger(limits.linger);
+                self.await_reports(limits.linger);
                 let lines = first_failure(self.what, &self.running, index, status);
                 self.explain(&lines[0]);
                 self.notices(lines);
@@ -353,6 +354,12 @@ impl Job<'_> {
             self.stop = None;
         }
         self.stop = stop;
+    }
+
+    /// Waits for the reports of ranks whose end was seen before their last lines were read.
+    fn await_reports(&mut self, limit: Duration) {
+        let deadline = Instant::now() + limit;
+        while self.running.iter().any(Running::may_report) && self.step(Some(deadline)) {}
     }
 
     /// Ends what still runs: the signal that ended the job (else SIGTERM), grace, SIGKILL.

@@ -67,6 +67,13 @@ impl Running {
         None
     }
 
+    /// Whether it reports failures, has ended badly, and may have said why in what has not been read.
+    pub(crate) fn may_report(&self) -> bool {
+        let failed = self.status.is_some_and(|status| !status.success());
+        let reports = self.presence != Presence::Absent && self.failure.is_none();
+        failed && reports && self.open_pipes > 0
+    }
+
     fn facts(&self) -> RankFacts<'_> {
         let failed = self.status.filter(|status| !status.success());
         RankFacts {
