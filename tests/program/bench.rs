@@ -378,7 +378,7 @@ fn wrong_arguments_are_named() {
         ),
         (
             &["--bytes", "64", "--tensors", "17"],
-            "-b 64: too few for --tensors 17, of which each has an element of 4 bytes",
+            "--bytes 64: too few for 17 tensors, of which each has an element of 4 bytes",
         ),
         (&["-b", "4K", "-e", "1K"], "-e 1024 is less than -b 4096"),
         (

@@ -3,7 +3,7 @@
 use std::os::unix::fs::PermissionsExt;
 use std::process::{Command, Output, Stdio};
 
-use crate::support::adasum_run::{Folder, adasum_run, alive, err, eventually, out, send};
+use crate::support::adasum_run::{Folder, adasum_run, all_gone, err, eventually, out, send};
 
 /// Takes a host and a command as ssh does, and notes both. This machine is all hosts.
 const SSH: &str = "#!/bin/sh
@@ -46,12 +46,6 @@ fn noted(folder: &Folder, ranks: std::ops::Range<u32>) -> Vec<u32> {
         };
         ranks.clone().map(pid).collect()
     })
-}
-
-fn all_gone(pids: &[u32]) {
-    eventually("ranks to end", || {
-        (!pids.iter().any(|pid| alive(*pid))).then_some(())
-    });
 }
 
 #[test]
@@ -180,6 +174,12 @@ fn servers_end_with_the_program_that_started_them() {
 #[test]
 fn wrong_hosts_are_named() {
     let folder = Folder::new("hosts-wrong");
+    let refused = |options: &[&str], code: i32, why: &str| {
+        let output = launch(&folder, options, "true").output().unwrap();
+        let said = err(&output);
+        assert_eq!(output.status.code(), Some(code), "{options:?}: {said}");
+        assert!(said.contains(why), "{options:?}: {said}");
+    };
     for (options, why) in [
         (
             &["--hosts=a:2,b"][..],
@@ -217,32 +217,17 @@ fn wrong_hosts_are_named() {
             "--env A: with --ssh a value must not have line breaks",
         ),
     ] {
-        let output = launch(&folder, options, "true").output().unwrap();
-        assert_eq!(
-            output.status.code(),
-            Some(2),
-            "{options:?}: {}",
-            err(&output)
-        );
-        assert!(err(&output).contains(why), "{options:?}: {}", err(&output));
+        refused(options, 2, why);
     }
     // A host that cannot be reached is a failure of the job.
-    let output = launch(&folder, &["--hosts=a:2", "--ssh=false"], "true")
-        .output()
-        .unwrap();
-    assert_eq!(output.status.code(), Some(1));
-    assert!(
-        err(&output).contains("server 0 failed first: exit status 1 (a)"),
-        "{}",
-        err(&output)
+    refused(
+        &["--hosts=a:2", "--ssh=false"],
+        1,
+        "server 0 failed first: exit status 1 (a)",
     );
-    let output = launch(&folder, &["--hosts=a:2", "--ssh=./absent"], "true")
-        .output()
-        .unwrap();
-    assert_eq!(output.status.code(), Some(127));
-    assert!(
-        err(&output).contains("server 0: cannot start ./absent"),
-        "{}",
-        err(&output)
+    refused(
+        &["--hosts=a:2", "--ssh=./absent"],
+        127,
+        "server 0: cannot start ./absent",
     );
 }

@@ -6,7 +6,7 @@ use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::support::adasum_run::{Folder, adasum_run, alive, err, eventually, out, send};
+use crate::support::adasum_run::{Folder, adasum_run, all_gone, err, eventually, out, send};
 
 const TABLE: &str = concat!(
     env!("CARGO_MANIFEST_DIR"),
@@ -34,12 +34,6 @@ fn start(command: &mut Command) -> Child {
         .stderr(Stdio::piped())
         .spawn()
         .unwrap()
-}
-
-fn all_gone(pids: &[u32]) {
-    eventually("processes to end", || {
-        (!pids.iter().any(|pid| alive(*pid))).then_some(())
-    });
 }
 
 /// What the ranks said, in the order of letters.

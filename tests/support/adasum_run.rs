@@ -120,6 +120,13 @@ pub(crate) fn variable(pid: u32, name: &str) -> Option<String> {
         .map(|(_, value)| value.to_owned())
 }
 
+/// Waits for processes to end.
+pub(crate) fn all_gone(pids: &[u32]) {
+    eventually("processes to end", || {
+        (!pids.iter().any(|pid| alive(*pid))).then_some(())
+    });
+}
+
 pub(crate) fn send(signal: &str, pid: u32) {
     let status = Command::new("kill")
         .args([signal, &pid.to_string()])

@@ -1,9 +1,27 @@
 //! Sizes of tensors as they are in real networks: log-normal, a few large ones and many small ones.
 
+use crate::cli::text::count;
+use crate::error::{Error, Result};
+
 /// Logarithms of relative sizes: draws from a normal distribution of mean 0 and standard deviation 2, one a line.
 const LOGARITHMS: &str = include_str!("log_sizes.txt");
 /// How many draws there are.
 pub(crate) const MOST: i64 = 398;
+
+/// `bytes`, an option's, as whole elements of `element` bytes each.
+///
+/// # Errors
+/// If there are fewer elements than tensors.
+pub(crate) fn elements(bytes: u64, element: u64, tensors: u32) -> Result<u64> {
+    let elements = bytes / element;
+    if elements < u64::from(tensors) {
+        return Err(Error::invalid(format!(
+            "--bytes {bytes}: too few for {}, of which each has an element of {element} bytes",
+            count(tensors, "tensor")
+        )));
+    }
+    Ok(elements)
+}
 
 /// Splits `elements` into `tensors`, at least one element each; needs as many elements and 1 to [`MOST`] tensors.
 pub(crate) fn split(elements: u64, tensors: u32) -> Vec<u64> {

@@ -3,7 +3,7 @@
 use crate::cli::lab::element_type::ElementType;
 use crate::cli::lab::sizes;
 use crate::cli::text;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::plan::{DType, Form, Layout, Placement, buckets};
 
 /// ResNet-50's 25,557,032 parameters in fp32.
@@ -52,15 +52,7 @@ impl TensorArgs {
         if !self.counts.is_empty() {
             return Ok(self.counts.clone());
         }
-        let elements = self.bytes / self.dtype.size();
-        if elements < u64::from(self.tensors) {
-            return Err(Error::invalid(format!(
-                "--bytes {}: too few for {}, of which each has an element of {} bytes",
-                self.bytes,
-                text::count(self.tensors, "tensor"),
-                self.dtype.size()
-            )));
-        }
+        let elements = sizes::elements(self.bytes, self.dtype.size(), self.tensors)?;
         Ok(sizes::split(elements, self.tensors))
     }
 

@@ -35,7 +35,7 @@ pub(crate) struct Rank {
     pub(crate) input: Input,
 }
 
-/// Limits of a job, and the word for its parts.
+/// Limits of a job.
 pub(crate) struct Limits {
     /// The whole job may take this long.
     pub(crate) timeout: Option<Duration>,
@@ -43,8 +43,6 @@ pub(crate) struct Limits {
     pub(crate) grace: Duration,
     /// How long ranks that report failures may take to end by themselves once one has failed.
     pub(crate) linger: Duration,
-    /// What its processes are in messages.
-    pub(crate) what: &'static str,
 }
 
 impl Default for Limits {
@@ -53,13 +51,16 @@ impl Default for Limits {
             timeout: None,
             grace: Duration::from_secs(5),
             linger: Duration::from_secs(2),
-            what: "rank",
         }
     }
 }
 
 /// Receiver of a job's news. All calls come from the thread that called [`run`].
 pub(crate) trait Observer {
+    /// What its processes are in messages.
+    fn what(&self) -> &'static str {
+        "rank"
+    }
     /// A line of a rank, without its line break.
     fn line(&mut self, rank: u32, pipe: Pipe, line: &[u8]) -> std::io::Result<()>;
     /// Whole lines of a rank, each with its line break.
@@ -136,7 +137,6 @@ pub(crate) fn run(
     let reaper = Reaper::start(&id)
         .inspect_err(|error| log::warn!("ranks would outlive a killed launcher: {error}"));
     let mut job = Job {
-        what: limits.what,
         world,
         running: Vec::with_capacity(ranks.len()),
         events,
@@ -175,7 +175,6 @@ enum Stop {
 }
 
 struct Job<'a> {
-    what: &'static str,
     /// How many ranks there are with those of other launchers.
     world: u32,
     running: Vec<Running>,
@@ -205,7 +204,7 @@ impl Job<'_> {
                 }
                 Err(error) => {
                     let program = rank.command.get_program().to_string_lossy();
-                    let (what, number) = (self.what, rank.rank);
+                    let (what, number) = (self.observer.what(), rank.rank);
                     let text = format!("{what} {number}: cannot start {program}: {error}");
                     self.observer.notice(&text);
                     self.stop = Some(Stop::End(End::NotStarted(error.kind())));
@@ -293,7 +292,7 @@ impl Job<'_> {
                 self.drain(index);
                 self.linger(limits.linger);
                 self.await_reports(limits.linger);
-                let lines = first_failure(self.what, &self.running, index, status);
+                let lines = first_failure(self.observer.what(), &self.running, index, status);
                 self.explain(&lines[0]);
                 self.notices(lines);
                 End::Failed(status)
@@ -302,14 +301,14 @@ impl Job<'_> {
                 match end {
                     End::TimedOut => {
                         let seconds = limits.timeout.unwrap_or_default().as_secs_f64();
-                        let alive = alive(self.what, &self.running);
+                        let alive = alive(self.observer.what(), &self.running);
                         let text = format!("timeout after {seconds} s, still running: {alive}");
                         self.observer.notice(&text);
                         self.explain(&text);
                     }
                     End::Interrupted(signal) => {
                         let name = failure::signal_name(signal);
-                        let what = self.what;
+                        let what = self.observer.what();
                         self.observer
                             .notice(&format!("{name}: stopping all {what}s"));
                     }
@@ -379,7 +378,7 @@ impl Job<'_> {
         let deadline = Instant::now() + AFTER_KILL;
         while self.running.iter().any(|r| r.status.is_none()) {
             if !self.step(Some(deadline)) {
-                let alive = alive(self.what, &self.running);
+                let alive = alive(self.observer.what(), &self.running);
                 self.observer
                     .notice(&format!("cannot be killed, left behind: {alive}"));
                 return;
@@ -403,7 +402,7 @@ impl Job<'_> {
     fn signal_alive(&mut self, signal: i32) {
         for running in self.running.iter().filter(|r| r.status.is_none()) {
             if let Err(error) = process::signal_group(running.child.id(), signal) {
-                let (what, number) = (self.what, running.rank);
+                let (what, number) = (self.observer.what(), running.rank);
                 let name = failure::signal_name(signal);
                 self.observer
                     .notice(&format!("cannot send {name} to {what} {number}: {error}"));

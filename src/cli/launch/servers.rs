@@ -79,59 +79,30 @@ impl Start {
         job: Option<&str>,
         timeout: Option<Duration>,
     ) -> Result<End> {
-        let given = std::env::args_os().skip(1).collect::<Vec<_>>();
+        let given: Vec<OsString> = std::env::args_os().skip(1).collect();
         let job = job.map_or_else(job_name, str::to_owned);
+        let arguments = |server, more: &[&str]| words(&arguments(&given, server, &job, more));
+        let hosts = (0..).zip(hosts.iter().copied());
         let Some(program) = &self.ssh else {
-            let texts = (0..).zip(hosts).map(|(server, host)| {
-                let head = format!("# on {host}\nadasum-run ").into_bytes();
-                [
-                    head,
-                    words(&arguments(&given, server, &job, &[])),
-                    b"\n".to_vec(),
-                ]
-                .concat()
-            });
-            let text = texts.collect::<Vec<_>>().concat();
-            if JobSecret::from_env()?.is_none() {
-                notice(&format!(
-                    "give all of them the same {} or {}, or anybody can join",
-                    JobSecret::VARIABLE,
-                    JobSecret::FILE_VARIABLE
-                ));
-            }
-            return print(&String::from_utf8_lossy(&text)).map(|()| End::Success);
+            let commands = hosts.map(|(server, host)| (host, arguments(server, &[])));
+            return print_commands(commands).map(|()| End::Success);
         };
+        let remote = |server| remote_command(&arguments(server, &["--end-with-stdin"]));
         let first = self.first_line()?;
-        let this = ranks::this_program()?;
-        let folder =
-            std::env::current_dir().map_err(|error| failed("the current directory", error))?;
-        let start = |(server, host): (u32, &&str)| {
-            // Values do not belong on a command line, which everybody on that machine can read.
-            let remote = [
-                b"cd ",
-                &word(folder.as_os_str())[..],
-                b" && IFS= read -r line && eval \"$line\" && exec ",
-                &word(this.as_os_str()),
-                b" ",
-                &words(&arguments(&given, server, &job, &["--end-with-stdin"])),
-            ];
+        let mut servers = Vec::new();
+        for (server, host) in hosts {
             let mut parts = program.split_whitespace();
             let mut command = Command::new(parts.next().unwrap_or_default());
-            command
-                .args(parts)
-                .arg(host)
-                .arg(OsString::from_vec(remote.concat()));
-            Rank {
+            command.args(parts).arg(host).arg(remote(server)?);
+            servers.push(Rank {
                 rank: server,
-                place: (*host).to_owned(),
+                place: host.to_owned(),
                 command,
                 input: Input::Text(first.clone()),
-            }
-        };
-        let servers: Vec<Rank> = (0..).zip(hosts).map(start).collect();
+            });
+        }
         let limits = Limits {
             timeout: timeout.map(|limit| limit.saturating_add(LATER)),
-            what: "server",
             ..Limits::default()
         };
         // The ranks are those of the launchers.
@@ -159,10 +130,47 @@ impl Start {
     }
 }
 
+/// Prints the command of each host, and what its user has to know.
+fn print_commands<'a>(commands: impl Iterator<Item = (&'a str, Vec<u8>)>) -> Result<()> {
+    let mut text = String::new();
+    for (host, command) in commands {
+        let command = String::from_utf8_lossy(&command);
+        text += &format!("# on {host}\nadasum-run {command}\n");
+    }
+    if JobSecret::from_env()?.is_none() {
+        notice(&format!(
+            "give all of them the same {} or {}, or anybody can join",
+            JobSecret::VARIABLE,
+            JobSecret::FILE_VARIABLE
+        ));
+    }
+    print(&text)
+}
+
+/// What the shell of another machine is to run: this program in a folder of this name, after the line on its input. Values do not
+/// belong on a command line, which everybody there can read.
+fn remote_command(arguments: &[u8]) -> Result<OsString> {
+    let folder = std::env::current_dir();
+    let folder = folder.map_err(|error| failed("the current directory", error))?;
+    let command = [
+        b"cd ",
+        &word(folder.as_os_str())[..],
+        b" && IFS= read -r line && eval \"$line\" && exec ",
+        &word(ranks::this_program()?.as_os_str()),
+        b" ",
+        arguments,
+    ];
+    Ok(OsString::from_vec(command.concat()))
+}
+
 /// Hands on what launchers write, which has prefixes already.
 struct PassOn;
 
 impl Observer for PassOn {
+    fn what(&self) -> &'static str {
+        "server"
+    }
+
     fn line(&mut self, _server: u32, pipe: Pipe, line: &[u8]) -> std::io::Result<()> {
         self.lines(0, pipe, &[line, b"\n"].concat())
     }

@@ -2,18 +2,17 @@
 
 use std::io::Write;
 use std::num::NonZero;
-use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::cli::io::{failed, json, notice, save};
+use crate::cli::io::{TemporaryFolder, json, notice, save};
 use crate::cli::lab::bench::request::Request;
 use crate::cli::launch::children::Input;
 use crate::cli::launch::event::Pipe;
 use crate::cli::launch::failure::describe;
-use crate::cli::launch::job::{self, End, Limits, Observer, Rank, job_name, prefixed};
+use crate::cli::launch::job::{self, End, Limits, Observer, Rank, prefixed};
 use crate::cli::launch::ranks::own_program;
 use crate::cli::report::trace::Trace;
 use crate::error::{Error, ErrorKind, Result, quote};
@@ -31,8 +30,8 @@ pub(crate) type Show<'a> = dyn FnMut(&[u8]) -> std::io::Result<()> + 'a;
 
 /// Runs the ranks and gives each line of rank 0 to `show`.
 pub(crate) fn run(request: &Request, trace: Option<&Trace>, show: &mut Show<'_>) -> Result<End> {
-    let folder = Folder::new()?;
-    let path = folder.0.join("rank_table.json");
+    let folder = TemporaryFolder::new("adasum-bench")?;
+    let path = folder.path().join("rank_table.json");
     let (size, locals) = request.shape();
     save(&path, &table(size, locals).to_string())?;
     let table = RankTable::read(&path)?;
@@ -162,24 +161,4 @@ fn pass_on(
     // A closed standard error is no fault.
     let _ = std::io::stderr().lock().write_all(&otherwise());
     Ok(())
-}
-
-/// A folder that goes with the job.
-struct Folder(PathBuf);
-
-impl Folder {
-    fn new() -> Result<Folder> {
-        let name = format!("adasum-bench-{}", job_name());
-        let path = std::env::temp_dir().join(name);
-        std::fs::create_dir(&path).map_err(|error| failed(path.display(), error))?;
-        Ok(Folder(path))
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        if let Err(error) = std::fs::remove_dir_all(&self.0) {
-            log::warn!("{}: {error}", self.0.display());
-        }
-    }
 }

@@ -2,6 +2,7 @@
 
 use crate::cli::lab::bench::request::Size;
 use crate::cli::lab::element_type::ElementType;
+use crate::cli::lab::sizes;
 use crate::error::{Error, Result};
 
 /// Tensors where nobody says how many: those of ResNet-50.
@@ -26,15 +27,9 @@ pub(crate) fn sweep(first: u64, last: u64, factor: u64) -> Result<Vec<u64>> {
 /// # Errors
 /// If there are fewer elements than tensors.
 pub(crate) fn size(bytes: u64, dtype: ElementType, tensors: Option<u32>) -> Result<Size> {
-    let elements = bytes / dtype.size();
-    let most = u32::try_from(elements).unwrap_or(u32::MAX);
+    let most = u32::try_from(bytes / dtype.size()).unwrap_or(u32::MAX);
     let tensors = tensors.unwrap_or(TENSORS.min(most.max(1)));
-    if tensors > most {
-        return Err(Error::invalid(format!(
-            "-b {bytes}: too few for --tensors {tensors}, of which each has an element of {} bytes",
-            dtype.size()
-        )));
-    }
+    let elements = sizes::elements(bytes, dtype.size(), tensors)?;
     Ok(Size {
         bytes: elements * dtype.size(),
         tensors,

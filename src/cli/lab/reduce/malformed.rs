@@ -1,29 +1,12 @@
 //! Damaged files: every one is an error or is read, none is a panic or takes more memory than there are bytes.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
+use crate::cli::io::TemporaryFolder;
 use crate::cli::lab::reduce::file;
 use crate::cli::lab::reduce::tensor::{Shape, Tensor};
 use crate::plan::DType;
-
-/// A folder that goes with the test.
-struct Folder(PathBuf);
-
-impl Folder {
-    fn new(name: &str) -> Folder {
-        let name = format!("adasum-malformed-{name}-{}", std::process::id());
-        let path = std::env::temp_dir().join(name);
-        fs::create_dir_all(&path).unwrap();
-        Folder(path)
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
-    }
-}
 
 fn tensors() -> Vec<Tensor> {
     let tensor = |name: &str, sizes: Vec<u64>, dtype: DType| Tensor {
@@ -90,8 +73,8 @@ fn damage(path: &Path, times: usize) -> usize {
 
 #[test]
 fn damaged_npz_files_are_told_apart() {
-    let folder = Folder::new("npz");
-    let path = folder.0.join("rank.npz");
+    let folder = TemporaryFolder::new("adasum-malformed").unwrap();
+    let path = folder.path().join("rank.npz");
     file::write(&path, &tensors()).unwrap();
     assert_eq!(file::read(&path).unwrap(), tensors());
     let read = damage(&path, 1000);
@@ -101,8 +84,8 @@ fn damaged_npz_files_are_told_apart() {
 
 #[test]
 fn damaged_safetensors_files_are_told_apart() {
-    let folder = Folder::new("safetensors");
-    let path = folder.0.join("rank.safetensors");
+    let folder = TemporaryFolder::new("adasum-malformed").unwrap();
+    let path = folder.path().join("rank.safetensors");
     file::write(&path, &tensors()).unwrap();
     assert_eq!(file::read(&path).unwrap().len(), tensors().len());
     // The format has no checksum: damaged elements are elements.
@@ -112,9 +95,9 @@ fn damaged_safetensors_files_are_told_apart() {
 
 #[test]
 fn every_truncation_is_an_error() {
-    let folder = Folder::new("cut");
+    let folder = TemporaryFolder::new("adasum-malformed").unwrap();
     for name in ["rank.npz", "rank.safetensors"] {
-        let path = folder.0.join(name);
+        let path = folder.path().join(name);
         file::write(&path, &tensors()).unwrap();
         let good = fs::read(&path).unwrap();
         for length in 0..good.len() {
