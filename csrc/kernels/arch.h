@@ -128,6 +128,16 @@ __aicore__ inline void sum_blocks(const AscendC::LocalTensor<float> &results, ui
     wait_for<AscendC::HardEvent::S_V>();
 }
 
+// to[k * lane_stride + i * stride] = lane k of block i of `from`, for all of `count` elements; ends with a barrier.
+__aicore__ inline void transpose_blocks(const AscendC::LocalTensor<float> &to, uint32_t lane_stride, uint32_t stride,
+                                        const AscendC::LocalTensor<float> &from, uint32_t count) {
+    wait_for<AscendC::HardEvent::V_S>();
+    for (uint32_t i = 0; i < count; ++i) {
+        to.SetValue(i % BLOCK * lane_stride + i / BLOCK * stride, from.GetValue(i));
+    }
+    wait_for<AscendC::HardEvent::S_V>();
+}
+
 // Copies elements of an integer type within UB, bit by bit; `count` is padded. A barrier must follow.
 template <typename T>
 __aicore__ inline void copy_bits(const AscendC::LocalTensor<T> &to, const AscendC::LocalTensor<T> &from,
@@ -173,6 +183,18 @@ __aicore__ inline void sum_blocks(const AscendC::LocalTensor<float> &results, ui
                                   const AscendC::LocalTensor<float> &lanes, uint32_t lane_stride, uint32_t count) {
     AscendC::WholeReduceSum(results, lanes, static_cast<int32_t>(BLOCK), static_cast<int32_t>(count),
                             static_cast<int32_t>(result_stride), 1, static_cast<int32_t>(lane_stride / BLOCK));
+    AscendC::PipeBarrier<PIPE_V>();
+}
+
+// Sums of single lanes, which are these lanes.
+__aicore__ inline void transpose_blocks(const AscendC::LocalTensor<float> &to, uint32_t lane_stride, uint32_t stride,
+                                        const AscendC::LocalTensor<float> &from, uint32_t count) {
+    for (uint32_t lane = 0; lane < BLOCK && lane < count; ++lane) {
+        uint64_t mask[2] = {1ULL << lane, 0};
+        uint32_t blocks = (count - lane + BLOCK - 1) / BLOCK;
+        AscendC::WholeReduceSum(to[lane * lane_stride], from, mask, static_cast<int32_t>(blocks),
+                                static_cast<int32_t>(stride), 1, 1);
+    }
     AscendC::PipeBarrier<PIPE_V>();
 }
 

@@ -8,12 +8,12 @@
 //
 //   r   lanes   sums             tile      UB     UB 16
 //   2     512   fp32            16384   91136     91136
-//   3     512   hi + lo, fp32    8192  116224    110080
-//   4     512   hi + lo, fp32    8192  153600    145408
-//   5     512   hi + lo, fp32    4096  154112    143872
-//   6     256   hi + lo, fp32    4096  131072    124928
-//   7     256   hi + lo, fp32    4096  156160    148992
-//   8     128   hi + lo, fp32    4096  135680    131584
+//   3     512   hi + lo, fp32    8192  116224    111360
+//   4     512   hi + lo, fp32    8192  153600    147968
+//   5     512   hi + lo, fp32    4096  154112    146432
+//   6     256   hi + lo, fp32    4096  131072    128768
+//   7     256   hi + lo, fp32    4096  156160    154112
+//   8     128   hi + lo, fp32    4096  135680    137984
 #ifndef ADASUM_GRAM_LANES_H
 #define ADASUM_GRAM_LANES_H
 
@@ -21,13 +21,14 @@
 #include "device.h"
 #include "layout.h"
 #include "two_float.h"
+#include "two_float_lanes.h"
 
 namespace adasum {
 
 // The table above, from r = 2 on: lanes, bytes of a tile, UB, UB for 16-bit types.
 constexpr uint32_t GRAM_TABLE[7][4] = {
-    {512, 16384, 91136, 91136},  {512, 8192, 116224, 110080}, {512, 8192, 153600, 145408}, {512, 4096, 154112, 143872},
-    {256, 4096, 131072, 124928}, {256, 4096, 156160, 148992}, {128, 4096, 135680, 131584}};
+    {512, 16384, 91136, 91136},  {512, 8192, 116224, 111360}, {512, 8192, 153600, 147968}, {512, 4096, 154112, 146432},
+    {256, 4096, 131072, 128768}, {256, 4096, 156160, 154112}, {128, 4096, 135680, 137984}};
 
 __aicore__ inline constexpr uint32_t lanes_of(uint32_t radix) { return radix <= 5 ? 512 : (radix <= 7 ? 256 : 128); }
 
@@ -156,8 +157,8 @@ public:
 
     static __aicore__ inline constexpr uint32_t ub_bytes(uint32_t radix) {
         uint32_t sums = 2 * entries(radix) + 1;
-        uint32_t halves = EXACT ? 0 : 2 * radix;
-        return (sums + halves + TEMPORARIES) * lanes_of(radix) * 4;
+        uint32_t lanes = (sums + TEMPORARIES) * lanes_of(radix);
+        return (lanes + spare_words(radix)) * 4;
     }
     static __aicore__ inline constexpr uint32_t step(uint32_t radix) { return lanes_of(radix); }
 
@@ -175,14 +176,11 @@ public:
         error_ = product_[width_];
         work_ = error_[width_];
         rest_ = work_[width_];
-        if (!EXACT) {
-            halves_ = rest_[width_];
-        }
+        halves_ = rest_[width_];
     }
 
     // Begins a unit; returns the number of lanes in use, which `add` fills.
     __aicore__ inline uint32_t start(uint32_t len) {
-        used_ = static_cast<uint32_t>(smaller(len, BLOCK));
         lanes_ = lanes_for(len, BLOCK, width_);
         fresh_ = len >= lanes_;
         spare_ = entries_;
@@ -225,7 +223,7 @@ public:
     // Writes hi and lo of each entry of a record.
     __aicore__ inline void finish(const AscendC::LocalTensor<float> &record) {
 #ifdef ADASUM_FUSED
-        fused::finish_products(wide_sums(), used_, record);
+        fused::finish_products(wide_sums(), record);
         return;
 #endif
         for (uint32_t half = lanes_ / 2; half >= BLOCK; half /= 2) {
@@ -233,20 +231,55 @@ public:
                 add_half(entry, half);
             }
         }
-        wait_for<AscendC::HardEvent::V_S>();
-        for (uint32_t entry = 0; entry < entries_; ++entry) {
-            TwoFloat sum{0.0f, 0.0f};
-            for (uint32_t lane = 0; lane < used_; ++lane) {
-                sum = adasum::add(sum, two_sum(high(entry).GetValue(lane), low(entry).GetValue(lane)));
-            }
-            record.SetValue(2 * entry, sum.hi);
-            record.SetValue(2 * entry + 1, sum.lo);
-        }
-        wait_for<AscendC::HardEvent::S_V>();
+        join_block(record);
     }
 
 private:
     static constexpr uint32_t TEMPORARIES = 4;
+    // Arrays of BLOCK lanes an entry that `join_block` needs.
+    static constexpr uint32_t BLOCKS_IN_JOIN = 5;
+
+    // Lanes of all entries in one array, up to the next block.
+    static __aicore__ inline constexpr uint32_t entry_lanes(uint32_t radix) {
+        return (entries(radix) + BLOCK - 1) / BLOCK * BLOCK;
+    }
+
+    // What is halves while products are added, and work when they are joined.
+    static __aicore__ inline constexpr uint32_t spare_words(uint32_t radix) {
+        uint32_t halves = EXACT ? 0 : 2 * radix * lanes_of(radix);
+        uint32_t join = BLOCKS_IN_JOIN * BLOCK * entry_lanes(radix);
+        return halves > join ? halves : join;
+    }
+
+    // The last 8 lanes of each entry as a tree of two-float additions. Lane k of all entries becomes one array, so that an
+    // instruction adds lanes of all of them.
+    __aicore__ inline void join_block(const AscendC::LocalTensor<float> &record) {
+        uint32_t width = entry_lanes(radix_);
+        AscendC::LocalTensor<float> work = halves_[2 * BLOCK * width];
+        TwoFloatLanes by_lane{work, work[BLOCK * width]};
+        for (uint32_t entry = 0; entry < entries_; ++entry) {
+            AscendC::Muls(by_lane.hi[entry * BLOCK], high(entry), 1.0f, static_cast<int32_t>(BLOCK));
+            AscendC::Muls(by_lane.lo[entry * BLOCK], low(entry), 1.0f, static_cast<int32_t>(BLOCK));
+        }
+        AscendC::PipeBarrier<PIPE_V>();
+        TwoFloatLanes by_entry{halves_, halves_[BLOCK * width]};
+        two_sum(by_entry, by_lane.hi, by_lane.lo, work[2 * BLOCK * width], static_cast<int32_t>(BLOCK * entries_));
+        transpose_blocks(by_lane.hi, width, 1, by_entry.hi, BLOCK * entries_);
+        transpose_blocks(by_lane.lo, width, 1, by_entry.lo, BLOCK * entries_);
+        // Sums and what they are made of change places at each level.
+        TwoFloatLanes sums = by_lane;
+        AscendC::LocalTensor<float> other = halves_;
+        for (uint32_t lanes = BLOCK / 2; lanes > 0; lanes /= 2) {
+            uint32_t count = lanes * width;
+            TwoFloatLanes joined{other, other[count]};
+            TwoFloatLanes low{other[2 * count], other[3 * count]};
+            adasum::add(joined, sums, sums.from(count), low, static_cast<int32_t>(count));
+            other = sums.hi;
+            sums = joined;
+        }
+        transpose_blocks(record, 2, 2 * BLOCK, sums.hi, entries_);
+        transpose_blocks(record[1], 2, 2 * BLOCK, sums.lo, entries_);
+    }
 
 #ifdef ADASUM_FUSED
     // Sums stay in their places here.
@@ -371,7 +404,6 @@ private:
     uint32_t entries_ = 0;
     uint32_t width_ = 0;
     uint32_t lanes_ = 0;
-    uint32_t used_ = 0;
     uint32_t spare_ = 0;
     bool fresh_ = false;
 };

@@ -21,6 +21,7 @@ enum class Counter {
     HostAllocations,
     HostSynchronizations,
     DestroyedUnderWork,
+    Wakes,
     Count
 };
 

@@ -10,6 +10,8 @@
 #include <string>
 #include <vector>
 
+#include <sched.h>
+
 #include "acl/acl.h"
 #include "common.h"
 
@@ -87,6 +89,27 @@ ASCEND_MOCK_SHARED int cann_version();
 ASCEND_MOCK_SHARED void set_recent_message(const std::string &text);
 // One line on standard error, once per text in this process.
 ASCEND_MOCK_SHARED void warn_once(const std::string &text);
+
+// How long a thread keeps its core while it waits for what may come soon: about as long as being woken takes. No time at
+// all where a communicator has more ranks than this process has cores, as all of them may be on this machine.
+ASCEND_MOCK_SHARED std::chrono::microseconds patience();
+// Tells of the ranks of a communicator.
+ASCEND_MOCK_SHARED void share_cores(uint32_t ranks);
+
+// Whether it comes before this thread had better sleep. Others run meanwhile: where ranks share cores, to let them run a
+// few times is often all that is needed, and costs less than being woken.
+template <class Come>
+bool comes_soon(Come come) {
+    constexpr int YIELDS = 16;
+    const auto limit = Clock::now() + patience();
+    for (int i = 0; i < YIELDS || Clock::now() < limit; i++) {
+        if (come()) {
+            return true;
+        }
+        sched_yield();
+    }
+    return come();
+}
 
 // False if no live allocation of any device of this process holds the address.
 ASCEND_MOCK_SHARED bool find_memory(const void *address, Region *region);

@@ -20,6 +20,7 @@ mod queued;
 mod stream;
 mod survey;
 
+use std::ffi::CStr;
 use std::path::Path;
 
 pub use buffer::{Buffer, Pod, Span};
@@ -63,6 +64,15 @@ pub fn backend() -> Result<BackendInfo> {
         acl: &backend.acl_path,
         hccl: &backend.hccl_path,
     })
+}
+
+/// What the mock has counted under `name` since the start of this process, for all its ranks together: the names are in the
+/// mock's own page (`csrc/mock/README.md`, "Counters"). 0 for another name, `None` on CANN.
+///
+/// # Errors
+/// If the libraries cannot be loaded.
+pub fn mock_counter(name: &CStr) -> Result<Option<u64>> {
+    Ok(sys::backend()?.mock_counter(name))
 }
 
 #[cfg(test)]

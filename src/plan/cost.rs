@@ -5,7 +5,7 @@
 
 use super::{
     COEFFICIENT_WORDS, Choices, Combine, DType, Exchange, Form, Forms, Layout, Machine, Placement,
-    Plan, Planner, Scalars, Shape, Step, StepKind, record_words,
+    Plan, Planner, Scalars, Shape, Step, StepKind, gram_operations, record_words, sum_operations,
 };
 use crate::error::{Error, Result};
 
@@ -190,15 +190,17 @@ impl Counter<'_> {
         let elements = combine.slice.len();
         let bytes = elements * self.plan.dtype.size();
         let products = radix * (radix + 1) / 2 * elements;
-        // The pair rule is safe in fp32; more vectors of fp32 need wide sums of split products.
-        let wide = self.plan.dtype == DType::F32 && radix > 2;
-        let product = if wide { machine.wide } else { machine.product };
-        let gram = (radix * bytes) as f64 / machine.memory;
-        let sum = ((radix + 1) * bytes) as f64 / machine.memory;
+        let time = |read_and_written: u64, operations: f64| {
+            let arithmetic = elements as f64 * operations * machine.operation;
+            (read_and_written as f64 / machine.memory).max(arithmetic)
+        };
+        let (operands, dtype) = (combine.operands, self.plan.dtype);
+        let gram = time(radix * bytes, gram_operations(operands, dtype));
+        let sum = time((radix + 1) * bytes, sum_operations(operands, dtype));
         let (links, exchange) = self.scalars(combine.operands, scalars);
         let moved = self.moved(StepKind::Round(index), &combine.exchange);
         let phases = StepSeconds {
-            gram: gram.max(products as f64 * product),
+            gram,
             scalars: exchange,
             combine: sum,
             ..moved.phases

@@ -129,7 +129,7 @@ fn the_fastest_radix_is_chosen() {
     let small = layout(DType::F32, &[1000; 100]);
     assert!(chosen(shape(64, 8), &small, &Machine::ascend_910b()) > 2);
     assert!(chosen(shape(8, 8), &resnet(), &Machine::ascend_910b()) > 2);
-    // On the CPU two-float sums of fp32 cost more than rounds save, not so those of 16-bit types.
+    // On the CPU two-float sums cost more than rounds save.
     for servers in [4, 8, 16, 32] {
         assert_eq!(chosen(shape(servers, 1), &resnet(), &Machine::mock()), 2);
         let demo = layout(DType::F32, &[200_000, 1000, 60_000, 10]);

@@ -31,10 +31,8 @@ pub struct Machine {
     pub message: f64,
     /// Bytes per second that kernels read and write in device memory.
     pub memory: f64,
-    /// Seconds for a product and its sum in fp32 lanes.
-    pub product: f64,
-    /// Seconds for a split product and its two-float sum.
-    pub wide: f64,
+    /// Seconds for an operation of the vector unit on one fp32 element, all cores together (`plan::gram_operations`).
+    pub operation: f64,
     /// Seconds that `HcclAlltoAllV` in a server takes before data moves: 0 but on 910A, where it gathers all counts first, for
     /// which the host waits (hcomm, alltoall_operator.cc:438). `None` where it cannot be used.
     pub all_to_all: Option<f64>,
@@ -78,8 +76,7 @@ impl Machine {
             },
             message: 2e-6,
             memory: 1.2e12,
-            product: 0.3e-12,
-            wide: 6e-12,
+            operation: 0.49e-12,
             all_to_all: Some(100e-6),
             groups: false,
             staged: true,
@@ -102,8 +99,7 @@ impl Machine {
             },
             message: 2e-6,
             memory: 1.6e12,
-            product: 0.2e-12,
-            wide: 4e-12,
+            operation: 0.18e-12,
             all_to_all: Some(0.0),
             groups: true,
             staged: true,
@@ -123,15 +119,14 @@ impl Machine {
             remote: fabric(10e-6),
             message: 2e-6,
             memory: 1.6e12,
-            product: 0.2e-12,
-            wide: 4e-12,
+            operation: 0.18e-12,
             all_to_all: Some(0.0),
             groups: true,
             staged: true,
         }
     }
 
-    /// Ranks on the cores of one machine over the mock: one memory for all, two-float sums cost much.
+    /// Ranks on the cores of one machine over the mock: one memory for all, and much arithmetic costs much.
     pub fn mock() -> Self {
         let memory = |latency| Link {
             latency,
@@ -144,8 +139,8 @@ impl Machine {
             remote: memory(30e-6),
             message: 10e-6,
             memory: 10e9,
-            product: 0.1e-9,
-            wide: 2e-9,
+            // A core does 16 elements at a time at 5 GHz; eight ranks share one.
+            operation: 0.1e-9,
             all_to_all: Some(0.0),
             groups: true,
             staged: false,

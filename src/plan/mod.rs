@@ -13,6 +13,7 @@ mod fingerprint;
 mod layout;
 mod machine;
 pub mod mindspore;
+mod operations;
 mod planner;
 mod range;
 mod record;
@@ -27,6 +28,7 @@ pub use cost::{Cost, Links, Request, StepCost, StepSeconds, Traffic, choose, sec
 pub use fingerprint::{Description, Fingerprint, fingerprint, first_difference};
 pub use layout::{DType, Layout, Segment, TensorSpec, UNIT};
 pub use machine::{Link, Machine};
+pub use operations::{gram_operations, sum_operations};
 pub use planner::{Choices, Planner};
 pub use range::Range;
 pub use record::{

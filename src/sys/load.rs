@@ -16,7 +16,7 @@ pub use super::choose::Kind;
 use super::choose::{Choice, Facts, Source, choose};
 use super::embedded;
 use super::hccl::Hccl;
-use super::origin::{Origin, file_of, symbol};
+use super::origin::{Counter, Origin, file_of, mock_counter, symbol};
 pub use super::symbols::Symbol;
 use super::symbols::{
     Missing, OLDEST_CANN, complete_hccl, missing_in_acl, missing_in_hccl, optional,
@@ -50,12 +50,20 @@ pub struct Backend {
     pub mock_version: Option<String>,
     /// Why they were chosen, as the end of a sentence.
     pub why: String,
+    counter: Option<Counter>,
 }
 
 impl Backend {
     /// The functions that need not be there, and whether they are.
     pub fn optional_symbols(&self) -> Vec<Symbol> {
         optional(&self.acl, &self.hccl)
+    }
+
+    /// What the mock has counted under `name` in this process, 0 for a name that it does not know; `None` on CANN.
+    pub fn mock_counter(&self, name: &CStr) -> Option<u64> {
+        // SAFETY: it takes a C string, which lives through the call, and keeps nothing of it.
+        self.counter
+            .map(|counter| unsafe { counter(name.as_ptr()) })
     }
 }
 
@@ -296,6 +304,10 @@ fn fill(pair: Pair) -> Result<Backend> {
     let acl_origin = Origin::of(&pair.acl, ACL_NAMES[0], ACL_ANCHOR)?;
     let hccl_origin = Origin::of(&pair.hccl, HCCL_NAME, HCCL_ANCHOR)?;
     acl_origin.require_match(&hccl_origin)?;
+    let counter = match acl_origin.kind {
+        Kind::Mock => mock_counter(&pair.acl),
+        Kind::Cann => None,
+    };
 
     // SAFETY: the declarations are those of CANN, and the mock is compiled against the same headers.
     let acl = unsafe { Acl::from_library(pair.acl) };
@@ -318,6 +330,7 @@ fn fill(pair: Pair) -> Result<Backend> {
         hccl_path: hccl_origin.path,
         mock_version: acl_origin.mock_version,
         why: String::new(),
+        counter,
     })
 }
 

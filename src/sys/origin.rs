@@ -10,6 +10,10 @@ use crate::error::{Error, ErrorKind, Result};
 
 /// Exported by both libraries of the mock and by nothing else; returns its version.
 const MOCK_MARK: &CStr = c"adasum_mock_version";
+const MOCK_COUNTER: &CStr = c"adasum_mock_counter";
+
+/// What the mock counts in this process, by name; 0 for an unknown name.
+pub(super) type Counter = unsafe extern "C" fn(*const c_char) -> u64;
 
 /// Where a library comes from.
 #[derive(Debug)]
@@ -89,6 +93,13 @@ pub(super) fn file_of(address: *const c_void) -> Option<PathBuf> {
     // SAFETY: on success dli_fname is a C string that lives as long as the library, which is not closed here.
     let name = unsafe { CStr::from_ptr(info.dli_fname) };
     Some(PathBuf::from(name.to_string_lossy().into_owned()))
+}
+
+/// The function of the mock that tells what it has counted.
+pub(super) fn mock_counter(library: &Library) -> Option<Counter> {
+    let address = symbol(library, MOCK_COUNTER)?;
+    // SAFETY: the mock declares `uint64_t adasum_mock_counter(const char *name)`, and nothing else uses the name.
+    Some(unsafe { std::mem::transmute::<*const c_void, Counter>(address) })
 }
 
 /// Calls the mock's mark.

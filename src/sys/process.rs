@@ -98,6 +98,34 @@ pub fn is_readable(file: BorrowedFd<'_>, limit: Duration) -> bool {
     unsafe { libc::poll(&mut asked, 1, limit) != 0 }
 }
 
+/// What this process has used so far, all its threads together.
+#[derive(Debug, Clone, Copy)]
+pub struct Usage {
+    /// Seconds on a core, in the program and in the system.
+    pub cpu_seconds: f64,
+    /// How often a thread of it left its core, to wait or for another thread.
+    pub switches: u64,
+}
+
+/// What this process has used so far.
+///
+/// # Errors
+/// If the system does not tell.
+pub fn usage() -> Result<Usage> {
+    // SAFETY: rusage is plain data, for which all zeros is a value.
+    let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
+    // SAFETY: getrusage writes one rusage to a live local.
+    if unsafe { libc::getrusage(libc::RUSAGE_SELF, &mut usage) } != 0 {
+        return Err(Error::last_os_error());
+    }
+    let seconds = |time: libc::timeval| time.tv_sec as f64 + time.tv_usec as f64 * 1e-6;
+    let count = |switches: libc::c_long| u64::try_from(switches).unwrap_or(0);
+    Ok(Usage {
+        cpu_seconds: seconds(usage.ru_utime) + seconds(usage.ru_stime),
+        switches: count(usage.ru_nvcsw) + count(usage.ru_nivcsw),
+    })
+}
+
 /// The cores that this process may run on.
 ///
 /// # Errors

@@ -1,4 +1,4 @@
-// Runs kernels of a twin on a fixed problem, without the mock: kernel_driver [--no-races] NAME... | --far | --bytes
+// Runs kernels of a twin on a fixed problem, without the mock: kernel_driver [--no-races] NAME... | --far | --counts
 //
 // --far runs each kernel on its last unit, more than 2^32 elements away from where everything begins, and compares.
 // For each kernel it prints a digest of what the kernel wrote. Under the strict twin the kernel runs in every order of
@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "kernel_problem.h"
+#include "strict/interface.h"
 #include "two_float.h"
 
 extern "C" {
@@ -39,7 +40,7 @@ void ascend_mock_set_block(uint64_t index, uint64_t count);
 WEAK void ascend_mock_set_finder(int (*find)(uint64_t address, uint64_t *left));
 WEAK void adasum_strict_schedule(int64_t schedule);
 WEAK void adasum_strict_races(uint64_t on);
-WEAK uint64_t adasum_strict_bytes(uint64_t what);
+WEAK uint64_t adasum_strict_count(uint64_t what);
 }
 
 namespace {
@@ -513,30 +514,74 @@ bool run(const Kernel &kernel) {
     return true;
 }
 
-// Bytes of device memory that the kernels copied in and out, for one large tensor: kernel, bytes of an element, radix,
-// elements, bytes in, bytes out.
-void print_bytes() {
-    Problem problem;
-    problem.add(64 * UNIT + 7, 0);
+// What the strict twin counts while a kernel runs, on a line: kernel, bytes of an element, radix, tensors, elements, and the
+// counts in the order of strict/interface.h.
+template <typename Run>
+void print_counted(const char *kernel, uint64_t dtype, uint32_t radix, const Problem &problem, Run run) {
+    uint64_t before[ADASUM_STRICT_COUNTS];
+    for (uint64_t what = 0; what < ADASUM_STRICT_COUNTS; ++what) {
+        before[what] = adasum_strict_count(what);
+    }
+    run();
+    std::printf("%s %u %u %llu %llu", kernel, bytes_of(dtype), radix,
+                static_cast<unsigned long long>(problem.segment_count),
+                static_cast<unsigned long long>(problem.elements));
+    for (uint64_t what = 0; what < ADASUM_STRICT_COUNTS; ++what) {
+        std::printf(" %llu", static_cast<unsigned long long>(adasum_strict_count(what) - before[what]));
+    }
+    std::printf("\n");
+}
+
+// Tensors of one record each, on one block as on a core of a chip with few of them.
+void solve_each(const Problem &problem, uint32_t radix) {
+    std::vector<float> made(problem.segment_count * record_words(radix));
+    std::vector<uint64_t> references;
+    std::vector<uint64_t> indices;
+    for (uint64_t tensor = 0; tensor < problem.segment_count; ++tensor) {
+        for (uint32_t i = 0; i < radix; ++i) {
+            for (uint32_t j = i; j < radix; ++j) {
+                made[tensor * record_words(radix) + 2 * entry_index(i, j, radix)] =
+                    i == j ? 2.0F + noise(tensor, i) : 0.5F * noise(tensor, i * radix + j);
+            }
+        }
+        references.insert(references.end(), {tensor, 1});
+        indices.push_back(tensor);
+    }
+    Memory<float> records(made);
+    Memory<uint64_t> reference_table(references);
+    Memory<uint64_t> index_table(indices);
+    Memory<float> out(untouched(problem.segment_count * COEFFICIENT_WORDS));
+    constexpr uint64_t WEIGHTS_ONLY = 0x80000000;
+    on_blocks(1, [&](uint8_t *receipt) {
+        coefficients(records.address(), reference_table.address(), index_table.address(), out.address(), radix,
+                     problem.segment_count, WEIGHTS_ONLY, receipt);
+    });
+}
+
+void print_counts() {
+    Problem large;
+    large.add(64 * UNIT + 7, 0);
+    Problem small;
+    for (int tensor = 0; tensor < 128; ++tensor) {
+        small.add(64, 0);
+    }
     adasum_strict_schedule(0);
     for (uint64_t dtype : {DTYPE_FLOAT, DTYPE_BF16}) {
         for (uint32_t radix = 1; radix <= MAX_RADIX; ++radix) {
-            for (bool is_gram : {false, true}) {
-                if (is_gram && radix < 2) {
-                    continue;
+            for (const Problem *problem : {&large, &small}) {
+                if (radix > 1) {
+                    print_counted("gram", dtype, radix, *problem, [&] { gram_of(*problem, radix, dtype); });
                 }
-                uint64_t before[2] = {adasum_strict_bytes(0), adasum_strict_bytes(1)};
-                if (is_gram) {
-                    gram_of(problem, radix, dtype);
-                } else {
-                    sum_of(problem, radix, dtype, false);
-                }
-                std::printf("%s %u %u %llu %llu %llu\n", is_gram ? "gram" : "weighted_sum", bytes_of(dtype), radix,
-                            static_cast<unsigned long long>(problem.elements),
-                            static_cast<unsigned long long>(adasum_strict_bytes(0) - before[0]),
-                            static_cast<unsigned long long>(adasum_strict_bytes(1) - before[1]));
+                print_counted("weighted_sum", dtype, radix, *problem, [&] { sum_of(*problem, radix, dtype, false); });
+            }
+            if (radix > 1 && dtype == DTYPE_FLOAT) {
+                print_counted("coefficients", dtype, radix, small, [&] { solve_each(small, radix); });
             }
         }
+        print_counted("subtract", dtype, 2, large, [&] { difference(dtype, large.elements, false); });
+        print_counted("finite_check", dtype, 1, large, [&] { checked(large, dtype); });
+        print_counted("pack", dtype, 1, large, [&] { packed(large, dtype, DTYPE_FLOAT, 0.5F); });
+        print_counted("unpack", dtype, 1, large, [&] { unpacked(large, DTYPE_FLOAT, dtype, 0.5F); });
     }
 }
 
@@ -558,11 +603,11 @@ int main(int count, char **arguments) {
     bool good = true;
     for (int i = 1; i < count; ++i) {
         std::string argument = arguments[i];
-        bool known = argument == "--no-races" || argument == "--bytes" || argument == "--far";
+        bool known = argument == "--no-races" || argument == "--counts" || argument == "--far";
         if (argument == "--no-races") {
             adasum_strict_races(0);
-        } else if (argument == "--bytes") {
-            print_bytes();
+        } else if (argument == "--counts") {
+            print_counts();
         }
         for (const Kernel &kernel : kernels) {
             if (argument == kernel.name && kernel.linked) {

@@ -1,5 +1,6 @@
 //! The kernels, launched through ACL on the mock, against plain loops in double precision.
 
+mod counts;
 mod elements;
 mod machine;
 mod mutants;

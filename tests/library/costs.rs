@@ -236,7 +236,7 @@ impl Counted {
 
     fn copied(&self) -> u64 {
         (0..2)
-            .map(|what| self.get("adasum_strict_bytes", what))
+            .map(|what| self.get("adasum_strict_count", what))
             .sum()
     }
 }

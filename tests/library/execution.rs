@@ -4,7 +4,7 @@ use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 use adasum::ErrorKind;
-use adasum::ascend::{Buffer, Device, RootInfo, Span, Stream, backend};
+use adasum::ascend::{Buffer, Device, RootInfo, Span, Stream, mock_counter};
 use adasum::plan::{Exchange, Layout, Planner, Shape};
 use adasum::reduce::{DType, GradientReducer, Options, TensorSpec, Wire, World};
 
@@ -32,16 +32,8 @@ fn with(world: &World, counts: &[usize], options: &Options) -> GradientReducer {
 
 /// What the mock has counted in this process.
 pub(crate) fn counter(name: &str) -> u64 {
-    type Count = unsafe extern "C" fn(*const std::ffi::c_char) -> u64;
-    let library = backend().unwrap().hccl;
     let name = std::ffi::CString::new(name).unwrap();
-    // SAFETY: the library is loaded already, so nothing of it runs now.
-    let library = unsafe { libloading::Library::new(library) }.unwrap();
-    // SAFETY: the function has this type.
-    let count: libloading::Symbol<'_, Count> =
-        unsafe { library.get(b"adasum_mock_counter") }.unwrap();
-    // SAFETY: takes a C string, which lives through the call.
-    unsafe { count(name.as_ptr()) }
+    mock_counter(&name).unwrap().unwrap()
 }
 
 const COUNTERS: [&str; 5] = [

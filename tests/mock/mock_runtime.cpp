@@ -7,6 +7,12 @@
 
 using namespace harness;
 
+// Between the mock's own libraries.
+namespace mock {
+std::chrono::microseconds patience();
+void share_cores(uint32_t ranks);
+} // namespace mock
+
 namespace {
 
 void sleep_in_stream(aclrtStream stream, int ms) {
@@ -297,6 +303,12 @@ void kernels(const Rank &me) {
     CHECK(data.get()[0] == 10);
 }
 
+// A thread keeps its core for what comes soon only as long as there is a core for each rank.
+void patience(const Rank &) {
+    mock::share_cores(1 << 20);
+    CHECK(mock::patience().count() == 0);
+}
+
 // What a program that promises to make no such call is measured by.
 void counters(const Rank &me) {
     const World world(me, false);
@@ -341,6 +353,11 @@ void counters(const Rank &me) {
     OK(aclrtSynchronizeEvent(event));
     OK(aclrtSynchronizeEventWithTimeout(event, 1000));
     counted({5, 0, 0, 0});
+    const uint64_t woken = adasum_mock_counter("wakes");
+    sleep_in_stream(world.stream, 50); // longer than any thread keeps its core
+    world.synchronize();
+    CHECK(adasum_mock_counter("wakes") > woken);
+    counted({1, 0, 0, 0});
     OK(aclrtMemcpy(device[1], 64, device[0], 64, ACL_MEMCPY_DEVICE_TO_DEVICE));
     OK(aclrtMemset(device[1], 64, 0, 64));
     counted({2, 0, 0, 0});
@@ -375,5 +392,6 @@ int main(int argc, char **argv) {
                    {"events", Ranks::Threads, 1, events, {}},
                    {"kernels", Ranks::Threads, 1, kernels, {}},
                    {"counters", Ranks::Threads, 1, counters, {}},
+                   {"patience", Ranks::Processes, 1, patience, {}},
                });
 }

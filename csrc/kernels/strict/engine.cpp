@@ -106,7 +106,7 @@ struct Settings {
 
 Settings settings;
 ascend_mock_finder finder = nullptr;
-std::atomic<uint64_t> counts[3];
+std::atomic<uint64_t> counts[ADASUM_STRICT_COUNTS];
 
 // What copies have reached of an allocation.
 struct Reached {
@@ -601,18 +601,27 @@ void issue(Pipe pipe, Site at, const std::vector<Access> &local, const std::vect
     running(at).issue(pipe, at, local, device, work);
 }
 
+void issue_vector(Site at, const std::vector<Access> &local, uint64_t repeats, Work *work) {
+    ++counts[ADASUM_STRICT_INSTRUCTIONS];
+    counts[ADASUM_STRICT_REPEATS] += repeats;
+    issue(VECTOR, at, local, {}, work);
+}
+
 void issue_silently(Pipe pipe, Work *work) { core->issue_silently(pipe, work); }
 
 void scalar_load(Site at, uint32_t begin, uint32_t bytes, void *to) {
+    ++counts[ADASUM_STRICT_SCALARS];
     running(at).load(at, begin, bytes, static_cast<uint8_t *>(to));
 }
 
 void scalar_store(Site at, uint32_t begin, uint32_t bytes, const void *from) {
+    ++counts[ADASUM_STRICT_SCALARS];
     running(at).store(at, begin, bytes, static_cast<const uint8_t *>(from));
 }
 
 void scalar_load(Site at, const DeviceAccess &device) {
-    counts[ADASUM_STRICT_SCALAR] += device.bytes;
+    ++counts[ADASUM_STRICT_SCALARS];
+    counts[ADASUM_STRICT_SCALAR_BYTES] += device.bytes;
     running(at).scalar(at, {}, {device});
 }
 
@@ -668,7 +677,7 @@ void ascend_mock_set_block(uint64_t index, uint64_t count) {
 void ascend_mock_set_finder(ascend_mock_finder find) { finder = find; }
 void adasum_strict_schedule(int64_t schedule) { settings.schedule = schedule; }
 void adasum_strict_races(uint64_t on) { settings.races = on != 0; }
-uint64_t adasum_strict_bytes(uint64_t what) { return counts[what]; }
+uint64_t adasum_strict_count(uint64_t what) { return counts[what]; }
 
 uint64_t adasum_strict_bytes_of_large(uint64_t least) {
     std::lock_guard<std::mutex> guard(reached_lock);

@@ -110,6 +110,8 @@ bool is_adding(Site at);
 
 // Queues an instruction of a pipe other than the scalar unit; takes the work over.
 void issue(Pipe pipe, Site at, const std::vector<Access> &local, const std::vector<DeviceAccess> &device, Work *work);
+// The same for an instruction of the vector unit, which takes so many repeats.
+void issue_vector(Site at, const std::vector<Access> &local, uint64_t repeats, Work *work);
 // Queues work that is no instruction: it uses nothing.
 void issue_silently(Pipe pipe, Work *work);
 // Accesses of the scalar unit. It sees its own stores at once; the other pipes see them when it sets a flag.

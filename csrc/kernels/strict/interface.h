@@ -9,8 +9,17 @@
 // How many bytes from an address on are in one allocation of device memory; 0 if it lies in none.
 using ascend_mock_finder = int (*)(uint64_t address, uint64_t *left);
 
-// Which bytes of device memory adasum_strict_bytes counts: copied in, copied out, loaded by the scalar unit.
-enum { ADASUM_STRICT_READ, ADASUM_STRICT_WRITTEN, ADASUM_STRICT_SCALAR };
+// What adasum_strict_count counts: bytes of device memory that are copied in, copied out and loaded by the scalar unit;
+// vector instructions; the repeats of 256 bytes that these take; loads and stores of the scalar unit.
+enum {
+    ADASUM_STRICT_READ,
+    ADASUM_STRICT_WRITTEN,
+    ADASUM_STRICT_SCALAR_BYTES,
+    ADASUM_STRICT_INSTRUCTIONS,
+    ADASUM_STRICT_REPEATS,
+    ADASUM_STRICT_SCALARS,
+    ADASUM_STRICT_COUNTS
+};
 
 // As in every kernel binary of the mock.
 ADASUM_STRICT_EXPORT void ascend_mock_set_block(uint64_t index, uint64_t count);
@@ -22,7 +31,7 @@ ADASUM_STRICT_EXPORT void adasum_strict_schedule(int64_t schedule);
 // 0: does not look for races, so that a missing synchronisation shows only in the data.
 ADASUM_STRICT_EXPORT void adasum_strict_races(uint64_t on);
 // Since the start of the process.
-ADASUM_STRICT_EXPORT uint64_t adasum_strict_bytes(uint64_t what);
+ADASUM_STRICT_EXPORT uint64_t adasum_strict_count(uint64_t what);
 // Bytes copied in and out since the last call of this kind, in device memory of which these copies have reached the end
 // from `least` bytes before it on or farther: of vectors, where all tables are smaller.
 ADASUM_STRICT_EXPORT uint64_t adasum_strict_bytes_of_large(uint64_t least);

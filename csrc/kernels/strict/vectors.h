@@ -9,6 +9,10 @@ namespace AscendC {
 namespace twin {
 
 constexpr int32_t MAX_REPEATS = 255;
+// What one repeat takes of an operand.
+constexpr uint32_t REPEAT_BYTES = 256;
+
+constexpr uint64_t repeats_of(uint64_t bytes) { return (bytes + REPEAT_BYTES - 1) / REPEAT_BYTES; }
 constexpr int32_t MAX_STRIDE = 65535;
 
 inline bool apart(const Operand &a, const Operand &b) {
@@ -78,7 +82,7 @@ void binary(const char *what, const LocalTensor<T> &dst, const LocalTensor<U> &s
     if (accumulate) {
         uses.push_back(to.read());
     }
-    issue(VECTOR, at, uses, {}, job([=] {
+    issue_vector(at, uses, repeats_of(to.bytes > a.bytes ? to.bytes : a.bytes), job([=] {
         bool all = initialised(a.begin, a.bytes) && initialised(b.begin, b.bytes) &&
                    (!accumulate || initialised(to.begin, to.bytes));
         View<T> results(to);
@@ -110,7 +114,7 @@ void unary(const char *what, const LocalTensor<T> &dst, const LocalTensor<U> &sr
     if (accumulate) {
         uses.push_back(to.read());
     }
-    issue(VECTOR, at, uses, {}, job([=] {
+    issue_vector(at, uses, repeats_of(to.bytes > a.bytes ? to.bytes : a.bytes), job([=] {
         bool all = initialised(a.begin, a.bytes) && (!accumulate || initialised(to.begin, to.bytes));
         View<T> results(to);
         View<U> xs(a);
@@ -218,7 +222,7 @@ void strided_binary(const char *what, const LocalTensor<T> &dst, const LocalTens
         b.blocks(repeat, from_bytes, false, uses);
         to.blocks(repeat, to_bytes, true, uses);
     }
-    issue(VECTOR, at, uses, {}, job([=] {
+    issue_vector(at, uses, repeats, job([=] {
         for (uint32_t repeat = 0; repeat < repeats; ++repeat) {
             for (uint32_t lane = 0; lane < lanes; ++lane) {
                 uint32_t x = a.place(repeat, lane * static_cast<uint32_t>(sizeof(U)));
@@ -322,7 +326,7 @@ inline void Duplicate(const LocalTensor<T> &dst, const T &scalar, const int32_t 
                   "duty 9 (types): Duplicate does not take this type");
     twin::Operand to = twin::operand("Duplicate", dst, count, at);
     const T value = scalar;
-    twin::issue(twin::VECTOR, at, {to.write()}, {}, twin::job([=] {
+    twin::issue_vector(at, {to.write()}, twin::repeats_of(to.bytes), twin::job([=] {
         twin::View<T> results(to);
         for (uint32_t i = 0; i < to.bytes / sizeof(T); ++i) {
             results.put(i, value);
@@ -343,57 +347,93 @@ inline void Cast(const LocalTensor<T> &dst, const LocalTensor<U> &src, const Rou
     twin::unary("Cast", dst, src, count, false, [](T &to, U a) { twin::assign(to, twin::number(a)); }, at);
 }
 
-// One sum for each repeat: neighbours first, as a binary tree.
+namespace twin {
+
+// One sum of the lanes for each repeat: neighbours first, as a binary tree. Lanes that are not named take no part: not even
+// as zeros, which would change the sign of a zero.
+template <typename T>
+void sum_repeats(const LocalTensor<T> &dst, const LocalTensor<T> &src, const std::vector<uint32_t> &lanes,
+                 const int32_t repeatTime, const int32_t dstRepStride, const int32_t srcBlkStride,
+                 const int32_t srcRepStride, Site at) {
+    static_assert(sums<T>, "duty 9 (types): WholeReduceSum does not take this type on this chip");
+    const auto in_range = [](int32_t value, int32_t low, int32_t high) { return value >= low && value <= high; };
+    ADASUM_STRICT_CHECK(in_range(repeatTime, 0, MAX_REPEATS), LIMITS, at,
+                        "WholeReduceSum: repeatTime is %d, at most %d", repeatTime, MAX_REPEATS);
+    ADASUM_STRICT_CHECK(in_range(dstRepStride, IS_1001 ? 1 : 0, MAX_STRIDE) && in_range(srcBlkStride, 0, MAX_STRIDE) &&
+                            in_range(srcRepStride, 0, MAX_STRIDE),
+                        LIMITS, at, "WholeReduceSum: a stride is out of range");
+    const uint32_t repeats = static_cast<uint32_t>(repeatTime);
+    const uint32_t reach = lanes.back() + 1;
+    const uint32_t step = static_cast<uint32_t>(dstRepStride);
+    const uint32_t last = repeats == 0 ? 0 : (repeats - 1) * step + 1;
+    Operand to = dst.operand_(last, sizeof(T), "WholeReduceSum", at);
+    Strided from = strided("WholeReduceSum", src, reach, repeats, static_cast<uint32_t>(srcBlkStride),
+                           static_cast<uint32_t>(srcRepStride), at);
+    std::vector<Access> uses;
+    for (uint32_t repeat = 0; repeat < repeats; ++repeat) {
+        from.blocks(repeat, reach * static_cast<uint32_t>(sizeof(T)), false, uses);
+    }
+    ADASUM_STRICT_CHECK(!overlap(uses, {to.write()}), LIMITS, at, "WholeReduceSum: dst and src overlap");
+    for (uint32_t repeat = 0; repeat < repeats; ++repeat) {
+        uses.push_back(Access{to.begin + repeat * step * static_cast<uint32_t>(sizeof(T)), sizeof(T), true});
+    }
+    issue_vector(at, uses, repeats, job([=] {
+        for (uint32_t repeat = 0; repeat < repeats; ++repeat) {
+            std::vector<T> left;
+            bool sure = true;
+            for (uint32_t lane : lanes) {
+                uint32_t place = from.place(repeat, lane * static_cast<uint32_t>(sizeof(T)));
+                left.push_back(load<T>(place, 0));
+                sure = sure && known<T>(place, 0);
+            }
+            while (left.size() > 1) {
+                size_t pairs = left.size() / 2;
+                for (size_t i = 0; i < pairs; ++i) {
+                    Sum()(left[i], T(left[2 * i]), T(left[2 * i + 1]));
+                }
+                if (left.size() % 2 != 0) {
+                    left[pairs++] = T(left.back());
+                }
+                left.resize(pairs);
+            }
+            store(to.begin, repeat * step, left[0], sure);
+        }
+    }));
+}
+
+} // namespace twin
+
+// Of the first lanes.
 template <typename T, bool isSetMask = true>
 inline void WholeReduceSum(const LocalTensor<T> &dst, const LocalTensor<T> &src, const int32_t mask,
                            const int32_t repeatTime, const int32_t dstRepStride, const int32_t srcBlkStride,
                            const int32_t srcRepStride, twin::Site at = twin::Site::here()) {
-    static_assert(twin::sums<T>, "duty 9 (types): WholeReduceSum does not take this type on this chip");
     constexpr int32_t LANES = 256 / sizeof(T);
-    const auto in_range = [](int32_t value, int32_t low, int32_t high) { return value >= low && value <= high; };
-    ADASUM_STRICT_CHECK(in_range(mask, 1, LANES), LIMITS, at, "WholeReduceSum: a mask of %d, at most %d", mask, LANES);
-    ADASUM_STRICT_CHECK(in_range(repeatTime, 0, twin::MAX_REPEATS), LIMITS, at,
-                        "WholeReduceSum: repeatTime is %d, at most %d", repeatTime, twin::MAX_REPEATS);
-    ADASUM_STRICT_CHECK(in_range(dstRepStride, twin::IS_1001 ? 1 : 0, twin::MAX_STRIDE) &&
-                            in_range(srcBlkStride, 0, twin::MAX_STRIDE) && in_range(srcRepStride, 0, twin::MAX_STRIDE),
-                        LIMITS, at, "WholeReduceSum: a stride is out of range");
-    const uint32_t lanes = static_cast<uint32_t>(mask);
-    const uint32_t repeats = static_cast<uint32_t>(repeatTime);
-    const uint32_t bytes = lanes * static_cast<uint32_t>(sizeof(T));
-    const uint32_t step = static_cast<uint32_t>(dstRepStride);
-    const uint32_t last = repeats == 0 ? 0 : (repeats - 1) * step + 1;
-    twin::Operand to = dst.operand_(last, sizeof(T), "WholeReduceSum", at);
-    twin::Strided from = twin::strided("WholeReduceSum", src, lanes, repeats, static_cast<uint32_t>(srcBlkStride),
-                                       static_cast<uint32_t>(srcRepStride), at);
-    std::vector<twin::Access> uses;
-    for (uint32_t repeat = 0; repeat < repeats; ++repeat) {
-        from.blocks(repeat, bytes, false, uses);
+    ADASUM_STRICT_CHECK(mask >= 1 && mask <= LANES, LIMITS, at, "WholeReduceSum: a mask of %d, at most %d", mask,
+                        LANES);
+    std::vector<uint32_t> lanes;
+    for (int32_t lane = 0; lane < mask; ++lane) {
+        lanes.push_back(static_cast<uint32_t>(lane));
     }
-    ADASUM_STRICT_CHECK(!twin::overlap(uses, {to.write()}), LIMITS, at, "WholeReduceSum: dst and src overlap");
-    for (uint32_t repeat = 0; repeat < repeats; ++repeat) {
-        uses.push_back(twin::Access{to.begin + repeat * step * static_cast<uint32_t>(sizeof(T)), sizeof(T), true});
-    }
-    twin::issue(twin::VECTOR, at, uses, {}, twin::job([=] {
-        for (uint32_t repeat = 0; repeat < repeats; ++repeat) {
-            T sums[LANES] = {};
-            bool sure = true;
-            for (uint32_t lane = 0; lane < lanes; ++lane) {
-                uint32_t place = from.place(repeat, lane * static_cast<uint32_t>(sizeof(T)));
-                sums[lane] = twin::load<T>(place, 0);
-                sure = sure && twin::known<T>(place, 0);
-            }
-            // Lanes behind the mask take no part: not even zeros, which would change the sign of a zero.
-            for (uint32_t width = lanes; width > 1; width = (width + 1) / 2) {
-                for (uint32_t i = 0; i < width / 2; ++i) {
-                    twin::Sum()(sums[i], T(sums[2 * i]), T(sums[2 * i + 1]));
-                }
-                if (width % 2 != 0) {
-                    sums[width / 2] = T(sums[width - 1]);
-                }
-            }
-            twin::store(to.begin, repeat * step, sums[0], sure);
+    twin::sum_repeats(dst, src, lanes, repeatTime, dstRepStride, srcBlkStride, srcRepStride, at);
+}
+
+// Of the lanes whose bits are set: 64 bits for 32-bit types, twice as many for 16-bit ones.
+template <typename T, bool isSetMask = true>
+inline void WholeReduceSum(const LocalTensor<T> &dst, const LocalTensor<T> &src, const uint64_t mask[],
+                           const int32_t repeatTime, const int32_t dstRepStride, const int32_t srcBlkStride,
+                           const int32_t srcRepStride, twin::Site at = twin::Site::here()) {
+    constexpr uint32_t LANES = 256 / sizeof(T);
+    std::vector<uint32_t> lanes;
+    for (uint32_t lane = 0; lane < LANES; ++lane) {
+        if ((mask[lane / 64] >> (lane % 64) & 1) != 0) {
+            lanes.push_back(lane);
         }
-    }));
+    }
+    ADASUM_STRICT_CHECK(!lanes.empty() && (LANES > 64 || mask[1] == 0), LIMITS, at,
+                        "WholeReduceSum: a mask of %016llx %016llx", static_cast<unsigned long long>(mask[0]),
+                        static_cast<unsigned long long>(mask[1]));
+    twin::sum_repeats(dst, src, lanes, repeatTime, dstRepStride, srcBlkStride, srcRepStride, at);
 }
 
 } // namespace AscendC

@@ -309,14 +309,14 @@ inline void add_products(const WideSums &sums, const Tensor &halves, const Tenso
     }
 }
 
-// Joins lanes by halves until 8 are left, then adds the first `used` of those in their order; writes hi and lo of each
-// entry.
-inline void finish_products(const WideSums &sums, uint32_t used, const Tensor &record) {
+// Joins lanes by halves, first in sums and errors, the last 8 as two-float numbers; writes hi and lo of each entry.
+inline void finish_products(const WideSums &sums, const Tensor &record) {
+    constexpr uint32_t BLOCK_LANES = 8;
     uint32_t entries = sums.radix * (sums.radix + 1) / 2;
     for (uint32_t entry = 0; entry < entries; ++entry) {
         float *high = sums.high + entry * sums.width;
         float *low = sums.low + entry * sums.width;
-        for (uint32_t half = sums.lanes / 2; half >= 8; half /= 2) {
+        for (uint32_t half = sums.lanes / 2; half >= BLOCK_LANES; half /= 2) {
 #pragma GCC ivdep
             for (uint32_t i = 0; i < half; ++i) {
                 float sum = high[i];
@@ -326,12 +326,17 @@ inline void finish_products(const WideSums &sums, uint32_t used, const Tensor &r
                 low[i] = rest;
             }
         }
-        TwoFloat sum{0.0f, 0.0f};
-        for (uint32_t lane = 0; lane < used; ++lane) {
-            sum = adasum::add(sum, two_sum(high[lane], low[lane]));
+        TwoFloat lanes[BLOCK_LANES];
+        for (uint32_t lane = 0; lane < BLOCK_LANES; ++lane) {
+            lanes[lane] = two_sum(high[lane], low[lane]);
         }
-        record.SetValue(2 * entry, sum.hi);
-        record.SetValue(2 * entry + 1, sum.lo);
+        for (uint32_t half = BLOCK_LANES / 2; half > 0; half /= 2) {
+            for (uint32_t lane = 0; lane < half; ++lane) {
+                lanes[lane] = adasum::add(lanes[lane], lanes[lane + half]);
+            }
+        }
+        record.SetValue(2 * entry, lanes[0].hi);
+        record.SetValue(2 * entry + 1, lanes[0].lo);
     }
 }
 

@@ -237,6 +237,29 @@ inline void WholeReduceSum(const LocalTensor<T> &dst, const LocalTensor<T> &src,
     }
 }
 
+// A single lane of each repeat.
+template <typename T, bool isSetMask = true>
+inline void WholeReduceSum(const LocalTensor<T> &dst, const LocalTensor<T> &src, const uint64_t mask[],
+                           const int32_t repeatTime, const int32_t dstRepStride, const int32_t srcBlkStride,
+                           const int32_t srcRepStride) {
+    constexpr int32_t BLOCK = twin::BLOCK_BYTES / sizeof(T);
+    ADASUM_TWIN_CHECK(mask[0] != 0 && (mask[0] & (mask[0] - 1)) == 0 && mask[0] < 1ULL << BLOCK && mask[1] == 0,
+                      "WholeReduceSum: the twin takes a single lane of the first block");
+    ADASUM_TWIN_CHECK(repeatTime >= 0 && repeatTime <= 255, "WholeReduceSum: repeatTime is out of range");
+    ADASUM_TWIN_CHECK(srcRepStride >= 0 && srcRepStride <= 255 && srcBlkStride == 1,
+                      "WholeReduceSum: a stride is out of range");
+    src.check_aligned(twin::BLOCK_BYTES);
+    dst.check_aligned(sizeof(T));
+    uint32_t lane = 0;
+    while (mask[0] >> lane != 1) {
+        ++lane;
+    }
+    for (int32_t repeat = 0; repeat < repeatTime; ++repeat) {
+        *dst.write(static_cast<uint32_t>(repeat * dstRepStride), 1) =
+            *src.read(static_cast<uint32_t>(repeat * srcRepStride * BLOCK) + lane, 1);
+    }
+}
+
 } // namespace AscendC
 
 #endif

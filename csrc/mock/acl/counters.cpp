@@ -11,7 +11,7 @@ std::atomic<uint64_t> counters[COUNT];
 const char *const NAMES[COUNT] = {
     "transferred_bytes",    "messages",        "copied_bytes",       "network_bytes",    "refused_calls",
     "collective_calls",     "kernel_launches", "device_allocations", "host_allocations", "host_synchronizations",
-    "destroyed_under_work",
+    "destroyed_under_work", "wakes",
 };
 
 } // namespace

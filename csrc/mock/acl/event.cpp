@@ -5,8 +5,6 @@
 #include <map>
 #include <memory>
 
-#include <sched.h>
-
 #include "counters.h"
 #include "deviate.h"
 #include "device.h"
@@ -95,11 +93,8 @@ void refuse_extended(const Event &event) {
 
 // `limit` counts from the moment that the wait is the stream's turn; 0 is none.
 Outcome wait_for_record(EventRecord &record, const Cancelled &cancelled, std::chrono::milliseconds limit) {
-    constexpr int YIELDS = 16; // often it is about to complete, and to be woken takes longer
     const auto start = Clock::now();
-    for (int i = 0; i < YIELDS && !record.done(); i++) {
-        sched_yield();
-    }
+    comes_soon([&] { return record.done(); });
     auto slice = std::chrono::milliseconds(100);
     if (limit.count() > 0 && limit < slice) {
         slice = limit;
@@ -259,6 +254,7 @@ void synchronize_event(const Event &event, int32_t timeout_ms) {
         return;
     }
     const auto limit = Clock::now() + std::chrono::milliseconds(timeout_ms);
+    comes_soon([&] { return record->ended(); });
     for (;;) {
         auto slice = SLICE;
         if (timeout_ms >= 0) {

@@ -8,6 +8,7 @@
 #include <mutex>
 
 #include "context.h"
+#include "counters.h"
 #include "order.h"
 
 namespace mock {
@@ -55,17 +56,24 @@ private:
             when_ = Clock::now();
             loss_ = loss;
             state_ = state;
-            changed_.notify_all();
+            if (sleepers_ > 0) {
+                count(Counter::Wakes);
+                changed_.notify_all();
+            }
         }
     }
     template <class Condition>
     bool await(std::chrono::milliseconds limit, Condition condition) {
         std::unique_lock<std::mutex> lock(mutex_);
-        return changed_.wait_for(lock, limit, condition);
+        sleepers_++;
+        const bool come = changed_.wait_for(lock, limit, condition);
+        sleepers_--;
+        return come;
     }
 
     mutable std::mutex mutex_;
     std::condition_variable changed_;
+    int sleepers_ = 0;
     State state_ = State::Pending;
     aclError loss_ = ACL_SUCCESS;
     Clock::time_point when_;

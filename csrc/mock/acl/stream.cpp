@@ -8,6 +8,7 @@
 #include <sched.h>
 #include <signal.h>
 
+#include "counters.h"
 #include "device.h"
 #include "order.h"
 #include "registry.h"
@@ -109,18 +110,16 @@ uint64_t Stream::push(Task task) {
         asleep_ = false;
     }
     if (asleep) {
+        count(Counter::Wakes);
         wake_.notify_one();
     }
     return position;
 }
 
-// The next task often follows soon: before it sleeps, the worker lets others run a few times, which costs less than being
-// woken.
 void Stream::await_task(std::unique_lock<std::mutex> &lock) {
-    constexpr int YIELDS = 16;
-    for (int i = 0; i < YIELDS && queue_.empty() && !closed_; i++) {
+    if (queue_.empty() && !closed_) {
         lock.unlock();
-        sched_yield();
+        comes_soon([&] { return submitted_ != completed_ || closed_; });
         lock.lock();
     }
     while (queue_.empty() && !closed_) {
@@ -174,6 +173,7 @@ void Stream::work() {
         runs_ended_++;
         if (completed_ >= awaited_ || aborting_ > 0) {
             awaited_ = NOBODY; // whoever waits for more says so again
+            count(Counter::Wakes);
             done_.notify_all();
         }
     }
@@ -236,6 +236,9 @@ void Stream::synchronize(int timeout_ms) {
     context_.check();
     std::unique_lock<std::mutex> lock(mutex_);
     const Position position{submitted_, aborts_};
+    lock.unlock();
+    comes_soon([&] { return completed_ >= position.submitted; });
+    lock.lock();
     await_end(lock, position, timeout_ms);
     if (aborts_ != position.aborts) {
         fail(abort_code_, "stream %d was aborted", number_);
@@ -322,7 +325,7 @@ void Stream::finish() {
     constexpr std::chrono::seconds PATIENCE(30);
     {
         std::unique_lock<std::mutex> lock(mutex_);
-        awaited_ = std::min(awaited_, submitted_);
+        awaited_ = std::min<uint64_t>(awaited_, submitted_);
         if (!done_.wait_for(lock, PATIENCE, [&] { return completed_ >= submitted_; })) {
             warn_once(
                 format("stream %d of device %d is to be destroyed and still waits, after %lld s, for the end of %s",

@@ -3,6 +3,7 @@
 #ifndef ASCEND_MOCK_ACL_STREAM_H
 #define ASCEND_MOCK_ACL_STREAM_H
 
+#include <atomic>
 #include <condition_variable>
 #include <deque>
 #include <functional>
@@ -71,8 +72,9 @@ private:
     std::condition_variable wake_;
     std::condition_variable done_;
     std::deque<Task> queue_;
-    uint64_t submitted_ = 0;
-    uint64_t completed_ = 0;
+    std::atomic<uint64_t> submitted_{0}; // changes under the mutex, as the next two
+    std::atomic<uint64_t> completed_{0};
+    std::atomic<bool> closed_{false};
     uint64_t awaited_ = NOBODY; // the lowest number of ended tasks that somebody waits for
     int aborting_ = 0;          // threads that wait for the end of the task that runs
     bool asleep_ = false;       // the worker
@@ -86,7 +88,6 @@ private:
     Outcome error_;            // of the tasks since the last synchronisation: code of the last, sentences of all
     Cancelled cancelled_{false};
     bool busy_ = false;
-    bool closed_ = false;
 };
 
 // The stream behind a handle; NULL is the default stream of the current context. Fails with 107017.

@@ -1,8 +1,9 @@
 // What the members of a communicator tell each other, in memory that they share.
 //
 // Every member has one block, in the control area of its device's arena: a header that it writes itself, a slot per peer
-// that this peer writes, and two stages for small data of its own. The header has two bells, one for the operations on the stream, one for the building of
-// links in host calls. Whoever waits says how many events it needs, and sleeps until the one that completes them.
+// that this peer writes, and two stages for small data of its own. The header has two bells, one for the operations on
+// the stream, one for the building of links in host calls. Whoever waits says how many events it needs, and sleeps until
+// the one that completes them.
 
 #ifndef ASCEND_MOCK_HCCL_BLOCK_H
 #define ASCEND_MOCK_HCCL_BLOCK_H
@@ -14,10 +15,10 @@
 #include <type_traits>
 
 #include <linux/futex.h>
-#include <sched.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "counters.h"
 #include "operation.h"
 
 namespace mock {
@@ -102,6 +103,7 @@ inline void ring(Bell &bell) {
     const uint32_t events = bell.events.fetch_add(1) + 1;
     if (bell.wanted.load() == events) {
         bell.wake.fetch_add(1);
+        count(Counter::Wakes);
         futex_wake_all(bell.wake);
     }
 }
@@ -117,16 +119,11 @@ inline void alarm(Bell &bell) {
 //
 // No event is lost: either the one that rings sees the number that is wanted, or the waiter, which looks at the count
 // again after it has said what it wants, sees the event. Both sides do so in the one order of sequential consistency.
-//
-// Before it sleeps, it lets others run a few times: where ranks share cores, that is often all that they need, and it
-// costs less than being woken. With a core for each rank it goes on for `patience`.
 template <class Missing, class Check>
-void wait_for(Bell &bell, std::chrono::microseconds patience, Missing missing, Check check) {
+void wait_for(Bell &bell, Missing missing, Check check) {
     constexpr std::chrono::milliseconds SLICE(100);
-    constexpr int YIELDS = 8;
-    const auto limit = Clock::now() + patience;
-    for (int i = 0; missing() != 0 && (i < YIELDS || Clock::now() < limit); i++) {
-        sched_yield();
+    if (comes_soon([&] { return missing() == 0; })) {
+        return;
     }
     for (;;) {
         const uint32_t wake = bell.wake.load();

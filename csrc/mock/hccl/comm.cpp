@@ -83,6 +83,7 @@ Comm::Comm(CommPlan plan) : plan_(std::move(plan)), links_(new Link[plan_.member
     if (!mock::arena_view(device(), &arena_, &error)) {
         fault(HCCL_E_MEMORY, "EI0007: %s", error.c_str());
     }
+    share_cores(size());
     Registry::instance().add(plan_, [this] { return take_block(); });
 }
 

@@ -1,7 +1,6 @@
 #include "execution.h"
 
 #include <algorithm>
-#include <thread>
 
 #include "counters.h"
 
@@ -118,16 +117,6 @@ void Execution::await_acknowledgements(const std::vector<uint32_t> &peers) {
     }
 }
 
-namespace {
-
-// How long a rank keeps its core while it waits for others: as long as being woken takes, if nobody else needs the core.
-std::chrono::microseconds patience(uint32_t ranks) {
-    static const uint32_t cores = std::thread::hardware_concurrency();
-    return std::chrono::microseconds(ranks <= cores ? 100 : 0);
-}
-
-} // namespace
-
 template <class Missing>
 void Execution::wait(std::vector<uint32_t> peers, bool any, const char *what, Missing missing) {
     const size_t all = peers.size();
@@ -139,7 +128,7 @@ void Execution::wait(std::vector<uint32_t> peers, bool any, const char *what, Mi
         }
         return static_cast<uint32_t>(peers.size());
     };
-    wait_for(comm_.block().header.operations, patience(comm_.size()), count, [&](bool late) {
+    wait_for(comm_.block().header.operations, count, [&](bool late) {
         for (const uint32_t peer : peers) {
             comm_.check_peer(peer, late, [&] { return missing(peer); });
         }

@@ -238,7 +238,7 @@ void Builder::agree() {
         comm_.link(peer).offer(kind_bit(op_, comm_.rank(), peer), op_);
     }
     const std::vector<uint32_t> wanted = missing_;
-    wait_for(comm_.block().header.links, std::chrono::microseconds(0), [&] {
+    wait_for(comm_.block().header.links, [&] {
         missing_.erase(std::remove_if(missing_.begin(), missing_.end(), [&](uint32_t peer) { return agreed(peer); }),
                        missing_.end());
         return static_cast<uint32_t>(missing_.size());

@@ -90,9 +90,6 @@ mutants! {
     mutant_table_read_before_its_copy: "coefficients", PIPES, [(
         "device.h", "wait_for<AscendC::HardEvent::MTE2_S>();\n", "",
     )];
-    mutant_gram_joins_lanes_too_early: "gram", PIPES, [(
-        "gram_lanes.h", "wait_for<AscendC::HardEvent::V_S>();\n", "",
-    )];
     // 6: order within the vector unit.
     mutant_gram_products_without_barrier: "gram", BARRIERS, [(
         "gram_lanes.h",
@@ -111,6 +108,19 @@ mutants! {
     )];
     mutant_gram_overwrites_what_is_read: "gram", BARRIERS, [(
         "gram_lanes.h", "Sub(rest_, sum, work_, count)", "Sub(work_, sum, work_, count)",
+    )];
+    mutant_gram_joins_lanes_too_early: "gram", BARRIERS, [(
+        "gram_lanes.h",
+        "static_cast<int32_t>(BLOCK));\n}\nAscendC::PipeBarrier<PIPE_V>();\n",
+        "static_cast<int32_t>(BLOCK));\n}\n",
+    )];
+    mutant_gram_sorts_lanes_of_one_entry_more: "gram", UNINITIALISED, [(
+        "gram_lanes.h", "sums.hi, entries_);\n", "sums.hi, entries_ + 1);\n",
+    )];
+    mutant_gram_overwrites_a_sum_that_is_needed: "gram", BARRIERS, [(
+        "two_float_lanes.h",
+        "AscendC::Sub(sum.lo, sum.hi, work, count);\nAscendC::PipeBarrier<PIPE_V>();\n",
+        "AscendC::Sub(sum.lo, sum.hi, work, count);\n",
     )];
     mutant_gram_uses_casts_too_early: "gram", BARRIERS, [(
         "gram.cpp",
@@ -362,6 +372,13 @@ mutants! {
     )];
     mutant_1001_stops: "guard" on 1001, TYPES, [("guard.cpp", "#if ADASUM_NPU_ARCH != 1001", "#if 1")];
     mutant_1001_sums_before_the_lanes: "gram" on 1001, PIPES, [(
-        "arch.h", "wait_for<AscendC::HardEvent::V_S>();\n", "",
+        "arch.h",
+        "wait_for<AscendC::HardEvent::V_S>();\nfor (uint32_t i = 0; i < count; ++i) {\nfloat sums",
+        "for (uint32_t i = 0; i < count; ++i) {\nfloat sums",
+    )];
+    mutant_1001_sorts_before_the_lanes: "gram" on 1001, PIPES, [(
+        "arch.h",
+        "wait_for<AscendC::HardEvent::V_S>();\nfor (uint32_t i = 0; i < count; ++i) {\nto.SetValue",
+        "for (uint32_t i = 0; i < count; ++i) {\nto.SetValue",
     )];
 }

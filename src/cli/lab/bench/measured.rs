@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::cli::lab::bench::counted::Counted;
+
 /// One size of a reduction, as a line of JSON.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Measured {
@@ -30,6 +32,9 @@ pub(crate) struct Measured {
     pub(crate) pipeline_depth: usize,
     /// Bytes of device memory of the reducer.
     pub(crate) device_bytes: u64,
+    /// For one reduction; a peer's program need not have it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) counted: Option<Counted>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) phases: Option<Seconds>,
 }

@@ -4,6 +4,7 @@
 //! that is a ratio was taken beside what it is compared with, in turn.
 
 mod compare;
+mod counted;
 mod gradients;
 mod job;
 pub(crate) mod kernels;

@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use crate::ascend::{Buffer, Span, Stream, backend};
 use crate::cli::io::send;
+use crate::cli::lab::bench::counted::{Counted, Counts};
 use crate::cli::lab::bench::gradients::{Gradients, PERIOD};
 use crate::cli::lab::bench::measured::{Measured, Seconds};
 use crate::cli::lab::bench::request::{Reduced, Size};
@@ -37,14 +38,14 @@ pub(crate) fn run(what: &Reduced) -> Result<()> {
     let numbers = Gradients::new(what.dtype.into(), what.ranks, what.locals, what.mean);
     for &size in &what.sizes {
         let mut bench = Bench::new(&world, what, size, &numbers)?;
-        let times = bench.measure(what.reps as usize)?;
+        let (times, counted) = bench.measure(what.reps as usize)?;
         let wrong = what.check.then(|| bench.wrong(what.dtype)).transpose()?;
         let phases = what
             .phases
             .then(|| bench.phases((what.reps as usize).min(PHASE_REPS)));
         let phases = phases.transpose()?;
         if world.rank() == 0 {
-            send(&bench.line(what, &times, wrong, phases))?;
+            send(&bench.line(what, &times, counted, wrong, phases))?;
         }
     }
     world.finish(PATIENCE)
@@ -118,6 +119,7 @@ impl<'a> Bench<'a> {
         &self,
         what: &Reduced,
         times: &Times,
+        counted: Counted,
         wrong: Option<u64>,
         phases: Option<Seconds>,
     ) -> Measured {
@@ -140,24 +142,30 @@ impl<'a> Bench<'a> {
             bucket_bytes: self.bucket_bytes,
             pipeline_depth: self.pipeline_depth,
             device_bytes: self.reducer.device_memory().bytes(),
+            counted: Some(counted),
             phases,
         };
         line.at_median(times.median())
     }
 
-    /// The time of the slowest rank in each of `reps` repetitions.
-    fn measure(&mut self, reps: usize) -> Result<Times> {
+    /// The time of the slowest rank in each of `reps` repetitions, and what they took beside.
+    fn measure(&mut self, reps: usize) -> Result<(Times, Counted)> {
         let mut times = Vec::with_capacity(reps);
+        let mut counts = Counts::default();
         for round in 0..WARM + reps {
             self.restore()?;
+            let before = Counts::now()?;
             let begin = Instant::now();
             self.reducer.reduce(&self.gradients, &self.stream)?;
             self.reducer.synchronize(&self.stream, PATIENCE)?;
+            let time = begin.elapsed().as_secs_f32();
             if round >= WARM {
-                times.push(begin.elapsed().as_secs_f32());
+                times.push(time);
+                counts += Counts::now()? - before;
             }
         }
-        Ok(Times::new(self.slowest(&times)?))
+        let all = self.world.gather(&counts.to_bytes(), PATIENCE)?;
+        Ok((Times::new(self.slowest(&times)?), Counts::sum(&all, reps)))
     }
 
     /// How many elements of the last repetition's results are wrong, on all ranks together.

@@ -77,8 +77,7 @@ fn check(cluster: &Cluster) -> Result<()> {
     for (field, value) in [
         ("launch", cluster.launch),
         ("machine.message", machine.message),
-        ("machine.product", machine.product),
-        ("machine.wide", machine.wide),
+        ("machine.operation", machine.operation),
         ("machine.all_to_all", machine.all_to_all.unwrap_or(0.0)),
         ("machine.local.latency", machine.local.latency),
         ("machine.remote.latency", machine.remote.latency),
