@@ -61,7 +61,7 @@ public:
     __aicore__ inline bool run(Share tensors) {
         for (uint64_t first = tensors.begin; first < tensors.end; first += RESULTS) {
             uint32_t count = static_cast<uint32_t>(smaller(RESULTS, tensors.end - first));
-            wait_for<HardEvent::MTE3_S>();
+            clear(count);
             for (uint32_t i = 0; i < count; ++i) {
                 sum_tensor(first + i);
                 complete_ = complete_ && !sum_.missing();
@@ -84,6 +84,17 @@ private:
     static constexpr uint32_t WINDOW_BYTES = WINDOW * record_words(MAX_RADIX) * 4;
     static constexpr uint32_t RESULT_BYTES = RESULTS * COEFFICIENT_WORDS * 4;
     static_assert(TABLE_BYTES + WINDOW_BYTES + RESULT_BYTES <= UB_BUDGET, "coefficients: too much UB");
+
+    // What most words of a result are: scales 1, all others 0. The scalar unit writes the rest.
+    __aicore__ inline void clear(uint32_t count) {
+        wait_for<HardEvent::MTE3_V>();
+        Duplicate(results_, 0.0f, static_cast<int32_t>(count * COEFFICIENT_WORDS));
+        PipeBarrier<PIPE_V>();
+        for (uint32_t i = 0; i < count; ++i) {
+            Duplicate(results_[i * COEFFICIENT_WORDS + COEFFICIENT_SCALE], 1.0f, static_cast<int32_t>(MAX_RADIX));
+        }
+        wait_for<HardEvent::V_S>();
+    }
 
     __aicore__ inline void sum_tensor(uint64_t tensor) {
         references_.seek(tensor, tensor_count_);
@@ -111,13 +122,6 @@ private:
     }
 
     __aicore__ inline void solve(const LocalTensor<float> &result) {
-        for (uint32_t word = 0; word < COEFFICIENT_WORDS; ++word) {
-            result.SetValue(word, 0.0f);
-        }
-        for (uint32_t i = 0; i < MAX_RADIX; ++i) {
-            result.SetValue(COEFFICIENT_SCALE + i, 1.0f);
-        }
-        result.SetValue(COEFFICIENT_POST, 1.0f);
         if (sum_.nonfinite()) {
             give_up(result);
             return;
@@ -137,6 +141,7 @@ private:
 
     __aicore__ inline void give_up(const LocalTensor<float> &result) {
         result.SetValue(COEFFICIENT_FLAGS, sum_.missing() ? float_of(MISSING) : 1.0f);
+        result.SetValue(COEFFICIENT_POST, 1.0f);
         for (uint32_t i = 0; i < radix_; ++i) {
             result.SetValue(COEFFICIENT_WEIGHT + i, quiet_nan());
             result.SetValue(COEFFICIENT_LEAF_NORM + i, quiet_nan());
@@ -198,9 +203,9 @@ private:
         int32_t scale = 0;
         if (weight.exponent >= SCALE_LOG2) {
             scale = static_cast<int32_t>(smaller(static_cast<uint64_t>(weight.exponent / 2), MAX_SCALE_LOG2));
+            result.SetValue(COEFFICIENT_SCALE + i, power_of_two(scale));
         }
         result.SetValue(COEFFICIENT_WEIGHT + i, to_float(shift(weight, -2 * scale)));
-        result.SetValue(COEFFICIENT_SCALE + i, power_of_two(scale));
         if (cancelling) {
             result.SetValue(COEFFICIENT_WEIGHT_LOW + i, shift(weight.m, weight.exponent).lo);
         }

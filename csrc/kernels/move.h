@@ -38,6 +38,10 @@ public:
         copy_bits(to, from, count);
         AscendC::PipeBarrier<PIPE_V>();
     }
+
+#ifdef ADASUM_FUSED
+    static void move(T *to, const T *from, float, uint32_t count) { std::memmove(to, from, count * sizeof(T)); }
+#endif
 };
 
 template <typename FromType, typename ToType>
@@ -66,6 +70,10 @@ public:
         AscendC::Cast(to, wide, TO_NEAREST, count);
         AscendC::PipeBarrier<PIPE_V>();
     }
+
+#ifdef ADASUM_FUSED
+    static void move(To *to, const From *from, float factor, uint32_t count) { fused::scale(to, from, factor, count); }
+#endif
 };
 
 // PACK: from the tensors to the fused buffer; else back.
@@ -110,6 +118,10 @@ public:
 
 private:
     __aicore__ inline void move(uint64_t from, uint64_t to, uint32_t count, float factor) {
+#ifdef ADASUM_FUSED
+        Operation::move(to_.access(to, count), from_.access(from, count), factor, count);
+        return;
+#endif
         AscendC::LocalTensor<From> source = sources_.template AllocTensor<From>();
         copy_in(source, from_[from], count);
         sources_.EnQue(source);

@@ -58,6 +58,10 @@ public:
 
 private:
     __aicore__ inline void subtract(uint64_t offset, uint32_t count) {
+#ifdef ADASUM_FUSED
+        fused::subtract(out_.access(offset, count), a_.access(offset, count), b_.access(offset, count), count);
+        return;
+#endif
         LocalTensor<T> operands = operands_.template AllocTensor<T>();
         copy_in(operands, a_[offset], count);
         copy_in(operands[STRIDE], b_[offset], count);

@@ -146,6 +146,16 @@ private:
     }
 
     __aicore__ inline void sum_tile(uint64_t offset, uint32_t count) {
+#ifdef ADASUM_FUSED
+        if (plain_) {
+            fused::Weighted<T> from{{}, weights_, lows_};
+            for (uint32_t i = 0; i < radix_; ++i) {
+                from.x[i] = vectors_[i].access(offset, count);
+            }
+            fused::weighted_sum_of(out_.access(offset, count), from, radix_, cancelling_, count);
+            return;
+        }
+#endif
         LocalTensor<T> tiles = tiles_.template AllocTensor<T>();
         for (uint32_t i = 0; i < radix_; ++i) {
             copy_in(tiles[i * stride_], vectors_[i][offset], count);
@@ -153,20 +163,9 @@ private:
         tiles_.EnQue(tiles);
         tiles = tiles_.template DeQue<T>();
         LocalTensor<T> result = sums_.template AllocTensor<T>();
-#ifdef ADASUM_FUSED
-        if (plain_) {
-            fused::weighted_tile(result, tiles, stride_, weights_, lows_, radix_, cancelling_, count);
-            send_tile(offset, tiles, result, count);
-            return;
-        }
-#endif
         for (uint32_t done = 0; done < count; done += PART) {
             sum_part(result[done], tiles[done], static_cast<uint32_t>(smaller(PART, count - done)));
         }
-        send_tile(offset, tiles, result, count);
-    }
-
-    __aicore__ inline void send_tile(uint64_t offset, LocalTensor<T> &tiles, LocalTensor<T> &result, uint32_t count) {
         tiles_.FreeTensor(tiles);
         sums_.EnQue(result);
         result = sums_.template DeQue<T>();

@@ -2,7 +2,8 @@
 // in the strict twin, keeps its intermediate results in registers here.
 //
 // Every lane sees the same operations in the same order, each rounded once, so the bits are the same; tests compare the
-// twins. A step takes the tensors that the instructions would, or what they are copied from, through the same checks.
+// twins. A step takes the tensors that the instructions would, or what they are copied from and to, through the same
+// checks.
 #ifndef ADASUM_TWIN_FUSED_H
 #define ADASUM_TWIN_FUSED_H
 
@@ -16,12 +17,6 @@ namespace adasum {
 namespace fused {
 
 using Tensor = AscendC::LocalTensor<float>;
-
-// A part of a tile of vector `vector`, as it lies in the tensor of all tiles.
-template <typename T>
-inline const T *part_of(const AscendC::LocalTensor<T> &tiles, uint32_t vector, uint32_t stride, uint32_t count) {
-    return tiles.read(vector * stride, count);
-}
 
 // Asks for memory that is likely to be read soon.
 inline void expect(const void *address) { __builtin_prefetch(address, 0, 3); }
@@ -418,17 +413,9 @@ inline void weighted_sum_exactly(T *out, const Weighted<T> &from, uint32_t radix
     }
 }
 
-// The sum of a tile of each vector, straight into the result.
+// The sum of `radix` vectors in either way. `out` may be one of them.
 template <typename T>
-inline void weighted_tile(const AscendC::LocalTensor<T> &result, const AscendC::LocalTensor<T> &tiles, uint32_t stride,
-                          const float *weights, const float *lows, uint32_t radix, bool exactly, uint32_t count) {
-    Weighted<T> from;
-    for (uint32_t k = 0; k < radix; ++k) {
-        from.x[k] = part_of(tiles, k, stride, count);
-    }
-    from.weights = weights;
-    from.lows = lows;
-    T *out = result.write(0, count);
+inline void weighted_sum_of(T *out, const Weighted<T> &from, uint32_t radix, bool exactly, uint32_t count) {
     if (exactly) {
         weighted_sum_exactly(out, from, radix, count);
         return;
@@ -442,6 +429,35 @@ inline void weighted_tile(const AscendC::LocalTensor<T> &result, const AscendC::
     case 6: return weighted_sum<6>(out, from, count);
     case 7: return weighted_sum<7>(out, from, count);
     default: return weighted_sum<8>(out, from, count);
+    }
+}
+
+// out = a - b, in fp32. `out` may be one of them.
+template <typename T>
+inline void subtract(T *out, const T *a, const T *b, uint32_t count) {
+    using namespace AscendC::twin;
+    uint32_t i = 0;
+    for (; i + REGISTER_LANES <= count; i += REGISTER_LANES) {
+        expect(a + i + AHEAD);
+        expect(b + i + AHEAD);
+        store_lanes(out + i, load_lanes(a + i) - load_lanes(b + i));
+    }
+    for (; i < count; ++i) {
+        store_one(out + i, load_one(a + i) - load_one(b + i));
+    }
+}
+
+// to = from * factor, in fp32.
+template <typename To, typename From>
+inline void scale(To *to, const From *from, float factor, uint32_t count) {
+    using namespace AscendC::twin;
+    uint32_t i = 0;
+    for (; i + REGISTER_LANES <= count; i += REGISTER_LANES) {
+        expect(from + i + AHEAD);
+        store_lanes(to + i, load_lanes(from + i) * factor);
+    }
+    for (; i < count; ++i) {
+        store_one(to + i, load_one(from + i) * factor);
     }
 }
 

@@ -9,7 +9,7 @@
 
 #include "types.h"
 
-#ifdef __F16C__
+#if defined(__F16C__) || defined(__AVX512F__)
 #include <immintrin.h>
 #endif
 
@@ -37,10 +37,37 @@ inline Lanes load_lanes(const float *from) {
 
 inline void store_lanes(float *to, const Lanes &lanes) { std::memcpy(to, &lanes, sizeof(lanes)); }
 
-inline Lanes load_lanes(const bfloat16_t *from) {
+// 16 bits a lane to 32 and back. Compilers do not find the instructions for 16 lanes behind a conversion of vectors.
+#if defined(__AVX512F__)
+
+inline LaneBits load_shorts(const void *from) {
+    __m256i shorts;
+    std::memcpy(&shorts, from, sizeof(shorts));
+    return reinterpret_cast<LaneBits>(_mm512_maskz_cvtepu16_epi32(0xffffU, shorts));
+}
+
+inline void store_shorts(void *to, const LaneBits &bits) {
+    __m256i shorts = _mm512_maskz_cvtepi32_epi16(0xffffU, reinterpret_cast<__m512i>(bits));
+    std::memcpy(to, &shorts, sizeof(shorts));
+}
+
+#else
+
+inline LaneBits load_shorts(const void *from) {
     ShortBits shorts;
     std::memcpy(&shorts, from, sizeof(shorts));
-    LaneBits bits = __builtin_convertvector(shorts, LaneBits) << 16;
+    return __builtin_convertvector(shorts, LaneBits);
+}
+
+inline void store_shorts(void *to, const LaneBits &bits) {
+    ShortBits shorts = __builtin_convertvector(bits, ShortBits);
+    std::memcpy(to, &shorts, sizeof(shorts));
+}
+
+#endif
+
+inline Lanes load_lanes(const bfloat16_t *from) {
+    LaneBits bits = load_shorts(from) << 16;
     Lanes lanes;
     std::memcpy(&lanes, &bits, sizeof(lanes));
     return lanes;
@@ -49,10 +76,9 @@ inline Lanes load_lanes(const bfloat16_t *from) {
 inline void store_lanes(bfloat16_t *to, const Lanes &lanes) {
     LaneBits bits;
     std::memcpy(&bits, &lanes, sizeof(bits));
-    LaneBits rounded = (bits + 0x7fffU + (bits >> 16 & 1U)) >> 16;
+    LaneBits rounded = (bits + (0x7fffU + (bits >> 16 & 1U))) >> 16;
     LaneBits quiet = bits >> 16 | 0x40U;
-    ShortBits shorts = __builtin_convertvector((bits & 0x7fffffffU) > 0x7f800000U ? quiet : rounded, ShortBits);
-    std::memcpy(to, &shorts, sizeof(shorts));
+    store_shorts(to, lanes == lanes ? rounded : quiet);
 }
 
 template <typename T>

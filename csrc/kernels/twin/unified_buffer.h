@@ -35,7 +35,7 @@ inline Finder finder = nullptr;
 
 // What a thread has seen of device memory in its launch, and the first access of its kernel that left it.
 struct DeviceMemory {
-    static constexpr uint32_t RANGES = 4;
+    static constexpr uint32_t RANGES = 16;               // vectors, result, tables, receipt: each is looked up once
     static constexpr uint64_t REFUGE_BYTES = 4ULL << 20; // more than a copy moves
     uint64_t begin[RANGES] = {};
     uint64_t end[RANGES] = {};
