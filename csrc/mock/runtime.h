@@ -97,18 +97,23 @@ ASCEND_MOCK_SHARED std::chrono::microseconds patience();
 ASCEND_MOCK_SHARED void share_cores(uint32_t ranks);
 
 // Whether it comes before this thread had better sleep. Others run meanwhile: where ranks share cores, to let them run a
-// few times is often all that is needed, and costs less than being woken.
+// few times is often all that is needed, and costs less than being woken. Where others keep the cores for long it is not:
+// who sleeps is let in sooner than who stands back, and may have a time limit.
 template <class Come>
 bool comes_soon(Come come) {
     constexpr int YIELDS = 16;
-    const auto limit = Clock::now() + patience();
-    for (int i = 0; i < YIELDS || Clock::now() < limit; i++) {
+    constexpr std::chrono::milliseconds MOST(5);
+    const auto start = Clock::now();
+    for (int i = 0;; i++) {
         if (come()) {
             return true;
         }
+        const auto waited = Clock::now() - start;
+        if (waited >= patience() && (i >= YIELDS || waited >= MOST)) {
+            return false;
+        }
         sched_yield();
     }
-    return come();
 }
 
 // False if no live allocation of any device of this process holds the address.

@@ -137,6 +137,32 @@ fn the_fastest_radix_is_chosen() {
     }
 }
 
+/// What docs/costs.md says about arithmetic.
+#[test]
+fn the_page_has_the_price_of_products() {
+    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/costs.md");
+    let page = std::fs::read_to_string(page).unwrap();
+    let machine = Machine::ascend_910b();
+    let types = [DType::F32, DType::BF16];
+    let products = |radix: u32| f64::from(radix * (radix + 1) / 2);
+    let each = |radix, dtype| gram_operations(radix, dtype) / products(radix);
+    let [wide, narrow] = types.map(|dtype| {
+        let rounded = [4, 8].map(|radix| format!("{:.0}", each(radix, dtype)));
+        assert_eq!(rounded[0], rounded[1]);
+        rounded[0].clone()
+    });
+    let pair = each(2, DType::F32);
+    let [product, short] = types.map(|dtype| 1e12 * machine.operation * gram_operations(4, dtype));
+    let [read, half] = types.map(|dtype| 1e12 * (4 * dtype.size()) as f64 / machine.memory);
+    for sentence in [
+        format!("product {pair:.1} with r = 2, {wide} with r = 4 and 8, {narrow} of them with"),
+        format!("products of r = 4 take {product:.0} ps an element\n(16 bits: {short:.0})"),
+        format!("reading it takes {read:.0} ({half:.0})"),
+    ] {
+        assert!(page.contains(&sentence), "docs/costs.md lacks: {sentence}");
+    }
+}
+
 #[test]
 fn no_form_is_faster_than_what_is_chosen() {
     let layouts = [resnet(), layout(DType::F32, &[1000; 100])];

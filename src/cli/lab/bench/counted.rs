@@ -1,5 +1,5 @@
-//! What a reduction takes beside time: figures that are counted, so that other work on the machine does not change most of
-//! them.
+//! What a reduction takes beside time. Launches and messages do not change with other work on the machine; waits do, and
+//! with them wakes, switches and seconds on a core.
 
 use std::ops::{AddAssign, Sub};
 
