@@ -4,18 +4,21 @@
 # PEERS is a folder with the programs bench_peer and bench_peer_fast: drivers of Horovod's adasum_mpi.cc (built with -O3
 # and with -Ofast) that take `bench DTYPE BYTES LAYERS REPS SECONDS adasum|sum` under mpirun and print lines with the keys
 # of `adasum-run bench`. A row for each case and peer: our figures, the peer's time, and the median and quartiles of the ratios.
-# RANKS: 2 4 8 16 by default. ADASUM_RUN names the program (default: target/release/adasum-run); REPS, ROUNDS and SECONDS_EACH how
-# often and how long a run of a peer may be; BYTES and DTYPES what is measured.
+# RANKS: 2 4 8 16 by default. ADASUM_RUN names the program (default: target/release/adasum-run); ROUNDS, REPS and SECONDS_EACH how
+# often and how long each is measured (REPS: 20, or what reduces 512 MiB, as the first repetitions of ranks that share cores
+# are slow); BYTES, DTYPES and PEER (horovod, horovod-Ofast or openmpi-sum) what is measured.
 set -euo pipefail
 peers=$(printf %q "${1:?usage: peers.sh PEERS [RANKS...]}")
 shift
 here=$(cd "$(dirname "$0")" && pwd)
 run=${ADASUM_RUN:-$here/../target/release/adasum-run}
-reps=${REPS:-20}
 export OMPI_MCA_btl=self,vader OMP_NUM_THREADS=1
 
 # row NAME PROGRAM WHAT RANKS DTYPE BYTES
 row() {
+    [ "${PEER:-$1}" = "$1" ] || return 0
+    local least=$((536870912 / $6))
+    local reps=${REPS:-$((least > 20 ? least : 20))}
     local mpirun="mpirun --allow-run-as-root --oversubscribe -np $4 $peers/$2"
     "$run" bench --ranks "$4" --dtype "$5" --bytes "$6" --tensors 161 --reps "$reps" --rounds "${ROUNDS:-9}" \
         --compare "$mpirun bench $5 $6 161 $reps ${SECONDS_EACH:-6} $3" | grep -v '^# [^ ]' |

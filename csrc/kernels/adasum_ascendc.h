@@ -1,5 +1,6 @@
 // The Ascend C interface of the kernels: the vendor's header on the device, a CPU twin under ADASUM_TWIN (the fast one;
-// with ADASUM_TWIN_STRICT the one for tests, which refuses what the hardware would).
+// with ADASUM_TWIN_STRICT the one for tests, which refuses what the hardware would; with ADASUM_TWIN_UNFUSED, for a test, the
+// fast one without the steps that it fuses).
 //
 // The kernels may use only what the twin declares, so that whatever compiles here compiles there.
 #ifndef ADASUM_ASCENDC_H
@@ -15,7 +16,7 @@
 #include "kernel_operator.h"
 #endif
 
-#if defined(ADASUM_TWIN) && !defined(ADASUM_TWIN_STRICT)
+#if defined(ADASUM_TWIN) && !defined(ADASUM_TWIN_STRICT) && !defined(ADASUM_TWIN_UNFUSED)
 #include "twin/fused.h"
 #endif
 

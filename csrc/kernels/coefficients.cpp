@@ -62,6 +62,9 @@ public:
         for (uint64_t first = tensors.begin; first < tensors.end; first += RESULTS) {
             uint32_t count = static_cast<uint32_t>(smaller(RESULTS, tensors.end - first));
             clear(count);
+            references_.seek(first, tensor_count_);
+            uint64_t last = first + count - 1;
+            list_end_ = references_.number(last, 0) + references_.number(last, 1);
             for (uint32_t i = 0; i < count; ++i) {
                 sum_tensor(first + i);
                 complete_ = complete_ && !sum_.missing();
@@ -77,7 +80,8 @@ private:
     // Record numbers looked up, and records copied, in one go.
     static constexpr uint32_t WINDOW = 64;
     static constexpr uint32_t RESULTS = 64;
-    using References = Table<2 * REFERENCE_WORDS, 64>;
+    // The tensors whose results wait are in the window.
+    using References = Table<2 * REFERENCE_WORDS, RESULTS>;
     using Indices = Table<2, WINDOW>;
 
     static constexpr uint32_t TABLE_BYTES = References::WINDOW_BYTES + Indices::WINDOW_BYTES;
@@ -97,28 +101,36 @@ private:
     }
 
     __aicore__ inline void sum_tensor(uint64_t tensor) {
-        references_.seek(tensor, tensor_count_);
         uint64_t next = references_.number(tensor, 0);
         uint64_t end = next + references_.number(tensor, 1);
         sum_.reset(radix_);
-        while (next < end) {
-            uint32_t count = static_cast<uint32_t>(smaller(WINDOW, end - next));
-            load(next, count);
-            for (uint32_t i = 0; i < count; ++i) {
-                sum_.add_record(window_[i * words_]);
+        for (; next < end; ++next) {
+            if (next < window_begin_ || next >= window_end_) {
+                load(next);
             }
-            next += count;
+            sum_.add_record(window_[static_cast<uint32_t>(next - window_begin_) * words_]);
         }
     }
 
-    __aicore__ inline void load(uint64_t first, uint32_t count) {
+    // Fills the window from a place in the list on: the records of tensors follow one another there. Those that lie one after
+    // the other in memory come by one copy.
+    __aicore__ inline void load(uint64_t first) {
+        uint32_t count = static_cast<uint32_t>(smaller(WINDOW, list_end_ - first));
+        indices_.load(first, first + count);
         wait_for<HardEvent::S_MTE2>();
-        for (uint32_t i = 0; i < count; ++i) {
-            indices_.seek(first + i, first + count);
-            uint64_t record = indices_.number(first + i, 0);
-            copy_in(window_[i * words_], records_[record * words_], words_);
+        uint32_t done = 0;
+        uint64_t record = indices_.number(first, 0);
+        for (uint32_t i = 1; i <= count; ++i) {
+            uint64_t next = i < count ? indices_.number(first + i, 0) : 0;
+            if (i == count || next != record + (i - done)) {
+                copy_in(window_[done * words_], records_[record * words_], (i - done) * words_);
+                done = i;
+                record = next;
+            }
         }
         wait_for<HardEvent::MTE2_S>();
+        window_begin_ = first;
+        window_end_ = first + count;
     }
 
     __aicore__ inline void solve(const LocalTensor<float> &result) {
@@ -126,13 +138,15 @@ private:
             give_up(result);
             return;
         }
-        tree_.solve(sum_, radix_, zero_tol_, statistics_ || norm_limit_ > 0.0f);
-        Scaled factor = limiting_factor();
+        bool limited = norm_limit_ > 0.0f;
+        tree_.solve(sum_, radix_, zero_tol_, statistics_ || limited);
+        Scaled factor = limited ? limiting_factor() : scaled_one();
         int32_t post = post_log2();
         result.SetValue(COEFFICIENT_POST, power_of_two(post));
         bool cancelling = is_cancelling(post);
         for (uint32_t i = 0; i < radix_; ++i) {
-            set_weight(result, i, shift(multiply(tree_.weight(i), factor), -post), cancelling);
+            Scaled weight = limited ? multiply(tree_.weight(i), factor) : tree_.weight(i);
+            set_weight(result, i, shift(weight, -post), cancelling);
         }
         if (statistics_) {
             set_statistics(result);
@@ -153,9 +167,6 @@ private:
 
     // What takes the norm of the result down to the limit; 1 if it is within.
     __aicore__ inline Scaled limiting_factor() const {
-        if (norm_limit_ <= 0.0f) {
-            return scaled_one();
-        }
         Scaled norm = square_root(tree_.result_square());
         Scaled limit = normalise(TwoFloat{norm_limit_, 0.0f}, 0);
         return !is_less(limit, norm) ? scaled_one() : divide(limit, norm);
@@ -239,6 +250,9 @@ private:
     RecordSum sum_;
     Tree tree_;
     uint64_t tensor_count_ = 0;
+    uint64_t list_end_ = 0;
+    uint64_t window_begin_ = 0;
+    uint64_t window_end_ = 0;
     float zero_tol_ = 0.0f;
     float norm_limit_ = 0.0f;
     bool statistics_ = true;

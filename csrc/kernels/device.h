@@ -42,9 +42,13 @@ public:
 
     // Makes sure that `entry` is in the window; no entry from `limit` on is touched.
     __aicore__ inline void seek(uint64_t entry, uint64_t limit) {
-        if (entry >= begin_ && entry < end_) {
-            return;
+        if (entry < begin_ || entry >= end_) {
+            load(entry, limit);
         }
+    }
+
+    // Fills the window from `entry` on.
+    __aicore__ inline void load(uint64_t entry, uint64_t limit) {
         uint32_t count = static_cast<uint32_t>(smaller(ENTRIES, limit - entry));
         wait_for<AscendC::HardEvent::S_MTE2>();
         copy_in(window_, memory_[entry * WORDS], count * WORDS);
@@ -53,11 +57,18 @@ public:
         end_ = entry + count;
     }
 
+    // The last entry in the window.
+    __aicore__ inline uint64_t last() const { return end_ - 1; }
+
+    // The 32-bit word `index` of an entry in the window.
+    __aicore__ inline uint32_t word(uint64_t entry, uint32_t index) const {
+        return window_.GetValue(static_cast<uint32_t>(entry - begin_) * WORDS + index);
+    }
+
     // The 64-bit number `index` of an entry in the window.
     __aicore__ inline uint64_t number(uint64_t entry, uint32_t index) const {
-        uint32_t word = static_cast<uint32_t>(entry - begin_) * WORDS + 2 * index;
-        uint64_t low = window_.GetValue(word);
-        uint64_t high = window_.GetValue(word + 1);
+        uint64_t low = word(entry, 2 * index);
+        uint64_t high = word(entry, 2 * index + 1);
         return low | (high << 32);
     }
 
@@ -110,6 +121,9 @@ public:
         enter(low);
         done_ = (unit - table_.number(segment_, SEGMENT_FIRST_UNIT)) * UNIT;
     }
+
+    // The tensor of the last segment in the window.
+    __aicore__ inline uint64_t known_tensor() const { return table_.number(table_.last(), SEGMENT_TENSOR); }
 
     __aicore__ inline UnitSpan next() {
         while (done_ >= len_) {

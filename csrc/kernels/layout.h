@@ -24,7 +24,7 @@ constexpr uint32_t SEGMENT_LEN = 1;
 constexpr uint32_t SEGMENT_FIRST_UNIT = 2;
 constexpr uint32_t SEGMENT_TENSOR = 3;
 
-// Reference: first, count of a tensor's records in the list of record numbers.
+// Reference: first, count of a tensor's records in the list of record numbers. References are in the order of the list.
 constexpr uint32_t REFERENCE_WORDS = 2;
 
 // Coefficients of a tensor, fp32 words: the sum over i of weight[i] * scale[i] * scale[i] * x[i], times post.

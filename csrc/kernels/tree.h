@@ -85,7 +85,9 @@ private:
             for (uint32_t j = i; j < radix_; ++j) {
                 gram_[i][j] = sum.entry(i, j);
                 gram_[j][i] = gram_[i][j];
-                sum_square_ = add(sum_square_, shift(gram_[i][j], i == j ? 0 : 1));
+                if (whole_) {
+                    sum_square_ = add(sum_square_, shift(gram_[i][j], i == j ? 0 : 1));
+                }
             }
             squares_[i] = gram_[i][i];
             spread_[i] = gram_[i][i];

@@ -19,7 +19,8 @@ using namespace AscendC;
 
 // Elements of a step between barriers: short enough for a product that stays close to the vector unit.
 constexpr uint32_t PART = 512;
-constexpr uint32_t COEFFICIENT_BYTES = COEFFICIENT_WORDS * 4;
+// The weights of tensors, copied for several in one go.
+using Weights = Table<COEFFICIENT_WORDS, 16>;
 
 // Elements of fp32 between the arithmetic and a result of a 16-bit type.
 template <typename T>
@@ -33,7 +34,7 @@ constexpr uint32_t EXACT_PARTS = 7;
 template <typename T>
 __aicore__ inline constexpr uint32_t sum_ub_bytes(uint32_t radix) {
     uint32_t tiles = 2 * (radix * tile_stride<T>(radix) + tile_of<T>(radix)) * static_cast<uint32_t>(sizeof(T));
-    return tiles + wide_bytes<T>(radix) + (1 + EXACT_PARTS) * PART * 4 + COEFFICIENT_BYTES + UnitCursor::UB_BYTES;
+    return tiles + wide_bytes<T>(radix) + (1 + EXACT_PARTS) * PART * 4 + Weights::WINDOW_BYTES + UnitCursor::UB_BYTES;
 }
 
 static_assert(sum_ub_bytes<float>(2) <= UB_BUDGET, "weighted_sum: too much UB for r <= 2");
@@ -72,7 +73,6 @@ public:
         tile_ = tile_of<T>(radix);
         stride_ = tile_stride<T>(radix);
         open_vectors(vectors_, vectors, radix);
-        coefficients_.SetGlobalBuffer(reinterpret_cast<__gm__ float *>(coefficients));
         out_.SetGlobalBuffer(reinterpret_cast<__gm__ T *>(out));
         pipe.InitBuffer(tiles_, 2, radix * stride_ * static_cast<uint32_t>(sizeof(T)));
         pipe.InitBuffer(sums_, 2, tile_ * static_cast<uint32_t>(sizeof(T)));
@@ -81,11 +81,10 @@ public:
             wide_ = wide_buffer_.Get<float>();
         }
         pipe.InitBuffer(product_buffer_, PART * sizeof(float));
-        pipe.InitBuffer(coefficient_buffer_, COEFFICIENT_BYTES);
         pipe.InitBuffer(exact_buffer_, EXACT_PARTS * PART * sizeof(float));
         product_ = product_buffer_.Get<float>();
         exact_ = exact_buffer_.Get<float>();
-        coefficient_ = coefficient_buffer_.Get<float>();
+        coefficients_.init(pipe, coefficients);
         cursor_.init(pipe, segments, segment_count);
     }
 
@@ -112,25 +111,30 @@ private:
             return;
         }
         tensor_ = tensor;
-        wait_for<HardEvent::S_MTE2>();
-        copy_in(coefficient_, coefficients_[tensor * COEFFICIENT_WORDS], COEFFICIENT_WORDS);
-        wait_for<HardEvent::MTE2_S>();
-        if (bits_of(coefficient_.GetValue(COEFFICIENT_FLAGS)) == MISSING) {
+        // As far as segments are known that name them.
+        uint64_t known = cursor_.known_tensor();
+        coefficients_.seek(tensor, (known < tensor ? tensor : known) + 1);
+        if (coefficients_.word(tensor, COEFFICIENT_FLAGS) == MISSING) {
             do_without_weights();
             return;
         }
         cancelling_ = false;
         for (uint32_t i = 0; i < radix_; ++i) {
-            weights_[i] = coefficient_.GetValue(COEFFICIENT_WEIGHT + i);
-            scales_[i] = coefficient_.GetValue(COEFFICIENT_SCALE + i);
-            lows_[i] = coefficient_.GetValue(COEFFICIENT_WEIGHT_LOW + i);
+            weights_[i] = number(tensor, COEFFICIENT_WEIGHT + i);
+            scales_[i] = number(tensor, COEFFICIENT_SCALE + i);
+            lows_[i] = number(tensor, COEFFICIENT_WEIGHT_LOW + i);
             cancelling_ = cancelling_ || lows_[i] != 0.0f;
         }
-        post_ = coefficient_.GetValue(COEFFICIENT_POST);
+        post_ = number(tensor, COEFFICIENT_POST);
         plain_ = post_ == 0.0f || post_ == 1.0f;
         for (uint32_t i = 0; i < radix_; ++i) {
             plain_ = plain_ && scales_[i] == 1.0f;
         }
+    }
+
+    // A word of the tensor's coefficients, as the fp32 number that it is.
+    __aicore__ inline float number(uint64_t tensor, uint32_t index) const {
+        return float_of(coefficients_.word(tensor, index));
     }
 
     __aicore__ inline void do_without_weights() {
@@ -289,17 +293,15 @@ private:
     TQue<TPosition::VECIN, 1> tiles_;
     TQue<TPosition::VECOUT, 1> sums_;
     TBuf<TPosition::VECCALC> product_buffer_;
-    TBuf<TPosition::VECCALC> coefficient_buffer_;
     TBuf<TPosition::VECCALC> wide_buffer_;
     TBuf<TPosition::VECCALC> exact_buffer_;
     LocalTensor<float> wide_;
     LocalTensor<float> values_[MAX_RADIX];
     LocalTensor<float> product_;
     LocalTensor<float> exact_;
-    LocalTensor<float> coefficient_;
+    Weights coefficients_;
     UnitCursor cursor_;
     GlobalTensor<T> vectors_[MAX_RADIX];
-    GlobalTensor<float> coefficients_;
     GlobalTensor<T> out_;
     float weights_[MAX_RADIX];
     float scales_[MAX_RADIX];

@@ -91,7 +91,7 @@ ASCEND_MOCK_SHARED void set_recent_message(const std::string &text);
 ASCEND_MOCK_SHARED void warn_once(const std::string &text);
 
 // How long a thread keeps its core while it waits for what may come soon: about as long as being woken takes. No time at
-// all where a communicator has more ranks than this process has cores, as all of them may be on this machine.
+// all once a communicator has had more ranks than this process has cores, as all of them may be on this machine.
 ASCEND_MOCK_SHARED std::chrono::microseconds patience();
 // Tells of the ranks of a communicator.
 ASCEND_MOCK_SHARED void share_cores(uint32_t ranks);

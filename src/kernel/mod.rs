@@ -66,10 +66,14 @@ pub struct Kernels {
     chip: Chip,
 }
 
+/// Blocks of a launch over the mock, which runs them one after the other: each costs time, and more show nothing more.
+const MOCK_BLOCKS: u32 = 8;
+
 impl Kernels {
     /// Loads the kernels for `device`.
     ///
-    /// On the mock these are the CPU twin, which is part of this crate; on a chip the binary that [`locate`] finds.
+    /// On the mock these are the CPU twin, which is part of this crate, on at most 8 blocks; on a chip the binary that
+    /// [`locate`] finds, on all vector cores.
     /// `ADASUM_KERNELS`, an absolute path, names another kernel binary.
     ///
     /// # Errors
@@ -77,8 +81,17 @@ impl Kernels {
     /// kernels; otherwise what loading the binary or finding a kernel in it says.
     pub fn load(device: &Device) -> Result<Self> {
         let chip = Chip::named(&device.soc_name()?)?;
-        let path = binary::find(sys::backend()?.kind, &chip)?;
-        Kernels::load_file(device, &path).context(|| format!("kernel binary {}", path.display()))
+        let kind = sys::backend()?.kind;
+        let path = binary::find(kind, &chip)?;
+        let kernels = Kernels::load_file(device, &path)
+            .context(|| format!("kernel binary {}", path.display()))?;
+        Ok(match kind {
+            sys::Kind::Cann => kernels,
+            sys::Kind::Mock => {
+                let blocks = kernels.blocks.min(MOCK_BLOCKS);
+                kernels.with_blocks(blocks)
+            }
+        })
     }
 
     /// Loads the kernel binary at an absolute path.

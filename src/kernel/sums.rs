@@ -68,7 +68,7 @@ pub struct Fold<'a> {
 pub struct Coefficients<'a> {
     /// Records of segments, of all ranks that share the tensors.
     pub records: &'a Span,
-    /// A [`layout::Reference`] for each tensor.
+    /// A [`layout::Reference`] for each tensor, in the order of the list.
     pub refs: &'a Span,
     /// Record numbers (`u64`), those of a tensor one after the other in the order of summation.
     pub indices: &'a Span,

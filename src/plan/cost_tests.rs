@@ -155,7 +155,9 @@ fn the_page_has_the_price_of_products() {
     let [product, short] = types.map(|dtype| 1e12 * machine.operation * gram_operations(4, dtype));
     let [read, half] = types.map(|dtype| 1e12 * (4 * dtype.size()) as f64 / machine.memory);
     for sentence in [
-        format!("product {pair:.1} with r = 2, {wide} with r = 4 and 8, {narrow} of them with"),
+        format!(
+            "takes {pair:.1} with r = 2, and with r = 4 and 8 it takes {wide}, or {narrow} with 16-bit"
+        ),
         format!("products of r = 4 take {product:.0} ps an element\n(16 bits: {short:.0})"),
         format!("reading it takes {read:.0} ({half:.0})"),
     ] {

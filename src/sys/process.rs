@@ -101,8 +101,8 @@ pub fn is_readable(file: BorrowedFd<'_>, limit: Duration) -> bool {
 /// What this process has used so far, all its threads together.
 #[derive(Debug, Clone, Copy)]
 pub struct Usage {
-    /// Seconds on a core, in the program and in the system.
-    pub cpu_seconds: f64,
+    /// Time on a core, in the program and in the system.
+    pub cpu: Duration,
     /// How often a thread of it left its core, to wait or for another thread.
     pub switches: u64,
 }
@@ -118,10 +118,12 @@ pub fn usage() -> Result<Usage> {
     if unsafe { libc::getrusage(libc::RUSAGE_SELF, &mut usage) } != 0 {
         return Err(Error::last_os_error());
     }
-    let seconds = |time: libc::timeval| time.tv_sec as f64 + time.tv_usec as f64 * 1e-6;
-    let count = |switches: libc::c_long| u64::try_from(switches).unwrap_or(0);
+    let count = |number: libc::c_long| u64::try_from(number).unwrap_or(0);
+    let time = |time: libc::timeval| {
+        Duration::from_secs(count(time.tv_sec)) + Duration::from_micros(count(time.tv_usec))
+    };
     Ok(Usage {
-        cpu_seconds: seconds(usage.ru_utime) + seconds(usage.ru_stime),
+        cpu: time(usage.ru_utime) + time(usage.ru_stime),
         switches: count(usage.ru_nvcsw) + count(usage.ru_nivcsw),
     })
 }

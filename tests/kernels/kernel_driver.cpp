@@ -195,7 +195,7 @@ Output run_coefficients() {
         uint64_t count = tensor == 100 ? 200 : tensor % 3;
         references.insert(references.end(), {indices.size(), count});
         for (uint64_t i = 0; i < count; ++i) {
-            indices.push_back((tensor * 7 + i * 11) % 300);
+            indices.push_back((tensor * 7 + i / 4 * 11 + i % 4) % 300);
         }
     }
     Memory<uint64_t> reference_table(references);

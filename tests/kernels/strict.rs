@@ -256,14 +256,34 @@ fn twins_agree_on_every_type_and_radix() {
     }
 }
 
-/// More than 2^32 elements, units, tensors and records: see the driver.
-#[test]
-fn far_offsets_are_as_good_as_near_ones() {
+/// The driver with the kernels of the fast twin.
+fn fast_driver(name: &str, more: &[&Path]) -> PathBuf {
     let sources = KERNELS.map(|kernel| kernel_sources().join(format!("{kernel}.cpp")));
     let main = repository("tests/kernels/kernel_driver.cpp");
     let mut arguments = vec![Path::new("-O1"), Path::new("-UADASUM_TWIN_STRICT"), &main];
+    arguments.extend(more);
     arguments.extend(sources.iter().map(PathBuf::as_path));
-    let fast = built("driver-fast", &arguments);
+    built(name, &arguments)
+}
+
+/// What its fused steps stand for is there too, and does the same.
+#[test]
+fn the_fast_twin_has_the_instructions_that_it_fuses() {
+    let digests = |program: &Path| run(program, &KERNELS).unwrap_or_else(|error| panic!("{error}"));
+    let unfused = Path::new("-DADASUM_TWIN_UNFUSED");
+    let expected = digests(driver(2201));
+    assert_eq!(expected.lines().count(), KERNELS.len());
+    assert_eq!(digests(&fast_driver("driver-fast", &[])), expected);
+    assert_eq!(
+        digests(&fast_driver("driver-unfused", &[unfused])),
+        expected
+    );
+}
+
+/// More than 2^32 elements, units, tensors and records: see the driver.
+#[test]
+fn far_offsets_are_as_good_as_near_ones() {
+    let fast = fast_driver("driver-fast", &[]);
     let expected = run(&fast, &["--far"]).unwrap_or_else(|error| panic!("{error}"));
     // All but `guard`, which knows no elements.
     assert_eq!(expected.lines().count(), KERNELS.len() - 1);

@@ -146,10 +146,50 @@ fn a_reduction_is_reported_with_the_keys_of_the_peers() {
             let none = line["phases"][phase] == 0.0;
             assert_eq!(none, mean, "{phase} in {line}");
         }
+        // Every repetition takes as many of them.
+        for key in ["launches", "messages"] {
+            positive(&line["counted"], key);
+            let count = line["counted"][key].as_f64().unwrap();
+            assert_eq!(count.fract(), 0.0, "{key} in {line}");
+        }
+        for key in ["wakes", "switches", "cpu_s"] {
+            assert!(line["counted"][key].as_f64().unwrap() >= 0.0, "{line}");
+        }
         let seconds = |key: &str| line[key].as_f64().unwrap();
         assert!(seconds("min_s") <= seconds("median_s"));
         assert!(seconds("median_s") <= seconds("max_s"));
     }
+}
+
+/// The table of counts in docs/costs.md, as far as it is soon measured.
+#[test]
+fn the_page_has_the_launches_and_messages() {
+    let page = include_str!("../../docs/costs.md");
+    let (_, table) = page.split_once("| ranks | bytes | launches |").unwrap();
+    let (table, _) = table.split_once("\n\n").unwrap();
+    let rows = table.lines().skip(2).map(|row| -> Vec<&str> {
+        let cells = row.trim_matches('|').split('|');
+        cells.map(str::trim).collect()
+    });
+    let mut compared = 0;
+    for row in rows {
+        let [ranks, bytes, launches, messages] = row[..4] else {
+            panic!("{row:?}");
+        };
+        let bytes = bytes.replace(',', "");
+        if bytes.len() > 7 && ranks != "2" || bytes.len() > 8 {
+            continue;
+        }
+        let size = ["--bytes", &bytes, "--tensors", "161"];
+        let options = ["--ranks", ranks, "--reps", "1", "--check", "0", "--json"];
+        let counted = lines(&[&size[..], &options].concat()).remove(0)["counted"].take();
+        for (key, shown) in [("launches", launches), ("messages", messages)] {
+            let shown: f64 = shown.replace(',', "").parse().unwrap();
+            assert_eq!(counted[key], shown, "{key} of {ranks} ranks, {bytes} bytes");
+        }
+        compared += 1;
+    }
+    assert_eq!(compared, 5);
 }
 
 #[test]

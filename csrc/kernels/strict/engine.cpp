@@ -121,6 +121,7 @@ thread_local Pages pages;
 
 void count(const DeviceAccess &access) {
     counts[access.write ? ADASUM_STRICT_WRITTEN : ADASUM_STRICT_READ] += access.bytes;
+    ++counts[ADASUM_STRICT_COPIES];
     uint64_t left = 0;
     if (finder == nullptr || finder(access.begin, &left) == 0) {
         return;
@@ -621,7 +622,6 @@ void scalar_store(Site at, uint32_t begin, uint32_t bytes, const void *from) {
 
 void scalar_load(Site at, const DeviceAccess &device) {
     ++counts[ADASUM_STRICT_SCALARS];
-    counts[ADASUM_STRICT_SCALAR_BYTES] += device.bytes;
     running(at).scalar(at, {}, {device});
 }
 

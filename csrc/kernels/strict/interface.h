@@ -9,12 +9,12 @@
 // How many bytes from an address on are in one allocation of device memory; 0 if it lies in none.
 using ascend_mock_finder = int (*)(uint64_t address, uint64_t *left);
 
-// What adasum_strict_count counts: bytes of device memory that are copied in, copied out and loaded by the scalar unit;
-// vector instructions; the repeats of 256 bytes that these take; loads and stores of the scalar unit.
+// What adasum_strict_count counts: bytes of device memory that are copied in and out, and these copies; vector instructions;
+// the repeats of 256 bytes that these take; loads and stores of the scalar unit.
 enum {
     ADASUM_STRICT_READ,
     ADASUM_STRICT_WRITTEN,
-    ADASUM_STRICT_SCALAR_BYTES,
+    ADASUM_STRICT_COPIES,
     ADASUM_STRICT_INSTRUCTIONS,
     ADASUM_STRICT_REPEATS,
     ADASUM_STRICT_SCALARS,

@@ -2,6 +2,8 @@
 
 #include <thread>
 
+#include <unistd.h>
+
 #include "runtime.h"
 
 namespace mock {
@@ -9,9 +11,10 @@ namespace {
 
 std::atomic<uint32_t> most_ranks{1};
 
+// Those of the main thread: a stream's thread may be bound to one of them.
 uint32_t cores() {
     cpu_set_t allowed;
-    if (sched_getaffinity(0, sizeof(allowed), &allowed) == 0) {
+    if (sched_getaffinity(getpid(), sizeof(allowed), &allowed) == 0) {
         return static_cast<uint32_t>(CPU_COUNT(&allowed));
     }
     return std::thread::hardware_concurrency();

@@ -39,6 +39,12 @@ mutants! {
     mutant_fold_reads_past_the_units: "fold", BOUNDS, [(
         "fold.cpp", "smaller(window_records_, unit_end_ - unit)", "window_records_",
     )];
+    mutant_coefficients_past_the_list: "coefficients", BOUNDS, [(
+        "coefficients.cpp", "smaller(WINDOW, list_end_ - first)", "WINDOW",
+    )];
+    mutant_sum_past_the_weights: "weighted_sum", BOUNDS, [(
+        "weighted_sum.cpp", "(known < tensor ? tensor : known) + 1", "tensor + 16",
+    )];
     mutant_coefficients_past_the_table: "coefficients", BOUNDS, [(
         "device.h", "smaller(ENTRIES, limit - entry)", "ENTRIES",
     )];
@@ -85,7 +91,7 @@ mutants! {
         "coefficients.cpp", "wait_for<HardEvent::S_MTE3>();\n", "",
     )];
     mutant_sum_weights_before_their_copy: "weighted_sum", PIPES, [(
-        "weighted_sum.cpp", "wait_for<HardEvent::MTE2_S>();\n", "",
+        "device.h", "wait_for<AscendC::HardEvent::MTE2_S>();\n", "",
     )];
     mutant_table_read_before_its_copy: "coefficients", PIPES, [(
         "device.h", "wait_for<AscendC::HardEvent::MTE2_S>();\n", "",
@@ -205,10 +211,10 @@ mutants! {
     mutant_flag_id_out_of_range: "gram", FLAGS, [(
         "arch.h", "GetTPipePtr()->FetchEventID(event))", "GetTPipePtr()->FetchEventID(event)) + 8",
     )];
-    mutant_poll_without_end: "weighted_sum", FLAGS, [(
-        "weighted_sum.cpp",
-        "tensor_ = tensor;\n",
-        "tensor_ = tensor;\nwhile (coefficients_.GetValue(0) != 3.0f) {\n}\n",
+    mutant_poll_without_end: "coefficients", FLAGS, [(
+        "coefficients.cpp",
+        "sum_.reset(radix_);\n",
+        "sum_.reset(radix_);\nwhile (records_.GetValue(0) != 3.0f) {\n}\n",
     )];
     // 13: receipts.
     mutant_signs_before_its_copies_are_done: "gram", RECEIPTS, [(
@@ -237,6 +243,12 @@ mutants! {
     )];
     mutant_sum_never_signs: "weighted_sum", DATA, [(
         "weighted_sum.cpp", "sign(pipe, receipt, complete);\n", "",
+    )];
+    mutant_coefficients_take_records_as_if_in_a_row: "coefficients", BOUNDS, [(
+        "coefficients.cpp", "|| next != record + (i - done)", "",
+    )];
+    mutant_coefficients_take_records_of_other_tensors: "coefficients", BOUNDS, [(
+        "coefficients.cpp", "next < window_begin_ || next >= window_end_", "window_end_ == 0",
     )];
     mutant_coefficients_sign_without_a_record: "coefficients", DATA, [(
         "coefficients.cpp", "complete_ = complete_ && !sum_.missing();\n", "",
@@ -330,9 +342,7 @@ mutants! {
         "coefficients.cpp", "records_[record * words_]", "records_[static_cast<uint32_t>(record * words_)]",
     )];
     mutant_far_tensor_in_32_bits: "weighted_sum" with "--far", BOUNDS, [(
-        "weighted_sum.cpp",
-        "coefficients_[tensor * COEFFICIENT_WORDS]",
-        "coefficients_[static_cast<uint32_t>(tensor) * COEFFICIENT_WORDS]",
+        "device.h", "memory_[entry * WORDS]", "memory_[static_cast<uint32_t>(entry) * WORDS]",
     )];
     // Arch 1001: whole blocks, fewer types.
     mutant_1001_copies_bytes: "gram" on 1001, TYPES, [(

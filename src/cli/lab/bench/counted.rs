@@ -1,8 +1,6 @@
 //! What a reduction takes beside time. Launches and messages do not change with other work on the machine; waits do, and
 //! with them wakes, switches and seconds on a core.
 
-use std::ops::{AddAssign, Sub};
-
 use serde::{Deserialize, Serialize};
 
 use crate::ascend::mock_counter;
@@ -13,78 +11,66 @@ use crate::sys::process::usage;
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 pub(crate) struct Counted {
     /// Over the mock: kernels, messages that a rank took, and sleeping threads that were woken.
-    #[serde(flatten)]
-    pub(crate) mock: Option<CountedByMock>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) launches: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) messages: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) wakes: Option<f64>,
     /// How often a thread left its core.
     pub(crate) switches: f64,
     pub(crate) cpu_s: f64,
 }
 
-/// What the mock counts.
-#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
-pub(crate) struct CountedByMock {
-    pub(crate) launches: f64,
-    pub(crate) messages: f64,
-    pub(crate) wakes: f64,
-}
+/// How many numbers there are.
+const COUNTS: usize = 5;
 
-/// What this process has counted since its start, or between two moments.
+/// What this process has counted since its start, or between two moments: in the order of [`Counted`], but the time in
+/// microseconds. What only the mock counts is 0 elsewhere.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Counts([f64; 5]);
+pub(super) struct Counts([u64; COUNTS]);
 
 impl Counts {
     pub(super) fn now() -> Result<Self> {
         let usage = usage().map_err(|error| Error::invalid(format!("getrusage: {error}")))?;
-        let count = |name| Ok(mock_counter(name)?.map_or(f64::NAN, |count| count as f64));
+        let count = |name| Ok(mock_counter(name)?.unwrap_or(0));
         Ok(Counts([
             count(c"kernel_launches")?,
             count(c"messages")?,
             count(c"wakes")?,
-            usage.switches as f64,
-            usage.cpu_seconds,
+            usage.switches,
+            u64::try_from(usage.cpu.as_micros()).unwrap_or(u64::MAX),
         ]))
     }
 
-    pub(super) fn to_bytes(self) -> Vec<u8> {
-        self.0
-            .iter()
-            .flat_map(|count| count.to_ne_bytes())
-            .collect()
+    /// Adds what was counted since `earlier`.
+    pub(super) fn add_since(&mut self, earlier: Counts) -> Result<()> {
+        let now = Counts::now()?;
+        for (sum, (now, earlier)) in self.0.iter_mut().zip(now.0.iter().zip(earlier.0)) {
+            *sum += now - earlier;
+        }
+        Ok(())
     }
 
-    /// Those of several processes together, over `reps` reductions.
-    pub(super) fn sum(all: &[u8], reps: usize) -> Counted {
+    pub(super) fn to_bytes(self) -> Vec<u8> {
+        self.0.map(u64::to_ne_bytes).concat()
+    }
+
+    /// Those of all ranks together, over `reps` reductions.
+    pub(super) fn sum(all: &[u8], reps: usize, over_mock: bool) -> Counted {
         let (numbers, _) = all.as_chunks();
         let sum = |index: usize| {
-            let own = numbers.iter().skip(index).step_by(5);
-            own.map(|number| f64::from_ne_bytes(*number)).sum::<f64>() / reps as f64
+            let own = numbers.iter().skip(index).step_by(COUNTS);
+            let sum: u64 = own.map(|number| u64::from_ne_bytes(*number)).sum();
+            sum as f64 / reps as f64
         };
+        let of_mock = |index| over_mock.then(|| sum(index));
         Counted {
-            mock: (!sum(0).is_nan()).then(|| CountedByMock {
-                launches: sum(0),
-                messages: sum(1),
-                wakes: sum(2),
-            }),
+            launches: of_mock(0),
+            messages: of_mock(1),
+            wakes: of_mock(2),
             switches: sum(3),
-            cpu_s: sum(4),
-        }
-    }
-}
-
-impl Sub for Counts {
-    type Output = Counts;
-
-    fn sub(self, earlier: Counts) -> Counts {
-        Counts(std::array::from_fn(|index| {
-            self.0[index] - earlier.0[index]
-        }))
-    }
-}
-
-impl AddAssign for Counts {
-    fn add_assign(&mut self, more: Counts) {
-        for (own, more) in self.0.iter_mut().zip(more.0) {
-            *own += more;
+            cpu_s: 1e-6 * sum(4),
         }
     }
 }
@@ -95,22 +81,11 @@ mod tests {
 
     #[test]
     fn counts_of_ranks_are_summed_for_one_reduction() {
-        let first = Counts([10.0, 20.0, 4.0, 6.0, 0.5]) - Counts([2.0, 4.0, 0.0, 2.0, 0.1]);
-        let second = Counts([8.0, 16.0, 0.0, 0.0, 0.2]);
-        let all = [first.to_bytes(), second.to_bytes()].concat();
-        let counted = Counts::sum(&all, 4);
-        let mock = counted.mock.unwrap();
-        assert_eq!((mock.launches, mock.messages, mock.wakes), (4.0, 8.0, 1.0));
-        assert_eq!(counted.switches, 1.0);
-        assert!((counted.cpu_s - 0.15).abs() < 1e-12);
-    }
-
-    #[test]
-    fn without_the_mock_its_counts_are_left_out() {
-        let counts = Counts([f64::NAN, f64::NAN, f64::NAN, 3.0, 0.5]);
-        let line = serde_json::to_string(&Counts::sum(&counts.to_bytes(), 1)).unwrap();
-        assert_eq!(line, r#"{"switches":3.0,"cpu_s":0.5}"#);
-        let read: Counted = serde_json::from_str(&line).unwrap();
-        assert!(read.mock.is_none());
+        let ranks = [[8, 16, 4, 4, 400_000], [8, 16, 0, 0, 200_000]];
+        let all = ranks.map(|counts| Counts(counts).to_bytes()).concat();
+        let line = |over_mock| serde_json::to_string(&Counts::sum(&all, 4, over_mock)).unwrap();
+        let expected = r#"{"launches":4.0,"messages":8.0,"wakes":1.0,"switches":1.0,"cpu_s":0.15}"#;
+        assert_eq!(line(true), expected);
+        assert_eq!(line(false), r#"{"switches":1.0,"cpu_s":0.15}"#);
     }
 }
