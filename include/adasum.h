@@ -324,9 +324,10 @@ void adasum_options_destroy(struct adasum_options *options);
  *   placement*: hierarchical or columns; default hierarchical
  *       where vectors lie while servers are merged: one chunk on each rank of a server, or, as MindSpore does, the
  *       whole on each
- *   exchange*: auto, alltoall, batch, group or pairwise; default auto
- *       how exchanges are given to HCCL: HcclAlltoAllV in servers, HcclBatchSendRecv, a group of sends and receives
- *       (CANN 9.0; A2, A3, 950), or one after the other. Results do not depend on it
+ *   exchange*: auto, alltoall, batch, group, pairwise or shared; default auto
+ *       how exchanges are made: HcclAlltoAllV in servers, HcclBatchSendRecv, a group of sends and receives (CANN 9.0;
+ *       A2, A3, 950), one after the other, or shared: ranks of one machine read each other's memory (A2, A3, 950).
+ *       Results do not depend on it
  *   scalars*: auto, gathered or owned; default auto
  *       how the scalars of a round are summed: by every rank, or by an owner of each tensor. Results do not depend on
  *       it
@@ -351,6 +352,9 @@ void adasum_options_destroy(struct adasum_options *options);
  *   padded: 0 or 1; default 0
  *       whether what lies between a tensor's end and the next multiple of 64 bytes from its start may be overwritten,
  *       so that such tensors are reduced in place. May differ between ranks
+ *   gradient_buffers: 0 or 1; default 0
+ *       whether the reducer keeps a buffer for each bucket, in which callers may put gradients, so that they are
+ *       reduced in place; with exchange shared there is no other way
  *   scattered: 0 or 1; default 0
  *       whether each result stays on the rank that computed it, for sharded optimizers
  *   barrier*: 0 or 1; default 0
@@ -819,6 +823,18 @@ adasum_status adasum_reducer_overflow(struct adasum_reducer *reducer,
                                       void *stream,
                                       uint64_t timeout_ms,
                                       int32_t *out_overflowed);
+
+/**
+ * Device addresses of places for all gradients, in the order of creation, in the reducer's own buffers (option
+ * gradient_buffers): gradients that lie there are reduced where they are. They are the reducer's, and stay the same until it
+ * is destroyed; what lies between tensors may be overwritten. Gradient reducers. Local.
+ *
+ * # Safety
+ * `reducer` is NULL or live; `out_gradients` points to `count` addresses that may be written to.
+ */
+adasum_status adasum_reducer_gradient_buffers(struct adasum_reducer *reducer,
+                                              void **out_gradients,
+                                              size_t count);
 
 /**
  * How many parts of tensors this rank owns after a scattered reduction. Gradient reducers. Local.

@@ -321,6 +321,12 @@ protected:
         return {flags.begin(), flags.end()};
     }
 
+    std::vector<void *> buffers() {
+        std::vector<void *> places(tensors_.size());
+        check(adasum_reducer_gradient_buffers(get(), places.data(), places.size()));
+        return places;
+    }
+
     bool vote(const std::vector<void *> &gradients, void *stream, std::chrono::milliseconds limit) {
         std::int32_t overflowed = 0;
         check(adasum_reducer_overflow(get(), gradients.data(), gradients.size(), stream, detail::milliseconds(limit),
@@ -361,6 +367,9 @@ public:
     void reduce(const std::vector<void *> &gradients, void *stream) {
         check(adasum_reducer_reduce(get(), gradients.data(), gradients.size(), stream));
     }
+
+    // Places for all gradients in the reducer's own buffers (option gradient_buffers): what lies there is reduced in place.
+    std::vector<void *> gradient_buffers() { return buffers(); }
 
     // Enqueues; all tensors lie one right behind the other in `buffer`.
     void reduce_flat(void *buffer, std::uint64_t bytes, void *stream) {

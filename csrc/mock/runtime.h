@@ -35,8 +35,9 @@ using Work = std::function<Outcome(const Cancelled &)>;
 // The part of device memory that an address lies in.
 struct Region {
     int device = -1;
-    uint64_t offset = 0; // of the address, in the device's arena
-    uint64_t bytes = 0;  // from the address to the end of its allocation
+    uint64_t offset = 0;   // of the address, in the device's arena
+    uint64_t bytes = 0;    // from the address to the end of its allocation
+    bool imported = false; // another process's; then device and arena are that one's
 };
 
 // Device memory of this process as others map it.
@@ -116,7 +117,7 @@ bool comes_soon(Come come) {
     }
 }
 
-// False if no live allocation of any device of this process holds the address.
+// False if no live allocation of any device of this process holds the address, nor memory that it has imported.
 ASCEND_MOCK_SHARED bool find_memory(const void *address, Region *region);
 // The device's arena, made at the first use. Fails with a text if there is no address space for it.
 ASCEND_MOCK_SHARED bool arena_view(int device, ArenaView *view, std::string *error);

@@ -167,6 +167,7 @@ SIGNATURES: dict[str, tuple[Any, list[Any]]] = {
     ),
     "adasum_reducer_synchronize": _reducer(_STREAM, c_uint64),
     "adasum_reducer_forget_stream": _reducer(_STREAM),
+    "adasum_reducer_gradient_buffers": _reducer(POINTER(c_void_p), c_size_t),
     "adasum_reducer_nonfinite": _reducer(POINTER(c_uint8), c_size_t),
     "adasum_reducer_overflow": _reducer(_ADDRESSES, c_size_t, _STREAM, c_uint64, POINTER(c_int32)),
     "adasum_reducer_observe": _reducer(c_int32),

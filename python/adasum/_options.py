@@ -39,11 +39,11 @@ class OptionValues(TypedDict, total=False):
 
     hierarchical or columns; default hierarchical"""
 
-    exchange: Optional[Literal["auto", "alltoall", "batch", "group", "pairwise"]]
-    """how exchanges are given to HCCL: HcclAlltoAllV in servers, HcclBatchSendRecv, a group of sends and receives (CANN 9.0; A2,
-    A3, 950), or one after the other. Results do not depend on it.
+    exchange: Optional[Literal["auto", "alltoall", "batch", "group", "pairwise", "shared"]]
+    """how exchanges are made: HcclAlltoAllV in servers, HcclBatchSendRecv, a group of sends and receives (CANN 9.0; A2, A3, 950),
+    one after the other, or shared: ranks of one machine read each other's memory (A2, A3, 950). Results do not depend on it.
 
-    auto, alltoall, batch, group or pairwise; default auto"""
+    auto, alltoall, batch, group, pairwise or shared; default auto"""
 
     scalars: Optional[Literal["auto", "gathered", "owned"]]
     """how the scalars of a round are summed: by every rank, or by an owner of each tensor. Results do not depend on it.
@@ -98,6 +98,12 @@ class OptionValues(TypedDict, total=False):
     padded: Optional[bool]
     """whether what lies between a tensor's end and the next multiple of 64 bytes from its start may be overwritten, so that such
     tensors are reduced in place. May differ between ranks.
+
+    0 or 1; default 0"""
+
+    gradient_buffers: Optional[bool]
+    """whether the reducer keeps a buffer for each bucket, in which callers may put gradients, so that they are reduced in place;
+    with exchange shared there is no other way.
 
     0 or 1; default 0"""
 

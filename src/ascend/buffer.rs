@@ -1,11 +1,13 @@
 //! Device memory and parts of it.
 
+use std::collections::HashMap;
 use std::ffi::c_void;
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError, Weak};
 
 use super::check::check;
 use super::device::Device;
+use super::shared::{self, MemoryKey};
 use crate::error::{Error, Result};
 use crate::sys::acl::{aclrtMemMallocPolicy, aclrtMemcpyKind};
 
@@ -35,30 +37,46 @@ pub(super) struct Allocation {
     device: Device,
     address: usize,
     len: usize,
-    /// Whether it is freed when nothing uses it any more.
-    owned: bool,
+    origin: Origin,
+}
+
+/// Where memory comes from, and so what is done with it when nothing uses it any more.
+#[derive(Debug)]
+enum Origin {
+    /// Allocated here: it is freed.
+    Own,
+    /// Allocated here, with a key for other processes: the key is closed, then it is freed.
+    Shared(MemoryKey),
+    /// Another process's: the key is closed.
+    Imported(MemoryKey),
+    /// Shared by this process itself: nothing, as that allocation does it.
+    Local(#[expect(dead_code, reason = "kept alive")] Arc<Allocation>),
+    /// Somebody else's: nothing.
+    Borrowed,
+}
+
+/// What this process shares. The vendor's library maps a key once per process only, and closes it by its name alone, so an
+/// import of one's own key must not reach it.
+fn shared_here() -> MutexGuard<'static, HashMap<MemoryKey, Weak<Allocation>>> {
+    static SHARED: LazyLock<Mutex<HashMap<MemoryKey, Weak<Allocation>>>> =
+        LazyLock::new(Mutex::default);
+    // A panic cannot leave the map half changed.
+    SHARED.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Buffer {
+    /// Memory that other processes may import begins and ends with a page of the device, in bytes. This is the largest page that the
+    /// library takes by itself.
+    pub const SHAREABLE_PAGE: usize = 2 << 20;
+
     /// Memory of `bytes` bytes with any content, aligned to 64.
     ///
     /// # Errors
     /// [`ErrorKind::OutOfMemory`](crate::ErrorKind::OutOfMemory) if there is not so much.
     pub fn new(device: &Device, bytes: usize) -> Result<Buffer> {
-        let backend = device.ready()?;
-        let mut address: *mut c_void = std::ptr::null_mut();
-        let policy = aclrtMemMallocPolicy::ACL_MEM_MALLOC_HUGE_FIRST;
         // Nothing cannot be allocated, but an empty buffer needs an address, too.
-        let size = bytes.max(1);
-        // SAFETY: writes one pointer to a live local.
-        unsafe { check!(backend.acl.aclrtMalloc(&mut address, size, policy)) }
-            .map_err(|error| error.context(format!("{bytes} bytes on {device:?}")))?;
-        Ok(Buffer(Arc::new(Allocation {
-            device: device.clone(),
-            address: address.expose_provenance(),
-            len: bytes,
-            owned: true,
-        })))
+        let allocation = Allocation::new(device, bytes.max(1), bytes)?;
+        Ok(Buffer(Arc::new(allocation)))
     }
 
     /// Memory of `bytes` bytes, all zero. Wraps `aclrtMemset`.
@@ -74,6 +92,39 @@ impl Buffer {
             unsafe { check!(backend.acl.aclrtMemset(address, bytes, 0, bytes)) }?;
         }
         Ok(buffer)
+    }
+
+    /// Memory of `bytes` bytes, all zero, that other processes of this machine can map: they [import](Span::import) its
+    /// [key](Buffer::key). It takes whole pages of 2 MiB. Wraps `aclrtIpcMemGetExportKey` and, before the memory is freed,
+    /// `aclrtIpcMemClose`.
+    ///
+    /// The importers have to be done with it before the buffer and its spans are dropped: what they enqueue later fails.
+    ///
+    /// # Errors
+    /// As [`Buffer::new`]; [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) if the library cannot share memory.
+    pub fn shareable(device: &Device, bytes: usize) -> Result<Buffer> {
+        let size = bytes.max(1).checked_next_multiple_of(Self::SHAREABLE_PAGE);
+        let size = size.ok_or_else(|| Error::invalid(format!("{bytes} bytes cannot be shared")))?;
+        let mut allocation = Allocation::new(device, size, bytes)?;
+        let address = allocation.pointer(0);
+        {
+            let backend = device.ready()?;
+            // SAFETY: the allocation has so many bytes and nothing else uses it yet.
+            unsafe { check!(backend.acl.aclrtMemset(address, size, 0, size)) }?;
+        }
+        let key = shared::export(device, address, size, bytes)?;
+        allocation.origin = Origin::Shared(key.clone());
+        let allocation = Arc::new(allocation);
+        shared_here().insert(key, Arc::downgrade(&allocation));
+        Ok(Buffer(allocation))
+    }
+
+    /// What other processes import it by, if it is [shareable](Buffer::shareable).
+    pub fn key(&self) -> Option<&MemoryKey> {
+        match &self.0.origin {
+            Origin::Shared(key) => Some(key),
+            _ => None,
+        }
     }
 
     /// Memory that holds `data`.
@@ -112,22 +163,53 @@ impl Buffer {
 }
 
 impl Allocation {
+    /// `size` bytes, of which a user sees `len`.
+    fn new(device: &Device, size: usize, len: usize) -> Result<Allocation> {
+        let backend = device.ready()?;
+        let mut address: *mut c_void = std::ptr::null_mut();
+        let policy = aclrtMemMallocPolicy::ACL_MEM_MALLOC_HUGE_FIRST;
+        // SAFETY: writes one pointer to a live local.
+        unsafe { check!(backend.acl.aclrtMalloc(&mut address, size, policy)) }
+            .map_err(|error| error.context(format!("{len} bytes on {device:?}")))?;
+        Ok(Allocation {
+            device: device.clone(),
+            address: address.expose_provenance(),
+            len,
+            origin: Origin::Own,
+        })
+    }
+
     fn pointer(&self, offset: usize) -> *mut c_void {
         std::ptr::with_exposed_provenance_mut(self.address.wrapping_add(offset))
+    }
+
+    fn free(&self) -> Result<()> {
+        let backend = self.device.ready()?;
+        let address = self.pointer(0);
+        // SAFETY: allocated by aclrtMalloc; streams keep it alive while queued work uses it.
+        unsafe { check!(backend.acl.aclrtFree(address)) }
+    }
+
+    fn close(&self, key: &MemoryKey) -> Result<()> {
+        let backend = self.device.ready()?;
+        shared::close(&backend, key)
     }
 }
 
 impl Drop for Allocation {
     fn drop(&mut self) {
-        if !self.owned {
-            return;
-        }
-        let freed = self.device.ready().and_then(|backend| {
-            let address = self.pointer(0);
-            // SAFETY: allocated by aclrtMalloc; streams keep it alive while queued work uses it.
-            unsafe { check!(backend.acl.aclrtFree(address)) }
-        });
-        if let Err(error) = freed {
+        let done = match &self.origin {
+            Origin::Local(_) | Origin::Borrowed => return,
+            Origin::Own => self.free(),
+            Origin::Imported(key) => self.close(key),
+            Origin::Shared(key) => {
+                shared_here().remove(key);
+                // Freed all the same: a key that is left over fails for whoever imports it.
+                let closed = self.close(key);
+                self.free().and(closed)
+            }
+        };
+        if let Err(error) = done {
             log::warn!("{} bytes on {:?}: {error}", self.len, self.device);
         }
     }
@@ -154,11 +236,53 @@ impl Span {
                 device: device.clone(),
                 address: address.expose_provenance(),
                 len,
-                owned: false,
+                origin: Origin::Borrowed,
             }),
             offset: 0,
             len,
         }
+    }
+
+    /// The first `bytes` bytes of the memory that another process of this machine shares by `key`, as memory that `device`
+    /// reaches: streams of `device` copy to and from it, kernels of `device` read and write it, wherever it lies. Host
+    /// copies ([`Span::read`], [`Span::write`]) and HCCL do not take it. Wraps `aclrtIpcMemImportByKey` and, when nothing
+    /// uses the result any more, `aclrtIpcMemClose`. What this process shares itself is not mapped again.
+    ///
+    /// Nothing here waits for the process that shares it, nor keeps that process: as long as work that uses the result is
+    /// queued, the owner has to keep its buffer, and both sides have to agree who writes what when. An owner that ends
+    /// meanwhile makes the work fail.
+    ///
+    /// # Errors
+    /// If `bytes` are more than are shared; if nobody shares memory by that key any more;
+    /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) if the library cannot share memory.
+    pub fn import(device: &Device, key: &MemoryKey, bytes: usize) -> Result<Span> {
+        if bytes > key.len() {
+            return Err(Error::invalid(format!(
+                "{bytes} bytes of shared memory of {} bytes",
+                key.len()
+            )));
+        }
+        let local = shared_here().get(key).and_then(Weak::upgrade);
+        let (address, origin) = match local {
+            Some(shared) => {
+                shared::enable_access(device, &shared.device)?;
+                (shared.address, Origin::Local(shared))
+            }
+            None => (
+                shared::import(device, key)?.expose_provenance(),
+                Origin::Imported(key.clone()),
+            ),
+        };
+        Ok(Span {
+            allocation: Arc::new(Allocation {
+                device: device.clone(),
+                address,
+                len: bytes,
+                origin,
+            }),
+            offset: 0,
+            len: bytes,
+        })
     }
 
     /// The bytes `bytes` of this span, counted from its start.
@@ -215,7 +339,8 @@ impl Span {
     /// Whether memory from this span to `other` may be one allocation.
     fn may_reach(&self, other: &Span) -> bool {
         let (mine, others) = (&self.allocation, &other.allocation);
-        let borrowed = !mine.owned && !others.owned && mine.device.id() == others.device.id();
+        let both = [mine, others].map(|one| matches!(one.origin, Origin::Borrowed));
+        let borrowed = both == [true; 2] && mine.device.id() == others.device.id();
         borrowed || Arc::ptr_eq(mine, others)
     }
 
@@ -234,7 +359,7 @@ impl Span {
         self.pointer().addr() as u64
     }
 
-    /// The device whose memory it is.
+    /// The device whose memory it is, or that it was [imported](Span::import) for.
     pub fn device(&self) -> &Device {
         &self.allocation.device
     }

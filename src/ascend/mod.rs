@@ -17,6 +17,7 @@ mod handle;
 mod host;
 mod module;
 mod queued;
+mod shared;
 mod stream;
 mod survey;
 
@@ -32,6 +33,7 @@ pub use exchange::{GROUPS_RUN, groups_run};
 pub use host::HostBuffer;
 pub use module::{Argument, Function, Module};
 pub use queued::Queued;
+pub use shared::MemoryKey;
 pub use stream::Stream;
 pub use survey::{Survey, survey};
 

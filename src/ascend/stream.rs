@@ -194,7 +194,8 @@ impl Stream {
         })
     }
 
-    /// Copies `src` to `dst` within the device. Wraps `aclrtMemcpyAsync`.
+    /// Copies `src` to `dst` within the device, or between it and memory of another one that was
+    /// [imported](Span::import) for it. Wraps `aclrtMemcpyAsync`.
     ///
     /// # Errors
     /// If the lengths differ, a span is another device's, or the call fails.
@@ -212,6 +213,7 @@ impl Stream {
         }
         let len = dst.len();
         let (to, from) = (dst.pointer(), src.pointer());
+        // Never a kind that the library guesses: it cannot for imported memory.
         let kind = aclrtMemcpyKind::ACL_MEMCPY_DEVICE_TO_DEVICE;
         self.enqueue([dst, src].map(keep), |backend, stream| {
             // SAFETY: both spans have `len` bytes and are kept until the stream is synchronised.

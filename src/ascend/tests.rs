@@ -728,3 +728,104 @@ fn a_bad_rank_table_is_named() {
         Some("HcclCommInitClusterInfoConfig")
     );
 }
+
+/// The ranks of this process share memory without the library, which maps a key once per process.
+#[test]
+fn shared_memory_is_imported_within_the_process() {
+    let (owner, other) = (device(0), device(1));
+    let buffer = Buffer::shareable(&owner, 4000).unwrap();
+    let key = buffer.key().unwrap().clone();
+    assert_eq!((buffer.len(), key.len()), (4000, 4000));
+    assert_eq!(buffer.span().address() % (2 << 20), 0);
+    assert_eq!(floats(&buffer.span()), [0.0; 1000]);
+    buffer.span().write(&[7.0f32; 1000]).unwrap();
+
+    let span = Span::import(&other, &key, 400).unwrap();
+    assert_eq!((span.len(), span.device().id()), (400, 1));
+    let target = Buffer::zeroed(&other, 400).unwrap();
+    let stream = Stream::new(&other).unwrap();
+    stream.copy(&target.span(), &span).unwrap();
+    stream.synchronize().unwrap();
+    assert_eq!(floats(&target.span()), [7.0; 100]);
+    // The span keeps the memory, though not the buffer.
+    drop(buffer);
+    stream.copy(&target.span(), &span).unwrap();
+    stream.synchronize().unwrap();
+    drop((span, stream));
+    let error = Span::import(&other, &key, 400).unwrap_err();
+    let vendor = error.vendor_code().unwrap();
+    assert_eq!(
+        (vendor.function, vendor.code),
+        ("aclrtIpcMemImportByKey", 507_899)
+    );
+}
+
+/// Runs in a process of its own, which the test below starts.
+#[test]
+fn adds_one_to_shared_memory() {
+    let Some(key) = std::env::var_os(KEY_VARIABLE) else {
+        return;
+    };
+    let key = key.into_string().unwrap();
+    let bytes: Vec<u8> = key.split(' ').map(|byte| byte.parse().unwrap()).collect();
+    let key = MemoryKey::from_bytes(&bytes).unwrap();
+    let device = device(1);
+    let shared = Span::import(&device, &key, key.len()).unwrap();
+    let again = Span::import(&device, &key, 4).unwrap();
+    assert_eq!(again.address(), shared.address());
+    let own = Buffer::zeroed(&device, shared.len()).unwrap();
+    let stream = Stream::new(&device).unwrap();
+    stream.copy(&own.span(), &shared).unwrap();
+    stream.synchronize().unwrap();
+    let values: Vec<f32> = floats(&own.span())
+        .iter()
+        .map(|value| value + 1.0)
+        .collect();
+    own.span().write(&values).unwrap();
+    stream.copy(&shared, &own.span()).unwrap();
+    stream.synchronize().unwrap();
+    assert!(shared.read(&mut vec![0.0f32; values.len()]).is_err());
+}
+
+const KEY_VARIABLE: &str = "SHARED_MEMORY_OF_THE_TEST";
+
+#[test]
+fn shared_memory_is_imported_by_another_process() {
+    let buffer = Buffer::shareable(&device(0), 4000).unwrap();
+    buffer.span().write(&[2.5f32; 1000]).unwrap();
+    let bytes = buffer.key().unwrap().as_bytes();
+    let key: Vec<String> = bytes.iter().map(u8::to_string).collect();
+    let child = std::process::Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "ascend::tests::adds_one_to_shared_memory"])
+        .env(KEY_VARIABLE, key.join(" "))
+        .output()
+        .unwrap();
+    assert!(child.status.success(), "{child:?}");
+    assert_eq!(floats(&buffer.span()), [3.5; 1000]);
+}
+
+#[test]
+fn keys_of_shared_memory_travel_as_bytes() {
+    let buffer = Buffer::shareable(&device(0), 0).unwrap();
+    let key = buffer.key().unwrap();
+    assert!(key.is_empty() && buffer.is_empty());
+    assert_eq!(&MemoryKey::from_bytes(key.as_bytes()).unwrap(), key);
+    assert!(!format!("{key:?}").contains(str::from_utf8(&key.as_bytes()[..8]).unwrap()));
+    let error = Span::import(&device(1), key, 1).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::InvalidArgument);
+    let mut endless = *key.as_bytes();
+    endless[64] = b'0';
+    for wrong in [&key.as_bytes()[1..], &[0; MemoryKey::BYTES], &endless] {
+        let error = MemoryKey::from_bytes(wrong).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::InvalidArgument);
+    }
+    assert!(Buffer::new(&device(0), 64).unwrap().key().is_none());
+}
+
+#[test]
+fn devices_say_whom_they_reach() {
+    let device = device(0);
+    assert!(device.can_access_peer(0).unwrap());
+    assert!(device.can_access_peer(1).unwrap());
+    assert!(device.can_access_peer(i32::MAX).is_err());
+}

@@ -225,6 +225,41 @@ pub unsafe extern "C" fn adasum_reducer_overflow(
     })
 }
 
+/// Device addresses of places for all gradients, in the order of creation, in the reducer's own buffers (option
+/// gradient_buffers): gradients that lie there are reduced where they are. They are the reducer's, and stay the same until it
+/// is destroyed; what lies between tensors may be overwritten. Gradient reducers. Local.
+///
+/// # Safety
+/// `reducer` is NULL or live; `out_gradients` points to `count` addresses that may be written to.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn adasum_reducer_gradient_buffers(
+    reducer: *mut adasum_reducer,
+    out_gradients: *mut *mut c_void,
+    count: usize,
+) -> adasum_status {
+    catch("adasum_reducer_gradient_buffers", || {
+        // SAFETY: as promised by the caller.
+        let inner = unsafe { adasum_reducer::enter(reducer) }?;
+        if count != inner.specs.len() {
+            return Err(invalid(format!(
+                "count is {count}, the reducer has {} tensors",
+                inner.specs.len()
+            )));
+        }
+        // SAFETY: as promised by the caller.
+        let out = unsafe { slice_mut(out_gradients, count, "out_gradients") }?;
+        let places = match &inner.object {
+            AnyReducer::Gradient(reducer, _) => reducer.gradient_buffers()?,
+            other => return Err(other.wrong()),
+        };
+        for (out, place) in out.iter_mut().zip(places) {
+            let address = usize::try_from(place.address()).unwrap_or(usize::MAX);
+            *out = std::ptr::with_exposed_provenance_mut(address);
+        }
+        Ok(())
+    })
+}
+
 /// How many parts of tensors this rank owns after a scattered reduction. Gradient reducers. Local.
 ///
 /// # Safety

@@ -60,6 +60,22 @@ impl Receipt {
         }
     }
 
+    /// The element for the sum of a collective in which each of `ranks` ranks gives 1: together they sign this receipt. Before
+    /// it comes, [`Receipt::nobody_came`] must stand there.
+    pub fn signed_by(&self, ranks: u32) -> Result<Span> {
+        self.due.store(ranks, Ordering::Relaxed);
+        self.line.slice(0..size_of::<f32>())
+    }
+
+    /// What stands for a sum of `ranks` ranks that never came.
+    #[expect(
+        clippy::cast_precision_loss,
+        reason = "ranks are at most 2^20, and a sum of other numbers serves as well"
+    )]
+    pub fn nobody_came(ranks: u32) -> f32 {
+        ranks as f32 * MISSED_SIGNATURE as f32
+    }
+
     /// The number in device memory, as fp32.
     pub(super) fn line(&self) -> &Span {
         &self.line

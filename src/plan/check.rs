@@ -5,6 +5,7 @@
 
 mod pairwise;
 mod scalars;
+mod shared;
 
 use super::{Combine, Exchange, Form, Group, Placement, Plan, Range, Step, StepKind, VectorPart};
 use crate::error::{Error, ErrorKind, Result};
@@ -15,7 +16,8 @@ use crate::error::{Error, ErrorKind, Result};
 /// holds what it sends, if each combine has every operand on its whole slice, if adjacent subtrees are
 /// merged in order until all servers are in one, if slices tile the buffer within each scalar group and
 /// all members name the same group, if every record of scalars comes to its tensor's owner, if pairwise
-/// transfers never wait for each other in a circle, and if at the end every rank holds the whole result.
+/// transfers never wait for each other in a circle, if a barrier stands between every read of a peer's buffer and every
+/// write to what is read, and if at the end every rank holds the whole result.
 pub fn check(plans: &[Plan]) -> Result<()> {
     let mut state = State::new(plans)?;
     state.surroundings()?;
@@ -29,7 +31,11 @@ pub fn check(plans: &[Plan]) -> Result<()> {
                     state.all_servers_merged()?;
                 }
                 let form = step.form(plans[0].forms);
-                state.gather(&step.to_string(), form, |plan| {
+                let undone = match (kind, form) {
+                    (StepKind::Return(_), Form::Shared) => plans[0].rounds.len(),
+                    _ => 1,
+                };
+                state.gather(&step.to_string(), form, undone, |plan| {
                     let own = plan.steps().find(|step| step.kind() == kind);
                     own.map(Step::exchange)
                 })?;
@@ -37,7 +43,8 @@ pub fn check(plans: &[Plan]) -> Result<()> {
         }
     }
     state.all_servers_merged()?;
-    state.whole_result()
+    state.whole_result()?;
+    shared::check(plans)
 }
 
 /// What the ranks hold after the steps so far.
@@ -64,6 +71,11 @@ impl<'a> State<'a> {
                 first.shape.size()
             )));
         }
+        // One return may lead back to before the first round.
+        let returns = match first.forms.across {
+            Form::Shared => first.rounds.len().min(1),
+            _ => first.rounds.len(),
+        };
         for (rank, plan) in plans.iter().enumerate() {
             let same = plan.rank as usize == rank
                 && plan.shape == first.shape
@@ -76,7 +88,7 @@ impl<'a> State<'a> {
                 && plan.mean.is_some() == first.mean.is_some()
                 && plan.gather.is_some() == first.gather.is_some()
                 && plan.rounds.len() == first.rounds.len()
-                && plan.returns.len() == first.rounds.len();
+                && plan.returns.len() == returns;
             if !same {
                 return Err(broken(format!(
                     "rank {rank}'s plan has another rank, shape, length or number of steps than rank 0's"
@@ -286,17 +298,18 @@ impl<'a> State<'a> {
         }
     }
 
-    /// A step of the way back: each rank holds again what it held before the step that is undone.
+    /// A step of the way back: each rank holds again what it held before the last `undone` steps.
     fn gather(
         &mut self,
         step: &str,
         form: Form,
+        undone: usize,
         exchange: impl Fn(&'a Plan) -> Option<&'a Exchange>,
     ) -> Result<()> {
         self.exchange(step, form, &exchange)?;
-        let wanted = self
-            .before
-            .pop()
+        let kept = self.before.len().checked_sub(undone);
+        let wanted = kept
+            .and_then(|kept| self.before.drain(kept..).next())
             .ok_or_else(|| broken(format!("{step}: there is no step to undo")))?;
         for (rank, plan) in self.plans.iter().enumerate() {
             let mut parts = vec![self.held[rank].intersection(wanted[rank])];
@@ -368,7 +381,7 @@ impl<'a> State<'a> {
         match form {
             Form::Pairwise => pairwise::end(step, self.plans, exchange),
             Form::AllToAll => self.stays_in_servers(step, exchange),
-            Form::Batch | Form::Group => Ok(()),
+            Form::Batch | Form::Group | Form::Shared => Ok(()),
         }
     }
 

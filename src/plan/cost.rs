@@ -50,7 +50,8 @@ impl Links {
 pub struct StepCost {
     /// Which step.
     pub step: StepKind,
-    /// Traffic of the vectors.
+    /// Traffic of the vectors. What kernels read of other ranks ([`Form::Shared`]) counts each time that they do, without
+    /// messages.
     pub payload: Links,
     /// Traffic of the scalars. A gather counts as what reaches each member directly, between servers only once for each
     /// server, in as many messages as a doubling exchange takes.
@@ -68,7 +69,7 @@ pub struct StepCost {
 /// Seconds of the parts of a step, in their order.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct StepSeconds {
-    /// Vectors cross.
+    /// Vectors cross, or ranks wait until they can read each other's.
     pub exchange: f64,
     /// The kernel of inner products.
     pub gram: f64,
@@ -153,9 +154,9 @@ impl Counter<'_> {
             .saturating_sub(most)
             .div_ceil(most - 1);
         let accesses = (u64::from(mean.operands) + 1 + 2 * further) * bytes;
-        let moved = self.moved(StepKind::Mean, &mean.exchange);
+        let moved = self.combined(StepKind::Mean, mean, 1);
         let phases = StepSeconds {
-            combine: accesses as f64 / self.machine.memory,
+            combine: self.reading(accesses as f64 / self.machine.memory, mean),
             ..moved.phases
         };
         StepCost {
@@ -166,11 +167,51 @@ impl Counter<'_> {
         }
     }
 
+    /// A step that moves what `exchange` says.
     fn moved(&self, step: StepKind, exchange: &Exchange) -> StepCost {
         let size = self.plan.dtype.size();
         let payload = self.links(exchange, |part| part.range.len() * size);
+        let crossing = self.machine.exchange(&payload, self.plan.forms);
+        self.priced(step, payload, crossing + self.barrier(exchange))
+    }
+
+    /// A step that brings the operands of `combine`, or lets `reads` kernels read them.
+    fn combined(&self, step: StepKind, combine: &Combine, reads: u64) -> StepCost {
+        let exchange = &combine.exchange;
+        if exchange.barrier.is_none() {
+            return self.moved(step, exchange);
+        }
+        let size = self.plan.dtype.size();
+        let payload = self.links(exchange, |part| reads * part.range.len() * size);
+        self.priced(step, payload, self.barrier(exchange))
+    }
+
+    /// Seconds of a kernel that takes `seconds` where all operands of `combine` lie with this rank.
+    fn reading(&self, seconds: f64, combine: &Combine) -> f64 {
+        if combine.exchange.barrier.is_none() {
+            return seconds;
+        }
+        let size = self.plan.dtype.size();
+        let payload = self.links(&combine.exchange, |part| part.range.len() * size);
+        seconds.max(self.machine.exchange(&payload, self.plan.forms))
+    }
+
+    /// Seconds of the barrier before an exchange.
+    fn barrier(&self, exchange: &Exchange) -> f64 {
+        let Some(group) = exchange.barrier else {
+            return 0.0;
+        };
+        let near = group.count.min(self.plan.shape.locals);
+        self.machine.gather(&gathered(4, near, group.count / near))
+    }
+
+    fn priced(&self, step: StepKind, mut payload: Links, exchange: f64) -> StepCost {
+        if step.form(self.plan.forms) == Form::Shared {
+            payload.local.messages = 0;
+            payload.remote.messages = 0;
+        }
         let phases = StepSeconds {
-            exchange: self.machine.exchange(&payload, self.plan.forms),
+            exchange,
             ..StepSeconds::default()
         };
         StepCost {
@@ -192,13 +233,15 @@ impl Counter<'_> {
         let products = radix * (radix + 1) / 2 * elements;
         let time = |read_and_written: u64, operations: f64| {
             let arithmetic = elements as f64 * operations * machine.operation;
-            (read_and_written as f64 / machine.memory).max(arithmetic)
+            self.reading(read_and_written as f64 / machine.memory, combine)
+                .max(arithmetic)
         };
         let (operands, dtype) = (combine.operands, self.plan.dtype);
         let gram = time(radix * bytes, gram_operations(operands, dtype));
         let sum = time((radix + 1) * bytes, sum_operations(operands, dtype));
         let (links, exchange) = self.scalars(combine.operands, scalars);
-        let moved = self.moved(StepKind::Round(index), &combine.exchange);
+        // Products and sum.
+        let moved = self.combined(StepKind::Round(index), combine, 2);
         let phases = StepSeconds {
             gram,
             scalars: exchange,

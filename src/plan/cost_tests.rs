@@ -196,6 +196,8 @@ fn no_form_is_faster_than_what_is_chosen() {
                     Form::AllToAll => machine.all_to_all.is_some(),
                     Form::Group => machine.groups,
                     Form::Batch | Form::Pairwise => true,
+                    // Only where it is asked for.
+                    Form::Shared => false,
                 };
                 assert!(
                     !runs || chosen <= time(Some(form)),

@@ -17,6 +17,19 @@ pub struct Link {
     pub mesh: bool,
 }
 
+/// Whose memory the kernels of a rank can read by its address ([`Form::Shared`]).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Reach {
+    /// Nobody's.
+    #[default]
+    None,
+    /// That of the ranks of the same server.
+    Server,
+    /// That of all ranks.
+    All,
+}
+
 /// A machine: its links, memory and arithmetic, per rank.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -38,6 +51,9 @@ pub struct Machine {
     pub all_to_all: Option<f64>,
     /// Whether group calls run: A2, A3 and 950 from CANN 9.0.
     pub groups: bool,
+    /// Whose memory a rank can read by its address.
+    #[serde(default)]
+    pub reach: Reach,
     /// Whether HCCL's executors move the data: sends and receives are copied through the communicator's buffers on both
     /// sides, and a batch sends to one peer after another. The mock does neither.
     pub staged: bool,
@@ -79,6 +95,7 @@ impl Machine {
             operation: 0.49e-12,
             all_to_all: Some(100e-6),
             groups: false,
+            reach: Reach::None,
             staged: true,
         }
     }
@@ -102,6 +119,7 @@ impl Machine {
             operation: 0.18e-12,
             all_to_all: Some(0.0),
             groups: true,
+            reach: Reach::Server,
             staged: true,
         }
     }
@@ -122,6 +140,7 @@ impl Machine {
             operation: 0.18e-12,
             all_to_all: Some(0.0),
             groups: true,
+            reach: Reach::All,
             staged: true,
         }
     }
@@ -143,6 +162,7 @@ impl Machine {
             operation: 0.1e-9,
             all_to_all: Some(0.0),
             groups: true,
+            reach: Reach::All,
             staged: false,
         }
     }
@@ -158,14 +178,17 @@ impl Machine {
         };
         let pairs = radix == 2 && shape.servers.is_power_of_two();
         let in_server = match asked {
-            Some(Form::AllToAll) => Form::AllToAll,
+            Some(form @ (Form::AllToAll | Form::Shared)) => form,
             Some(form) => return Forms::of(form),
             None if self.all_to_all.is_some() => Form::AllToAll,
             None => best(shape.locals > 2),
         };
         Forms {
             in_server,
-            across: best(shape.servers > 2 && !pairs),
+            across: match (asked, self.reach) {
+                (Some(Form::Shared), Reach::All) => Form::Shared,
+                _ => best(shape.servers > 2 && !pairs),
+            },
             records: best(shape.size() > 2),
         }
     }
@@ -200,6 +223,8 @@ impl Machine {
                 peers * link.latency + busier * (1.0 / link.bandwidth + copies)
             }
             Form::Batch | Form::Group => at_once() + busier * copies,
+            // What is read is as long on its way as what is sent; nothing is copied on it.
+            Form::Shared => at_once(),
             // One direction at a time, one peer at a time.
             Form::Pairwise => {
                 let both = (traffic.sent + traffic.received) as f64;

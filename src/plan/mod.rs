@@ -27,7 +27,7 @@ pub use check::check;
 pub use cost::{Cost, Links, Request, StepCost, StepSeconds, Traffic, choose, seconds};
 pub use fingerprint::{Description, Fingerprint, fingerprint, first_difference};
 pub use layout::{DType, Layout, Segment, TensorSpec, UNIT};
-pub use machine::{Link, Machine};
+pub use machine::{Link, Machine, Reach};
 pub use operations::{gram_operations, sum_operations};
 pub use planner::{Choices, Planner};
 pub use range::Range;

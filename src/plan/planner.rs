@@ -114,7 +114,21 @@ impl Planner {
         let rounds: Vec<Round> = (0..self.tree.rounds())
             .map(|round| self.round(rank, round))
             .collect();
-        let undone = mean.as_ref().map(|mean| reversed(rank, mean));
+        let undone = mean.as_ref().map(|mean| reversed(rank, &mean.exchange));
+        let Forms {
+            in_server, across, ..
+        } = self.choices.forms;
+        let returns = match across {
+            Form::Shared => (!rounds.is_empty())
+                .then(|| self.read_of_owners(rank))
+                .into_iter()
+                .collect(),
+            _ => rounds
+                .iter()
+                .rev()
+                .map(|round| reversed(rank, &round.combine.exchange))
+                .collect(),
+        };
         let (share, gather) = match self.choices.placement {
             Placement::Hierarchical => (None, undone),
             Placement::Columns => (undone, None),
@@ -127,13 +141,14 @@ impl Planner {
             tensors: self.layout.tensors().len() as u64,
             placement: self.choices.placement,
             forms: self.choices.forms,
+            release: match (across, in_server) {
+                (Form::Shared, _) if !rounds.is_empty() => Some(self.all_ranks()),
+                (_, Form::Shared) if mean.is_some() => Some(self.ranks_of_server(rank)),
+                _ => None,
+            },
             mean,
             share,
-            returns: rounds
-                .iter()
-                .rev()
-                .map(|round| reversed(rank, &round.combine))
-                .collect(),
+            returns,
             rounds,
             gather,
         })
@@ -202,7 +217,51 @@ impl Planner {
             operands: shape.locals,
             own: local,
             slice: own,
-            exchange: exchange(rank, transfers),
+            exchange: self.shared(
+                self.choices.forms.in_server,
+                self.ranks_of_server(rank),
+                exchange(rank, transfers),
+            ),
+        }
+    }
+
+    /// The result of `rank`'s chunk, from the ranks that own parts of it after the last round.
+    fn read_of_owners(&self, rank: u32) -> Exchange {
+        let (shape, rounds) = (self.shape, self.tree.rounds());
+        let (server, local) = (shape.server(rank), shape.local(rank));
+        let part = |range: Range| VectorPart { range, operand: 0 };
+        let others = (0..shape.servers).filter(|&other| other != server);
+        let transfers = others.flat_map(|other| {
+            let peer = shape.rank(other, local);
+            [
+                Transfer::send(peer, part(self.slice(rank, rounds))),
+                Transfer::receive(peer, part(self.slice(peer, rounds))),
+            ]
+        });
+        exchange(rank, transfers).behind(self.all_ranks())
+    }
+
+    /// `exchange` behind a barrier of `group`, if that is how it is done.
+    fn shared(&self, form: Form, group: Group, exchange: Exchange) -> Exchange {
+        match form {
+            Form::Shared => exchange.behind(group),
+            _ => exchange,
+        }
+    }
+
+    fn ranks_of_server(&self, rank: u32) -> Group {
+        Group {
+            first: self.shape.rank(self.shape.server(rank), 0),
+            count: self.shape.locals,
+            stride: 1,
+        }
+    }
+
+    fn all_ranks(&self) -> Group {
+        Group {
+            first: 0,
+            count: self.shape.size(),
+            stride: 1,
         }
     }
 
@@ -249,7 +308,11 @@ impl Planner {
                 operands: radix,
                 own,
                 slice: new,
-                exchange: exchange(rank, transfers),
+                exchange: self.shared(
+                    self.choices.forms.across,
+                    self.all_ranks(),
+                    exchange(rank, transfers),
+                ),
             },
             scalars: self.scalars(rank, round, merged, radix),
         }
@@ -385,8 +448,8 @@ fn first_where(count: u32, holds: impl Fn(u32) -> bool) -> u32 {
 }
 
 /// The exchange backwards: everybody gets back what it gave away, now combined.
-fn reversed(rank: u32, combine: &Combine) -> Exchange {
-    let transfers = combine.exchange.transfers.iter().map(|transfer| {
+fn reversed(rank: u32, exchange: &Exchange) -> Exchange {
+    let transfers = exchange.transfers.iter().map(|transfer| {
         let part = VectorPart {
             operand: 0,
             ..transfer.part
@@ -396,7 +459,10 @@ fn reversed(rank: u32, combine: &Combine) -> Exchange {
             Direction::Receive => Transfer::send(transfer.peer, part),
         }
     });
-    Exchange::new(rank, transfers)
+    Exchange {
+        barrier: exchange.barrier,
+        ..Exchange::new(rank, transfers)
+    }
 }
 
 /// An exchange of vectors, without what is empty.

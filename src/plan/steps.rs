@@ -16,7 +16,7 @@ pub enum Placement {
     Columns,
 }
 
-/// How the transfers of a step are given to HCCL.
+/// How the transfers of a step are made: by which calls of HCCL, or by none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Form {
@@ -32,11 +32,20 @@ pub enum Form {
     Group,
     /// `HcclSend` and `HcclRecv` one after the other, in the order of [`Exchange`].
     Pairwise,
+    /// Nothing is sent: behind a barrier ([`Exchange::barrier`]) each rank reads what it would receive where its peers have
+    /// it, at the same place of their fused buffers.
+    Shared,
 }
 
 impl Form {
     /// All forms.
-    pub const ALL: [Form; 4] = [Form::AllToAll, Form::Batch, Form::Group, Form::Pairwise];
+    pub const ALL: [Form; 5] = [
+        Form::AllToAll,
+        Form::Batch,
+        Form::Group,
+        Form::Pairwise,
+        Form::Shared,
+    ];
 
     /// The form of this name.
     pub fn named(name: &str) -> Option<Self> {
@@ -50,6 +59,7 @@ impl Form {
             Form::Batch => "batch",
             Form::Group => "group",
             Form::Pairwise => "pairwise",
+            Form::Shared => "shared",
         }
     }
 }
@@ -61,21 +71,21 @@ pub struct Forms {
     pub in_server: Form,
     /// Of steps between servers. Never [`Form::AllToAll`].
     pub across: Form,
-    /// Of records on their way to the owners of their tensors. Never [`Form::AllToAll`].
+    /// Of records on their way to the owners of their tensors. Never [`Form::AllToAll`] or [`Form::Shared`].
     pub records: Form,
 }
 
 impl Forms {
-    /// One form for all steps; with [`Form::AllToAll`] batches where that does not serve.
+    /// One form for all steps; batches where [`Form::AllToAll`] or [`Form::Shared`] does not serve.
     pub fn of(form: Form) -> Self {
-        let other = match form {
-            Form::AllToAll => Form::Batch,
-            _ => form,
+        let or_batch = |serves: bool| match serves {
+            true => form,
+            false => Form::Batch,
         };
         Forms {
             in_server: form,
-            across: other,
-            records: other,
+            across: or_batch(form != Form::AllToAll),
+            records: or_batch(!matches!(form, Form::AllToAll | Form::Shared)),
         }
     }
 }
@@ -126,8 +136,11 @@ pub struct RecordPart {
 /// halves this is the order of MindSpore's cells: left sends, then receives; right receives, then sends.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Exchange<T = VectorPart> {
-    /// What this rank sends and receives; [`Form::Pairwise`] takes them one after the other.
+    /// What this rank sends and receives; [`Form::Pairwise`] takes them one after the other. With [`Form::Shared`] a rank
+    /// reads what it receives, and what it sends is read.
     pub transfers: Vec<Transfer<T>>,
+    /// The ranks that wait for each other before anything of it is read, this one among them: with [`Form::Shared`] only.
+    pub barrier: Option<Group>,
 }
 
 impl<T> Exchange<T> {
@@ -135,7 +148,19 @@ impl<T> Exchange<T> {
     pub fn new(rank: u32, transfers: impl IntoIterator<Item = Transfer<T>>) -> Self {
         let mut transfers: Vec<Transfer<T>> = transfers.into_iter().collect();
         transfers.sort_by_key(|transfer| position(rank, transfer));
-        Exchange { transfers }
+        Exchange {
+            transfers,
+            barrier: None,
+        }
+    }
+
+    /// The same behind a barrier of `group`.
+    #[must_use]
+    pub fn behind(self, group: Group) -> Self {
+        Exchange {
+            barrier: Some(group),
+            ..self
+        }
     }
 
     /// Whether nothing crosses.
@@ -255,10 +280,14 @@ pub struct Plan {
     pub share: Option<Exchange>,
     /// Step 2.
     pub rounds: Vec<Round>,
-    /// Step 3 across servers: the rounds backwards.
+    /// Step 3 across servers: the rounds backwards. With [`Form::Shared`] one for all of them: each rank reads the result of
+    /// its chunk from the ranks that own it.
     pub returns: Vec<Exchange>,
     /// Step 3 in the server, absent with one rank per server and in columns.
     pub gather: Option<Exchange>,
+    /// Behind the last step, where a step is of [`Form::Shared`]: the ranks that wait for each other before one of them writes
+    /// to its fused buffer again.
+    pub release: Option<Group>,
 }
 
 /// A step of a plan. All ranks of a world take the same steps; in some a rank may have nothing to do.
@@ -342,11 +371,18 @@ impl<'a> Step<'a> {
         matches!(self, Step::Return(..) | Step::Gather(_))
     }
 
-    /// How its exchange is given to HCCL.
+    /// How its exchange is made.
+    pub fn form(self, forms: Forms) -> Form {
+        self.kind().form(forms)
+    }
+}
+
+impl StepKind {
+    /// How its exchange is made.
     pub fn form(self, forms: Forms) -> Form {
         match self {
-            Step::Mean(_) | Step::Share(_) | Step::Gather(_) => forms.in_server,
-            Step::Round(..) | Step::Return(..) => forms.across,
+            StepKind::Mean | StepKind::Share | StepKind::Gather => forms.in_server,
+            StepKind::Round(_) | StepKind::Return(_) => forms.across,
         }
     }
 }

@@ -100,7 +100,8 @@ pub(super) fn optional(acl: &Acl, hccl: &Hccl) -> Vec<Symbol> {
     let mut all = Vec::new();
     all.extend(symbols!(acl;
         "8.1.RC1 or earlier": aclrtGetVersion aclrtGetMemInfo aclrtStreamAbort aclrtSetStreamFailureMode
-            aclsysGetCANNVersion aclrtDeviceTaskAbort;
+            aclsysGetCANNVersion aclrtDeviceTaskAbort aclrtDeviceCanAccessPeer aclrtDeviceEnablePeerAccess;
+        "8.3.RC1": aclrtIpcMemGetExportKey aclrtIpcMemImportByKey aclrtIpcMemClose;
         "8.5.0": aclFinalizeReference aclrtGetDeviceInfo aclrtStreamWaitEventWithTimeout aclrtLaunchHostFunc
             aclrtReduceAsync aclrtBinaryLoadFromData aclrtLaunchKernelV2 aclrtLaunchKernelWithHostArgs;
     ));

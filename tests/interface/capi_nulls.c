@@ -84,6 +84,7 @@ static void reducers_of_null(adasum_reducer *none) {
     uint8_t flag = 7;
     int32_t number = 7;
     size_t count = 7;
+    void *place = NULL;
     IS_NULL("adasum_reducer_create", "world", adasum_reducer_create(NULL, NULL, 0, NULL, &reducer));
     IS_NULL("adasum_reducer_create_delta", "world", adasum_reducer_create_delta(NULL, NULL, 0, NULL, &reducer));
     IS_NULL("adasum_reducer_create_mean", "world", adasum_reducer_create_mean(NULL, NULL, 0, NULL, &reducer));
@@ -91,6 +92,7 @@ static void reducers_of_null(adasum_reducer *none) {
             adasum_reducer_create_sparse(NULL, "s", 1, ADASUM_F32, ADASUM_INDEX_I32, 1, 1, NULL, &reducer));
     IS_NULL("adasum_reducer_synchronize", "reducer", adasum_reducer_synchronize(none, NULL, 1));
     IS_NULL("adasum_reducer_forget_stream", "reducer", adasum_reducer_forget_stream(none, NULL));
+    IS_NULL("adasum_reducer_gradient_buffers", "reducer", adasum_reducer_gradient_buffers(none, &place, 1));
     IS_NULL("adasum_reducer_nonfinite", "reducer", adasum_reducer_nonfinite(none, &flag, 1));
     IS_NULL("adasum_reducer_abort", "reducer", adasum_reducer_abort(none));
     IS_NULL("adasum_reducer_reduce", "reducer", adasum_reducer_reduce(none, NULL, 0, NULL));
@@ -285,6 +287,9 @@ static void calls(adasum_world *world, aclrtStream stream) {
             adasum_reducer_statistics(gradient, figures, ADASUM_STATISTICS, figures, 2));
     IS_NULL("adasum_reducer_plan", "out_text", adasum_reducer_plan(gradient, NULL, 1, &count));
     IS_NULL("adasum_reducer_plan", "out_length", adasum_reducer_plan(gradient, text, sizeof text, NULL));
+    IS_NULL("adasum_reducer_gradient_buffers", "out_gradients", adasum_reducer_gradient_buffers(gradient, NULL, 1));
+    REFUSED(ADASUM_INVALID_ARGUMENT, "count is 2", adasum_reducer_gradient_buffers(gradient, &place, 2));
+    REFUSED(ADASUM_INVALID_STATE, "gradient_buffers is not set", adasum_reducer_gradient_buffers(gradient, &place, 1));
     IS_NULL("adasum_reducer_nonfinite", "out_flags", adasum_reducer_nonfinite(gradient, NULL, 1));
     REFUSED(ADASUM_INVALID_ARGUMENT, "count is 2", adasum_reducer_nonfinite(gradient, root_info, 2));
     IS_NULL("adasum_reducer_synchronize", "stream", adasum_reducer_synchronize(gradient, NULL, LIMIT));

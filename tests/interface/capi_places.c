@@ -79,6 +79,56 @@ static void reduce(adasum_world *world, uint32_t rank, aclrtStream stream, const
     CHECK(aclrtFree(memory) == ACL_SUCCESS);
 }
 
+/* Ranks read each other's buffers: gradients in the reducer's own are not copied, on one rank, the other one or both. */
+static void in_buffers(adasum_world *world, uint32_t rank, aclrtStream stream) {
+    const adasum_tensor tensors[TENSORS] = {{"a", ODD, ADASUM_F32, 0}, {"b", EVEN, ADASUM_F32, 0}};
+    const size_t lengths[TENSORS] = {ODD, EVEN};
+    static float all[RANKS][MOST];
+    float *values = all[rank];
+    adasum_options *options = options_with(0);
+    adasum_reducer *reducer = NULL;
+    void *memory[TENSORS], *places[TENSORS];
+    uint64_t taken[4];
+    size_t i, t, which;
+    OK(adasum_options_set(options, "exchange", "shared"));
+    OK(adasum_options_set(options, "gradient_buffers", "1"));
+    OK(adasum_reducer_create(world, tensors, TENSORS, options, &reducer));
+    adasum_options_destroy(options);
+    OK(adasum_reducer_gradient_buffers(reducer, places, TENSORS));
+    for (t = 0; t < TENSORS; t++) {
+        memory[t] = put(values, sizeof(float) * lengths[t]);
+    }
+    for (which = 0; which < 4; which++) {
+        /* Bit r: whether rank r has its gradients there. */
+        void *const *mine = which >> rank & 1 ? places : memory;
+        uint64_t before;
+        for (t = 0; t < TENSORS; t++) {
+            const size_t bytes = sizeof(float) * lengths[t];
+            for (i = 0; i < lengths[t]; i++) {
+                values[i] = i % 2 == rank ? (float)(i + t + 1) : 0.0f;
+            }
+            CHECK(aclrtMemcpy(mine[t], bytes, values, bytes, ACL_MEMCPY_HOST_TO_DEVICE) == ACL_SUCCESS);
+        }
+        before = launches(world, rank, stream);
+        OK(adasum_reducer_reduce(reducer, mine, TENSORS, stream));
+        OK(adasum_reducer_synchronize(reducer, stream, LIMIT));
+        taken[which] = launches(world, rank, stream) - before;
+        for (t = 0; t < TENSORS; t++) {
+            get(values, mine[t], sizeof(float) * lengths[t]);
+            for (i = 0; i < lengths[t]; i++) {
+                CHECK(values[i] == (float)(i + t + 1));
+            }
+        }
+    }
+    CHECK(taken[3] < taken[2] && taken[2] == taken[1] && taken[1] < taken[0]);
+    OK(adasum_world_forget_stream(world, stream));
+    OK(adasum_reducer_forget_stream(reducer, stream));
+    adasum_reducer_destroy(reducer);
+    for (t = 0; t < TENSORS; t++) {
+        CHECK(aclrtFree(memory[t]) == ACL_SUCCESS);
+    }
+}
+
 static void *rank_main(void *argument) {
     /* The first multiple of 16 elements behind 8203 is 8208. */
     static const struct way ways[] = {
@@ -92,6 +142,7 @@ static void *rank_main(void *argument) {
     for (i = 0; i < sizeof ways / sizeof ways[0]; i++) {
         reduce(world, rank, stream, &ways[i]);
     }
+    in_buffers(world, rank, stream);
     CHECK(aclrtDestroyStream(stream) == ACL_SUCCESS);
     leave(world);
     return NULL;

@@ -8,7 +8,9 @@ use std::sync::Barrier;
 
 use adasum::ascend::{Buffer, Span, Stream};
 use adasum::kernel::layout::record_words;
-use adasum::plan::{Combine, Cost, Exchange, Layout, Machine, Plan, Planner, Shape, Step};
+use adasum::plan::{
+    Choices, Combine, Cost, Exchange, Form, Forms, Layout, Machine, Plan, Planner, Shape, Step,
+};
 use adasum::reduce::{DType, GradientReducer, InServer, Options, Reduction, ScalarExchange, World};
 
 use crate::kernels::strict;
@@ -205,7 +207,8 @@ fn planned_accesses(planner: &Planner, shape: Shape) -> u64 {
         let exchanges = exchanges
             .chain(plan.rounds.iter().map(|round| &round.combine.exchange))
             .chain(&plan.returns)
-            .chain(&plan.gather);
+            .chain(&plan.gather)
+            .filter(|exchange| exchange.barrier.is_none());
         let parts = exchanges.flat_map(Exchange::receives);
         let marks = parts.map(|receive| layout.segments(receive.part.range).len() as u64);
         cost.accesses() - gaps + 4 * marks.sum::<u64>()
@@ -242,20 +245,30 @@ impl Counted {
 }
 
 /// Bytes of vectors and of everything that kernels copy in one step of all ranks together.
-fn copied((servers, locals): (u32, u32), counts: &[usize], radix: u32) -> [u64; 2] {
+fn copied(
+    (servers, locals): (u32, u32),
+    counts: &[usize],
+    radix: u32,
+    exchange: Option<Form>,
+) -> [u64; 2] {
     // Less than a rank's part of the vectors, more than any table.
     const LARGE: u64 = 24 << 10;
     let barrier = Barrier::new((servers * locals) as usize);
     let options = Options {
         radix,
+        exchange,
         padded: true,
+        gradient_buffers: exchange == Some(Form::Shared),
         scalars: ScalarExchange::Gathered,
         ..Options::default()
     };
     let counted = in_world(servers, locals, |world| {
         let mut reducer = GradientReducer::new(world, &specs(counts), &options).unwrap();
         let stream = Stream::new(world.device()).unwrap();
-        let spans = padded(world, counts);
+        let spans = match options.gradient_buffers {
+            true => reducer.gradient_buffers().unwrap(),
+            false => padded(world, counts),
+        };
         // Vectors of zeros are read twice: their products are taken again, scaled.
         for (tensor, span) in (0..).zip(&spans) {
             let value = |index| noise(&[u64::from(world.rank()), tensor, index]);
@@ -296,14 +309,22 @@ fn counted_accesses() {
         ((5, 1), 3, &GAPS),
         ((2, 9), 2, &FULL),
     ];
-    for ((servers, locals), radix, counts) in cases {
+    // Kernels read and write as much where other ranks have the vectors.
+    let ways = cases
+        .iter()
+        .flat_map(|case| [None, Some(Form::Shared)].map(|exchange| (case, exchange)));
+    for (&((servers, locals), radix, counts), exchange) in ways {
         let wide: Vec<u64> = counts.iter().map(|&count| count as u64).collect();
         let shape = Shape::new(servers, locals).unwrap();
         let layout = Layout::new(DType::F32, &wide).unwrap();
-        let planner = Planner::new(shape, layout, radix).unwrap();
+        let choices = Choices {
+            forms: Forms::of(exchange.unwrap_or(Form::Batch)),
+            ..Choices::new(radix)
+        };
+        let planner = Planner::with(shape, layout, choices).unwrap();
         let planned = planned_accesses(&planner, shape);
-        let [vectors, all] = copied((servers, locals), counts, radix);
-        let what = format!("{servers} x {locals}, radix {radix}, {counts:?}");
+        let [vectors, all] = copied((servers, locals), counts, radix, exchange);
+        let what = format!("{servers} x {locals}, radix {radix}, {exchange:?}, {counts:?}");
         println!("{what}: {planned} bytes planned, {vectors} of vectors, {all} in all");
         assert_eq!(vectors, planned, "{what}");
         // Segments, records and coefficients.
@@ -364,6 +385,22 @@ fn counted_memory() {
         (
             (1, 10),
             Options {
+                allow_plain_mean: true,
+                ..standard.clone()
+            },
+        ),
+        (
+            (4, 2),
+            Options {
+                exchange: Some(Form::Shared),
+                ..standard.clone()
+            },
+        ),
+        (
+            (1, 10),
+            Options {
+                exchange: Some(Form::Shared),
+                gradient_buffers: true,
                 allow_plain_mean: true,
                 ..standard
             },

@@ -25,7 +25,11 @@ fn choices(servers: u32, locals: u32) -> Vec<Options> {
         _ => [0, 3].map(|i| radix(2 + (servers + locals + i) % 7)).into(),
     };
     let other = radix(2 + (servers + locals + 5) % 7);
-    choices.push(match servers % 3 {
+    choices.push(match servers % 4 {
+        3 => Options {
+            exchange: Some(Form::Shared),
+            ..other
+        },
         0 => Options {
             placement: Placement::Columns,
             exchange: Some(Form::Pairwise),

@@ -3,7 +3,7 @@
 mod backend;
 mod checked_calls;
 mod costs;
-mod execution;
+pub(crate) mod execution;
 mod failures;
 mod features;
 pub(crate) mod golden;

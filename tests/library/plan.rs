@@ -259,6 +259,72 @@ fn a_broken_plan_is_refused() {
     }
 }
 
+/// The same of barriers between reads and writes of buffers that ranks share.
+#[test]
+fn a_missing_barrier_is_found() {
+    type Alteration = fn(&mut Plan);
+    let server = |rank: u32| Group {
+        first: rank / 3 * 3,
+        count: 3,
+        stride: 1,
+    };
+    let alterations: [(&str, &str, Alteration); 8] = [
+        ("none before the mean", "mean in the server", |plan| {
+            plan.mean.as_mut().unwrap().exchange.barrier = None;
+        }),
+        ("none before the first round", "round 0", |plan| {
+            plan.rounds[0].combine.exchange.barrier = None;
+        }),
+        ("none before the second round", "round 1", |plan| {
+            plan.rounds[1].combine.exchange.barrier = None;
+        }),
+        ("none before the return", "return of round 0", |plan| {
+            plan.returns[0].barrier = None;
+        }),
+        ("none before the gather", "gather in the server", |plan| {
+            plan.gather.as_mut().unwrap().barrier = None;
+        }),
+        ("none behind all", "copy in of the next reduction", |plan| {
+            plan.release = None;
+        }),
+        ("one that a rank misses", "do not all wait", |plan| {
+            if plan.rank == 7 {
+                plan.rounds[0].combine.exchange.barrier = None;
+            }
+        }),
+        ("one without its own rank", "do not all wait", |plan| {
+            plan.release = Some(Group {
+                first: 1,
+                count: 11,
+                stride: 1,
+            });
+        }),
+    ];
+    let choices = Choices {
+        forms: Forms::of(Form::Shared),
+        ..Choices::new(2)
+    };
+    assert_eq!(check(&chosen(4, 3, choices)), Ok(()));
+    for (what, words, alter) in alterations {
+        let mut plans = chosen(4, 3, choices);
+        plans.iter_mut().for_each(alter);
+        let error = check(&plans).expect_err(what);
+        assert!(error.to_string().contains(words), "{what}: {error}");
+    }
+    // Ranks of other servers are read in a round, and in the end.
+    for shrink in [
+        |plan: &mut Plan, group| plan.rounds[1].combine.exchange.barrier = Some(group),
+        |plan: &mut Plan, group| plan.release = Some(group),
+    ] {
+        let mut plans = chosen(4, 3, choices);
+        plans
+            .iter_mut()
+            .for_each(|plan| shrink(plan, server(plan.rank)));
+        let error = check(&plans).unwrap_err();
+        assert!(error.to_string().contains("without a barrier"), "{error}");
+    }
+}
+
 /// The same of what columns and owners add.
 #[test]
 fn a_broken_choice_is_refused() {

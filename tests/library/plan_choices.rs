@@ -42,6 +42,8 @@ fn every_choice_gives_the_result() {
                     (Form::Pairwise, ScalarExchange::Owned),
                     (Form::AllToAll, ScalarExchange::Owned),
                     (Form::AllToAll, ScalarExchange::Gathered),
+                    (Form::Shared, ScalarExchange::Gathered),
+                    (Form::Shared, ScalarExchange::Owned),
                 ] {
                     choices.push(Options {
                         radix,

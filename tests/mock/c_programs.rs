@@ -145,6 +145,11 @@ fn acl_memory_conforms() {
 }
 
 #[test]
+fn acl_shared_memory_conforms() {
+    conforms("conform_ipc.cpp");
+}
+
+#[test]
 fn acl_copies_conform() {
     conforms("conform_copies.cpp");
 }

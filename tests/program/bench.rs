@@ -42,6 +42,36 @@ fn positive(line: &Value, key: &str) {
     assert!(value.is_some_and(|value| value > 0.0), "{key} in {line}");
 }
 
+/// Processes read each other's memory: nothing is wrong, and vectors have no place to be received at.
+#[test]
+fn ranks_that_share_memory_have_the_result() {
+    for (ranks, locals) in [("2", "1"), ("5", "1"), ("6", "2")] {
+        let run = |exchange: &str| {
+            lines(&[
+                "--json",
+                "--ranks",
+                ranks,
+                "--devices-per-server",
+                locals,
+                "--bytes",
+                "3000000",
+                "--tensors",
+                "9",
+                "--reps",
+                "1",
+                "--exchange",
+                exchange,
+            ])
+        };
+        let (shared, sent) = (run("shared"), run("batch"));
+        for (shared, sent) in shared.iter().zip(&sent) {
+            assert_eq!(shared["wrong"], 0, "{shared}");
+            let bytes = |line: &Value| line["device_bytes"].as_u64().unwrap();
+            assert!(bytes(shared) < bytes(sent), "{shared}\n{sent}");
+        }
+    }
+}
+
 #[test]
 fn every_kernel_has_a_line_for_each_type_and_radix() {
     let lines = lines(&["--kernels", "--json", "--bytes", "65536", "--reps", "1"]);

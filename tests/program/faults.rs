@@ -9,9 +9,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use adasum::ascend::Stream;
-use adasum::reduce::{GradientReducer, Options, World};
+use adasum::reduce::{Form, GradientReducer, Options, World};
 use adasum::topo::Cluster;
 
+use crate::library::execution::counter;
 use crate::support::adasum_run::{Folder, adasum_run, err, out};
 use crate::support::{download, noise, specs, upload};
 
@@ -36,6 +37,9 @@ const CHECKSUM: &str = "ADASUM_TEST_CHECKSUM";
 /// Set for the ranks of a job that reduces among the even and among the odd ranks, each a world of two ranks a server.
 const PARTS: &str = "ADASUM_TEST_PARTS";
 
+/// Set for the ranks of a job that read each other's memory.
+const SHARED: &str = "ADASUM_TEST_SHARED";
+
 /// One rank of a job: prints a hash for each result, and how it ended.
 #[test]
 #[ignore = "a process of a job, started by another test"]
@@ -57,6 +61,7 @@ fn steps(start: &mut Instant) -> adasum::Result<()> {
         stall_timeout: STALL,
         create_timeout: Duration::from_secs(60),
         checksum: std::env::var_os(CHECKSUM).is_some(),
+        exchange: std::env::var_os(SHARED).map(|_| Form::Shared),
         ..Options::default()
     };
     let members: Vec<u32> = (0..world.size())
@@ -67,6 +72,8 @@ fn steps(start: &mut Instant) -> adasum::Result<()> {
         None => world.clone(),
     };
     let mut reducer = GradientReducer::new(&part, &specs(&COUNTS), &options)?;
+    let launches = || println!("\nlaunches {}", counter("kernel_launches"));
+    launches();
     let stream = Stream::new(world.device())?;
     let steps = std::env::var(STEPS_VARIABLE).map_or(STEPS, |steps| steps.parse().unwrap());
     for step in 0..steps {
@@ -85,6 +92,7 @@ fn steps(start: &mut Instant) -> adasum::Result<()> {
         let results = download(&spans);
         let results: Vec<String> = results.iter().map(|tensor| told(tensor)).collect();
         println!("\nresult {step} {}", results.join(" "));
+        launches();
     }
     drop(reducer);
     drop(part);
@@ -243,6 +251,8 @@ struct Fault {
     operation: &'static str,
     index: u32,
     kind: &'static str,
+    /// More variables of its job.
+    variables: &'static [(&'static str, &'static str)],
 }
 
 /// The operations of one rank in the step after the warm-up, by function and number.
@@ -285,7 +295,7 @@ impl Fault {
 
     /// Runs a job with it and says what is wrong with the outcome.
     fn run(&self, folder: &Folder, good: &[String]) -> Result<(), String> {
-        let outcome = job(folder, Some(&self.text()), &[]);
+        let outcome = job(folder, Some(&self.text()), self.variables);
         let wrong = |what: String| Err(format!("{}: {what}\n{}", self.text(), outcome.text));
         for rank in 0..SERVERS * LOCALS {
             let results = outcome.results.get(&rank).map_or(&[][..], Vec::as_slice);
@@ -319,9 +329,7 @@ impl Fault {
 }
 
 /// Runs all of them, a few at a time, and fails with what was wrong with each.
-fn run_all(name: &str, faults: &[Fault], at_a_time: usize) {
-    let folder = folder(name);
-    let good = job(&folder, None, &[]);
+fn run_all(folder: &Folder, good: &Outcome, faults: &[Fault], at_a_time: usize) {
     let results = good.results.get(&0).cloned().unwrap_or_default();
     assert_eq!(results.len(), STEPS as usize, "{}", good.text);
     for rank in 0..SERVERS * LOCALS {
@@ -336,7 +344,7 @@ fn run_all(name: &str, faults: &[Fault], at_a_time: usize) {
             scope.spawn(|| {
                 while let Some(fault) = faults.get(next.fetch_add(1, Ordering::Relaxed)) {
                     let begin = Instant::now();
-                    let result = fault.run(&folder, &results);
+                    let result = fault.run(folder, &results);
                     println!(
                         "faults: {} of {}: {} {:.1} s {}; {:.0} s in all",
                         done.fetch_add(1, Ordering::Relaxed) + 1,
@@ -353,9 +361,8 @@ fn run_all(name: &str, faults: &[Fault], at_a_time: usize) {
     });
     let failures = failures.into_inner().unwrap();
     println!(
-        "faults: {} of {} operations on {} ranks, {} wrong, {:.0} s",
+        "faults: {} on {} ranks, {} wrong, {:.0} s",
         faults.len(),
-        operations().len(),
         SERVERS * LOCALS,
         failures.len(),
         start.elapsed().as_secs_f64()
@@ -378,11 +385,47 @@ fn every_operation_may_die_stall_or_fail() {
                 operation,
                 index,
                 kind,
+                variables: &[],
             });
         }
     }
     assert!(faults.len() >= 60);
-    run_all("faults-sample", &faults, 3);
+    let folder = folder("faults-sample");
+    run_all(&folder, &job(&folder, None, &[]), &faults, 3);
+}
+
+/// The same of ranks that read each other's memory: each barrier, gather and kernel of a step, one kind each.
+#[test]
+fn every_operation_on_shared_memory_may_die_stall_or_fail() {
+    // Before the mean, two rounds, the return and the gather, and behind all.
+    const BARRIERS: u32 = 6;
+    // Machines, plans, keys and whether all could use them; then those of the warm-up.
+    const GATHERS: u32 = 4 + 2;
+    let folder = folder("faults-shared");
+    let good = job(&folder, None, &[(SHARED, "1")]);
+    let launches = good
+        .text
+        .lines()
+        .filter_map(|line| line.strip_prefix("[r5] launches "));
+    let launches: Vec<u32> = launches.map(|count| count.parse().unwrap()).collect();
+    let ranges = [
+        ("HcclAllReduce", BARRIERS..2 * BARRIERS),
+        ("HcclAllGather", GATHERS..GATHERS + 2),
+        ("kernel", launches[0]..launches[1]),
+    ];
+    let operations = ranges
+        .into_iter()
+        .flat_map(|(name, range)| range.map(move |index| (name, index)));
+    let fault = |(number, (operation, index)): (usize, (&'static str, u32))| Fault {
+        rank: (5 * number as u32 + 3) % (SERVERS * LOCALS),
+        operation,
+        index,
+        kind: KINDS[number % 3],
+        variables: &[(SHARED, "1")],
+    };
+    let faults: Vec<Fault> = operations.enumerate().map(fault).collect();
+    assert!(faults.len() >= 30, "{launches:?}");
+    run_all(&folder, &good, &faults, 3);
 }
 
 /// The same on every rank.
@@ -399,11 +442,13 @@ fn every_operation_of_every_rank_may_die_stall_or_fail() {
                         operation,
                         index,
                         kind,
+                        variables: &[],
                     })
                 })
         })
         .collect();
-    run_all("faults-all", &faults, 4);
+    let folder = folder("faults-all");
+    run_all(&folder, &job(&folder, None, &[]), &faults, 4);
 }
 
 /// What is damaged on its way back differs between ranks.

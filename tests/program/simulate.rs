@@ -52,6 +52,32 @@ fn ratios_are_those_of_the_documentation() {
     assert!((sent("AdaSum, MindSpore's scheme") / expected - 8.0).abs() < 0.01);
 }
 
+/// The table of peer memory, figure by figure.
+#[test]
+fn ratios_of_peer_memory_are_those_of_the_documentation() {
+    let page = include_str!("../../docs/simulate.md");
+    for (title, cluster, devices, model) in [
+        ("910B, 64 devices, ResNet-50", "910B", 64, "resnet-50"),
+        ("A3, 384 devices, ResNet-50", "A3", 384, "resnet-50"),
+        ("A3, 384 devices, 14 GB of bf16", "A3", 384, "7b"),
+    ] {
+        let ratios = |exchange: &str, name: &str| {
+            let number = devices.to_string();
+            let options = ["--cluster", cluster, "--devices", &number, "--model", model];
+            let options = [&options[..], &["--exchange", exchange, "--json"]].concat();
+            let all: Value = serde_json::from_str(&simulate(&options)).unwrap();
+            row(&all, devices, "AdaSum, auto")[name].as_f64().unwrap()
+        };
+        let figures: Vec<String> = ["ratio", "pipelined_ratio"]
+            .into_iter()
+            .flat_map(|name| ["auto", "shared"].map(|exchange| ratios(exchange, name)))
+            .map(|ratio| format!("{ratio:.2}"))
+            .collect();
+        let line = format!("| {title} | {} |", figures.join(" | "));
+        assert!(page.contains(&line), "{line}");
+    }
+}
+
 #[test]
 fn files_hold_what_the_table_shows() {
     let folder = Folder::new("simulate");

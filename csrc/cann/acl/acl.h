@@ -88,6 +88,7 @@ static const int ACL_ERROR_DRV_FAILURE = 500004;
 #define ACL_ERROR_RT_MEMORY_FREE 207002
 #define ACL_ERROR_RT_NO_DEVICE 207004
 #define ACL_ERROR_RT_RESOURCE_ALLOC_FAIL 207005
+#define ACL_ERROR_RT_NO_PERMISSION 207006
 #define ACL_ERROR_RT_NO_EVENT_RESOURCE 207007
 #define ACL_ERROR_RT_NO_STREAM_RESOURCE 207008
 #define ACL_ERROR_RT_NO_NOTIFY_RESOURCE 207009
@@ -113,6 +114,7 @@ static const int ACL_ERROR_DRV_FAILURE = 500004;
 #define ACL_ERROR_RT_SUSPECT_DEVICE_MEM_ERROR 507055
 #define ACL_ERROR_RT_LINK_ERROR 507056
 #define ACL_ERROR_RT_SUSPECT_REMOTE_ERROR 507057
+#define ACL_ERROR_RT_DRV_INTERNAL_ERROR 507899
 
 // Element types. The numbers differ from HcclDataType. "aclDataType".
 typedef enum {
@@ -627,6 +629,18 @@ ACL_FUNC_VISIBILITY aclError aclrtMapMem(void *virPtr, size_t size, size_t offse
 ACL_FUNC_VISIBILITY aclError aclrtUnmapMem(void *virPtr);
 ACL_FUNC_VISIBILITY aclError aclrtMemGetAllocationGranularity(aclrtPhysicalMemProp *prop,
                                                               aclrtMemGranularityOptions option, size_t *granularity);
+
+// Device memory shared between processes of a machine: "IPC memory". A key is a string of at most 64 characters, in 65
+// bytes; characters may be any but 0. Importers close it first, then the process that exported it, which then frees the
+// memory. 8.3.RC1, as the next three.
+#define ACL_RT_IPC_MEM_EXPORT_FLAG_DEFAULT 0x0UL // only processes of aclrtIpcMemSetImportPid may import
+#define ACL_RT_IPC_MEM_EXPORT_FLAG_DISABLE_PID_VALIDATION 0x1UL
+#define ACL_RT_IPC_MEM_IMPORT_FLAG_DEFAULT 0x0UL
+#define ACL_RT_IPC_MEM_IMPORT_FLAG_ENABLE_PEER_ACCESS 0x1UL // as aclrtDeviceEnablePeerAccess, both ways
+ACL_FUNC_VISIBILITY aclError aclrtIpcMemGetExportKey(void *devPtr, size_t size, char *key, size_t len, uint64_t flags);
+ACL_FUNC_VISIBILITY aclError aclrtIpcMemSetImportPid(const char *key, int32_t *pid, size_t num);
+ACL_FUNC_VISIBILITY aclError aclrtIpcMemImportByKey(void **devPtr, const char *key, uint64_t flags);
+ACL_FUNC_VISIBILITY aclError aclrtIpcMemClose(const char *key);
 
 // Host work in stream order: "Callback". A callback runs on the thread that subscribed to its stream, in
 // aclrtProcessReport; a host function on a thread of the runtime.

@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 
 #include "device.h"
+#include "ipc.h"
 #include "mapping.h"
 
 namespace mock {
@@ -36,23 +37,33 @@ uint64_t reservations_begin() { return round_up(CONTROL_BYTES + device_memory_by
 
 } // namespace
 
+uint64_t page_bytes(uint64_t bytes) {
+    return bytes >= HUGE_PAGE_BYTES ? HUGE_PAGE_BYTES : bytes >= PAGE_BYTES ? PAGE_BYTES : 0;
+}
+
 FirstFit::FirstFit(uint64_t begin, uint64_t end, uint64_t alignment)
     : alignment_(alignment), free_bytes_(end - begin), free_{{begin, end - begin}} {}
 
-bool FirstFit::allocate(uint64_t bytes, uint64_t *offset) {
+bool FirstFit::allocate(uint64_t bytes, uint64_t *offset, uint64_t alignment) {
     const uint64_t reserved = round_up(bytes, alignment_);
     if (reserved < bytes || reserved == 0) {
         return false;
     }
     for (auto range = free_.begin(); range != free_.end(); ++range) {
-        if (range->second < reserved) {
+        *offset = round_up(range->first, alignment > alignment_ ? alignment : alignment_);
+        const uint64_t skipped = *offset - range->first;
+        if (range->second < skipped || range->second - skipped < reserved) {
             continue;
         }
-        *offset = range->first;
-        const uint64_t rest = range->second - reserved;
-        auto next = free_.erase(range);
+        const uint64_t rest = range->second - skipped - reserved;
+        if (skipped > 0) {
+            range->second = skipped;
+            ++range;
+        } else {
+            range = free_.erase(range);
+        }
         if (rest > 0) {
-            free_.emplace_hint(next, *offset + reserved, rest);
+            free_.emplace_hint(range, *offset + reserved, rest);
         }
         used_.emplace(*offset, Used{bytes, reserved});
         free_bytes_ -= reserved;
@@ -203,6 +214,14 @@ bool Arena::find(const void *address, Region *region) const {
     return true;
 }
 
+uint64_t Arena::allocation_at(const void *address) const {
+    const uint64_t offset = offset_of(address);
+    uint64_t begin = 0;
+    uint64_t bytes = 0;
+    std::lock_guard<std::mutex> lock(mutex_);
+    return memory_.find(offset, &begin, &bytes) && begin == offset ? bytes : 0;
+}
+
 void Arena::memory_info(size_t *free, size_t *total) const {
     std::lock_guard<std::mutex> lock(mutex_);
     *free = memory_.free_bytes() - unseen_;
@@ -285,8 +304,10 @@ Arena *arena_of(const void *address) {
 
 bool find_memory(const void *address, Region *region) {
     const Arena *owner = arena_of(address);
-    return owner != nullptr && owner->find(address, region);
+    return owner != nullptr ? owner->find(address, region) : find_imported(address, region);
 }
+
+bool is_device_memory(const void *address) { return arena_of(address) != nullptr || is_imported(address); }
 
 bool arena_view(int device, ArenaView *view, std::string *error) {
     try {

@@ -21,7 +21,8 @@ namespace mock {
 class FirstFit {
 public:
     FirstFit(uint64_t begin, uint64_t end, uint64_t alignment);
-    bool allocate(uint64_t bytes, uint64_t *offset);
+    // At a multiple of `alignment`, or of the usual one if that is larger.
+    bool allocate(uint64_t bytes, uint64_t *offset, uint64_t alignment = 0);
     // Length of the range that was given back; 0 if none starts there.
     uint64_t release(uint64_t offset);
     // The range in use that holds `offset`; false if it is free.
@@ -41,6 +42,9 @@ private:
     std::map<uint64_t, Used> used_;     // begin -> lengths
 };
 
+// The pages that an allocation of that size lies in; those of less than a page share one.
+uint64_t page_bytes(uint64_t bytes);
+
 // Memory that has no address of its own.
 struct Physical {
     int device = -1;
@@ -57,6 +61,8 @@ public:
     void *allocate(uint64_t bytes);
     bool release(void *address); // false if no allocation starts there
     bool find(const void *address, Region *region) const;
+    // Bytes of the allocation that starts there; 0 if none does.
+    uint64_t allocation_at(const void *address) const;
     void memory_info(size_t *free, size_t *total) const;
     uint64_t untouched() const; // bytes of allocations that the host has given no pages for
     uint64_t control_allocate(uint64_t bytes);
@@ -80,7 +86,9 @@ private:
     void give_pages_back(uint64_t offset, uint64_t bytes);
     // Device memory besides what was taken unseen; needs the lock.
     bool allocate_seen(uint64_t bytes, uint64_t *offset) {
-        return bytes <= memory_.free_bytes() - unseen_ && memory_.allocate(bytes, offset);
+        // Pages belong to one allocation each where there is room, as only whole ones can be shared with other processes.
+        return bytes <= memory_.free_bytes() - unseen_ &&
+               (memory_.allocate(bytes, offset, page_bytes(bytes)) || memory_.allocate(bytes, offset));
     }
     bool find_mapped(uint64_t offset, uint64_t *bytes) const;
     uint64_t offset_of(const void *address) const {
@@ -101,8 +109,10 @@ private:
 Arena &arena(int device);
 // Bytes on all devices of this process that are allocated, but cost the host nothing yet.
 uint64_t untouched_bytes();
-// The arena that an address lies in; nullptr for host memory.
+// The arena that an address lies in; nullptr for host memory and for memory of another process.
 Arena *arena_of(const void *address);
+// Whether it is an address of device memory, this process's or imported, be it in use or not.
+bool is_device_memory(const void *address);
 
 } // namespace mock
 

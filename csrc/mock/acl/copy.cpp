@@ -7,6 +7,7 @@
 #include "deviate.h"
 #include "device.h"
 #include "host_memory.h"
+#include "ipc.h"
 #include "stream.h"
 
 namespace mock {
@@ -15,7 +16,8 @@ namespace {
 void check_device_side(const void *address, size_t count, const char *side) {
     Region region;
     if (!find_memory(address, &region)) {
-        fail(ACL_ERROR_RT_PARAM_INVALID, "%s %p is not device memory", side, address);
+        fail(ACL_ERROR_RT_PARAM_INVALID, "%s %p is not device memory%s", side, address,
+             is_imported(address) ? " any more: the process that shared it has closed or freed it" : "");
     }
     if (count > region.bytes) {
         fail(ACL_ERROR_RT_PARAM_INVALID, "%s: %zu bytes from %p on, but its allocation ends after %llu", side, count,
@@ -24,23 +26,36 @@ void check_device_side(const void *address, size_t count, const char *side) {
 }
 
 void check_host_side(const void *address, const char *side) {
-    if (arena_of(address) != nullptr) {
+    if (is_device_memory(address)) {
         fail(ACL_ERROR_RT_PARAM_INVALID, "%s %p is device memory, but the kind of copy says host", side, address);
     }
 }
 
 void check_any_side(const void *address, size_t count, const char *side) {
-    if (arena_of(address) != nullptr) {
+    if (is_device_memory(address)) {
         check_device_side(address, count, side);
     }
 }
 
-void check_copy(const void *dst, size_t destMax, const void *src, size_t count, aclrtMemcpyKind kind) {
+// What another device's process has shared: copies in stream order, and from device to device, are all that is documented.
+void check_imported(const void *address, aclrtMemcpyKind kind, bool in_stream, const char *side) {
+    const bool between_devices = kind == ACL_MEMCPY_DEVICE_TO_DEVICE || kind == ACL_MEMCPY_INNER_DEVICE_TO_DEVICE ||
+                                 kind == ACL_MEMCPY_INTER_DEVICE_TO_DEVICE;
+    if ((!between_devices || !in_stream) && is_across_devices(address)) {
+        fail(ACL_ERROR_RT_FEATURE_NOT_SUPPORT,
+             "%s %p is imported from another device: it is copied with ACL_MEMCPY_DEVICE_TO_DEVICE on a stream only",
+             side, address);
+    }
+}
+
+void check_copy(const void *dst, size_t destMax, const void *src, size_t count, aclrtMemcpyKind kind, bool in_stream) {
     require(dst, "dst");
     require(src, "src");
     if (count > destMax) {
         fail(ACL_ERROR_RT_PARAM_INVALID, "count %zu is larger than destMax %zu", count, destMax);
     }
+    check_imported(dst, kind, in_stream, "dst");
+    check_imported(src, kind, in_stream, "src");
     switch (kind) {
     case ACL_MEMCPY_HOST_TO_HOST:
         check_host_side(dst, "dst");
@@ -90,8 +105,8 @@ void warn_of_peers(const void *dst, const void *src) {
 
 void move(void *dst, const void *src, size_t bytes) {
     std::memmove(dst, src, bytes);
-    const bool to_device = arena_of(dst) != nullptr;
-    const bool from_device = arena_of(src) != nullptr;
+    const bool to_device = is_device_memory(dst);
+    const bool from_device = is_device_memory(src);
     if (to_device || from_device) {
         flip_last(!from_device ? Deviation::CopyH2D : to_device ? Deviation::CopyD2D : Deviation::CopyD2H, dst, bytes);
     }
@@ -102,12 +117,12 @@ void set(void *address, int32_t value, size_t bytes) {
     flip_last(Deviation::Memset, address, bytes);
 }
 
-bool is_pageable(const void *address) { return arena_of(address) == nullptr && !is_pinned(address); }
+bool is_pageable(const void *address) { return !is_device_memory(address) && !is_pinned(address); }
 
 // Refuses copies within the host. Says whether the copy may happen later: memory that the host may take away is read or
 // written in the call, after what the stream has queued.
 bool may_wait(Stream &stream, const void *dst, const void *src) {
-    if (arena_of(dst) == nullptr && arena_of(src) == nullptr) {
+    if (!is_device_memory(dst) && !is_device_memory(src)) {
         fail(ACL_ERROR_RT_FEATURE_NOT_SUPPORT, "an asynchronous copy within the host");
     }
     if (!is_pageable(dst) && !is_pageable(src)) {
@@ -131,7 +146,7 @@ struct Rows {
             move(static_cast<char *>(dst) + row * dst_pitch, static_cast<const char *>(src) + row * src_pitch, width);
         }
     }
-    void check(aclrtMemcpyKind kind) const {
+    void check(aclrtMemcpyKind kind, bool in_stream) const {
         constexpr size_t WIDEST = 5000000;
         constexpr size_t HIGHEST = 5ULL << 20;
         require(static_cast<char *>(dst), "dst");
@@ -149,9 +164,11 @@ struct Rows {
                  WIDEST, HIGHEST);
         }
         check_rows(dst, dst_pitch,
-                   kind == ACL_MEMCPY_DEFAULT ? arena_of(dst) != nullptr : kind != ACL_MEMCPY_DEVICE_TO_HOST, "dst");
+                   kind == ACL_MEMCPY_DEFAULT ? is_device_memory(dst) : kind != ACL_MEMCPY_DEVICE_TO_HOST, "dst");
         check_rows(src, src_pitch,
-                   kind == ACL_MEMCPY_DEFAULT ? arena_of(src) != nullptr : kind != ACL_MEMCPY_HOST_TO_DEVICE, "src");
+                   kind == ACL_MEMCPY_DEFAULT ? is_device_memory(src) : kind != ACL_MEMCPY_HOST_TO_DEVICE, "src");
+        check_imported(dst, kind, in_stream, "dst");
+        check_imported(src, kind, in_stream, "src");
         warn_of_peers(dst, src);
     }
 
@@ -178,7 +195,7 @@ using namespace mock;
 aclError aclrtMemcpy(void *dst, size_t destMax, const void *src, size_t count, aclrtMemcpyKind kind) {
     return guarded("aclrtMemcpy", [&] {
         require_device();
-        check_copy(dst, destMax, src, count, kind);
+        check_copy(dst, destMax, src, count, kind, false);
         warn_of_peers(dst, src);
         mock::count(Counter::HostSynchronizations);
         move(dst, src, count);
@@ -190,7 +207,7 @@ aclError aclrtMemcpyAsync(void *dst, size_t destMax, const void *src, size_t cou
                           aclrtStream stream) {
     return guarded("aclrtMemcpyAsync", [&] {
         const std::shared_ptr<Stream> queue = usable_stream(stream);
-        check_copy(dst, destMax, src, count, kind);
+        check_copy(dst, destMax, src, count, kind, true);
         warn_of_peers(dst, src);
         if (kind == ACL_MEMCPY_HOST_TO_BUF_TO_DEVICE) {
             const auto *bytes = static_cast<const char *>(src);
@@ -220,8 +237,8 @@ aclError aclrtMemcpy2d(void *dst, size_t dpitch, const void *src, size_t spitch,
         }
         require_device();
         const Rows rows{dst, dpitch, src, spitch, width, height};
-        rows.check(kind);
-        if (kind == ACL_MEMCPY_DEVICE_TO_DEVICE || (arena_of(dst) != nullptr) == (arena_of(src) != nullptr)) {
+        rows.check(kind, false);
+        if (kind == ACL_MEMCPY_DEVICE_TO_DEVICE || is_device_memory(dst) == is_device_memory(src)) {
             fail(kind == ACL_MEMCPY_DEVICE_TO_DEVICE ? ACL_ERROR_RT_FEATURE_NOT_SUPPORT : ACL_ERROR_RT_PARAM_INVALID,
                  "rows are copied between host and device only");
         }
@@ -238,8 +255,8 @@ aclError aclrtMemcpy2dAsync(void *dst, size_t dpitch, const void *src, size_t sp
         }
         const std::shared_ptr<Stream> queue = usable_stream(stream);
         const Rows rows{dst, dpitch, src, spitch, width, height};
-        rows.check(kind);
-        if (arena_of(dst) == nullptr && arena_of(src) == nullptr) {
+        rows.check(kind, true);
+        if (!is_device_memory(dst) && !is_device_memory(src)) {
             fail(ACL_ERROR_RT_PARAM_INVALID, "rows are not copied within the host");
         }
         if (may_wait(*queue, dst, src)) {

@@ -107,6 +107,11 @@ bool peers_have_access(int first, int second) {
     return peers().enabled.count({first, second}) != 0 || peers().enabled.count({second, first}) != 0;
 }
 
+void enable_peers(int device, int peer) {
+    std::lock_guard<std::mutex> lock(peers().mutex);
+    peers().enabled.insert({device, peer});
+}
+
 void check_device(int64_t device) {
     if (device < 0 || device >= static_cast<int64_t>(device_count())) {
         fail(ACL_ERROR_RT_INVALID_DEVICEID, "device %lld does not exist: there are %u devices (ASCEND_MOCK_DEVICES)",
@@ -142,8 +147,7 @@ aclError aclrtDeviceEnablePeerAccess(int32_t peerDeviceId, uint32_t flags) {
         if (flags != 0 || peerDeviceId == device) {
             fail(ACL_ERROR_RT_PARAM_INVALID, "flags must be 0 and the peer another device than %d", device);
         }
-        std::lock_guard<std::mutex> lock(peers().mutex);
-        peers().enabled.insert({device, peerDeviceId});
+        enable_peers(device, peerDeviceId);
     });
 }
 

@@ -30,6 +30,8 @@ void check_device(int64_t device);
 uint64_t device_memory_bytes();
 // Whether one of the two may reach the other's memory.
 bool peers_have_access(int first, int second);
+// aclrtDeviceEnablePeerAccess of one of them for the other.
+void enable_peers(int device, int peer);
 // Fails in a child that was forked after the first device was set: it has neither the threads nor memory of its own.
 void check_not_forked();
 

@@ -186,7 +186,7 @@ aclError aclrtHostRegister(void *ptr, uint64_t size, aclrtHostRegisterType type,
             fail(ACL_ERROR_RT_FEATURE_NOT_SUPPORT, "type 0x%x: within 0x%x are possible", static_cast<int>(type), ALL);
         }
         require_device();
-        if (arena_of(ptr) != nullptr || is_pinned(ptr)) {
+        if (is_device_memory(ptr) || is_pinned(ptr)) {
             fail(ACL_ERROR_RT_PARAM_INVALID, "%p is device memory, or registered already", ptr);
         }
         keep(ptr, size, true);

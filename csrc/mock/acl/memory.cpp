@@ -4,6 +4,7 @@
 #include "counters.h"
 #include "device.h"
 #include "host_memory.h"
+#include "ipc.h"
 
 namespace mock {
 namespace {
@@ -63,6 +64,9 @@ aclError aclrtFree(void *devPtr) {
     return guarded("aclrtFree", [&] {
         require(static_cast<char *>(devPtr), "devPtr");
         Arena *owner = arena_of(devPtr);
+        if (owner != nullptr) {
+            end_sharing(devPtr);
+        }
         if (owner == nullptr || !owner->release(devPtr)) {
             fail(ACL_ERROR_RT_PARAM_INVALID, "%p is not the start of a live allocation", devPtr);
         }

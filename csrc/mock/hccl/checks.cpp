@@ -52,8 +52,12 @@ void check_place(const Comm &comm, aclrtStream stream) {
 
 uint64_t check_buffer(const Comm &comm, const void *buffer, uint64_t bytes, uint32_t dtype, const char *name) {
     Region region;
-    if (!find_memory(buffer, &region) || region.device != comm.device()) {
+    if (!find_memory(buffer, &region) || (region.device != comm.device() && !region.imported)) {
         fault(HCCL_E_PARA, "EI0003: %s %p is not memory of device %d", name, buffer, comm.device());
+    }
+    // The library shares buffers with its peers itself, and imported memory is not shared again.
+    if (region.imported) {
+        fault(HCCL_E_PARA, "EI0003: %s %p is memory of another process (aclrtIpcMemImportByKey)", name, buffer);
     }
     if (bytes > region.bytes) {
         fault(HCCL_E_PARA, "EI0003: %s: %llu bytes from %p on, but its allocation ends after %llu", name,

@@ -227,7 +227,11 @@ void Builder::meet(const Hello &hello, const Descriptor &file, pid_t pid) {
         fault(HCCL_E_INTERNAL, "EI9999: %s names a place outside its memory", comm_.peer_name(hello.from).c_str());
     }
     const std::string identity(reinterpret_cast<const char *>(hello.identity), sizeof(hello.identity));
-    std::shared_ptr<PeerArena> arena = map_arena(identity, file, hello.arena_bytes, pid);
+    std::string error;
+    std::shared_ptr<PeerArena> arena = map_arena(identity, file, hello.arena_bytes, pid, &error);
+    if (arena == nullptr) {
+        fault(HCCL_E_MEMORY, "EI9999: %s: %s", comm_.peer_name(hello.from).c_str(), error.c_str());
+    }
     const auto *board = reinterpret_cast<const Board *>(arena->base() + hello.board_offset);
     comm_.attach(hello.from, arena->base(), arena->bytes(), hello.block_offset, board, arena);
 }

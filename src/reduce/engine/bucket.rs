@@ -4,7 +4,7 @@ use crate::ascend::{DataType, Span};
 use crate::error::{Error, Result};
 use crate::kernel::Receipt;
 use crate::kernel::layout::{COEFFICIENT_FLAGS, COEFFICIENT_WORDS, FLAG_WORDS};
-use crate::plan::{DType, Layout, Plan, Range, Step};
+use crate::plan::{DType, Group, Layout, Plan, Range, Step};
 use crate::reduce::engine::place::{Memory, Place};
 use crate::reduce::engine::stage::{CombineTask, Merge, SolveTask, Stage, Task};
 
@@ -15,6 +15,8 @@ pub(in crate::reduce) enum Entry {
     Tensor(usize, u64),
     /// A part of a bucket's buffers.
     Place(Place),
+    /// A word of a table, by its address.
+    Table(u64),
 }
 
 /// What all stages of a call are for.
@@ -42,8 +44,10 @@ pub(in crate::reduce) struct Bucket {
     pub(super) scratch_bytes: usize,
     /// What its kernels sign on the internal stream.
     pub(super) receipt: Receipt,
-    /// Whether the caller's memory can serve as the fused buffer.
-    pub(super) in_place: bool,
+    /// Whether tensors are the same in the fused buffer: of the same type, and not scaled.
+    pub(in crate::reduce) native: bool,
+    /// The ranks of the world that read each other's fused buffers.
+    pub(super) shared: Option<Group>,
     /// Whether gaps between tensors may be overwritten.
     pub(in crate::reduce) padded: bool,
 }
@@ -62,11 +66,38 @@ impl Bucket {
         bytes(self.layout.elements(), self.layout.dtype().size())
     }
 
-    /// The caller's memory, if its tensors lie there just as in the fused buffer.
-    pub(super) fn flat(&self, tensors: &[Span]) -> Result<Option<Span>> {
-        if !self.in_place {
-            return Ok(None);
+    /// Whether the tensors lie in the fused buffer of `memory`, or in one of the caller's that takes its place there.
+    pub(super) fn in_place(&self, tensors: &[Span], memory: &mut Memory) -> Result<bool> {
+        if !self.native {
+            return Ok(false);
         }
+        let (own, size) = (memory.fused.address(), self.layout.dtype().size());
+        let mut members = self.members.iter().zip(self.layout.tensors());
+        if members.all(|(&i, place)| tensors[i].address() == own + place.start() * size) {
+            return Ok(true);
+        }
+        // Other ranks read the buffers of the reducer only.
+        let flat = match self.shared {
+            Some(_) => None,
+            None => self.flat(tensors)?,
+        };
+        let found = flat.is_some();
+        memory.fused = flat.unwrap_or_else(|| memory.fused.clone());
+        Ok(found)
+    }
+
+    /// Where the tensors lie in the fused buffer of `memory`.
+    pub(super) fn places(&self, memory: &Memory) -> Result<Vec<Span>> {
+        let size = self.layout.dtype().size();
+        let place = |tensor: &Range| {
+            let (start, len) = (bytes(tensor.start(), size)?, bytes(tensor.len(), size)?);
+            memory.fused.slice(start..start + len)
+        };
+        self.layout.tensors().iter().map(place).collect()
+    }
+
+    /// The caller's memory, if its tensors lie there just as in the fused buffer.
+    fn flat(&self, tensors: &[Span]) -> Result<Option<Span>> {
         let length = self.fused_bytes()?;
         let members = self.members.iter().map(|&index| &tensors[index]);
         let whole = if self.padded {
@@ -154,12 +185,13 @@ pub(in crate::reduce) fn bytes(count: u64, size: u64) -> Result<usize> {
 }
 
 impl Entry {
-    pub(super) fn address(self, tensors: Option<&[Span]>, memory: &Memory) -> u64 {
+    pub(super) fn address(self, tensors: Option<&[Span]>, memory: &Memory) -> Result<u64> {
         match self {
             Entry::Tensor(index, start) => {
-                tensors.map_or(0, |tensors| tensors[index].address() + start)
+                Ok(tensors.map_or(0, |tensors| tensors[index].address() + start))
             }
             Entry::Place(place) => place.address(memory),
+            Entry::Table(address) => Ok(address),
         }
     }
 }

@@ -3,23 +3,29 @@
 use std::ops;
 use std::sync::Arc;
 
-use crate::ascend::Event;
+use crate::ascend::{DataType, Event};
 use crate::error::Result;
 use crate::kernel::Rule;
 use crate::kernel::layout::{FLAG_WORDS, MAX_RADIX};
-use crate::plan::{self, DType, Exchange, Form, Layout, Plan, Planner, Range, Step};
+use crate::plan::{
+    self, DType, Exchange, Form, Group, Layout, Plan, Planner, Range, Step, VectorPart,
+    record_words,
+};
 use crate::reduce::engine::allocator::TableAllocator;
 use crate::reduce::engine::bucket::{Bucket, Entry, bytes, data_type, owned};
 use crate::reduce::engine::build_scalars::ScalarsBuilder;
 use crate::reduce::engine::device_tables::{index, segments_in_buffer, uniform_weights};
+use crate::reduce::engine::pieces::Piece;
 use crate::reduce::engine::place::{Base, Place, WORD};
+use crate::reduce::engine::rendezvous::Rendezvous;
 use crate::reduce::engine::stage::{
-    CheckTask, CombineTask, CopyTask, ExchangeTask, GramTask, Merge, Places, Stage, Sum, Task,
+    CheckTask, CombineTask, CopyOutTask, CopyTask, ExchangeTask, GramTask, Merge, Places, Products,
+    Read, ReadTask, Stage, Sum, Task,
 };
 use crate::reduce::options::Options;
 use crate::reduce::world::World;
 use crate::reduce::world::watch::{Phase, ReductionPart, WatchedStage};
-use crate::transfer::Direction;
+use crate::transfer::{Direction, Transfer};
 
 /// Prepares the stages of the tensors `members`, of which all have type `dtype`, for bucket `number`; `of` says in messages
 /// of which tensors it is one. Its part of the address table begins with entry `first_entry`.
@@ -62,7 +68,12 @@ pub(in crate::reduce) fn bucket(
         entries: builder.into_entries(),
         scratch_bytes,
         receipt: tables.receipt()?,
-        in_place: layout.dtype() == dtype && options.scale == 1.0 && options.result_scale == 1.0,
+        native: layout.dtype() == dtype && options.scale == 1.0 && options.result_scale == 1.0,
+        shared: plan.release.map(|group| Group {
+            first: group.first * shards,
+            count: group.count * shards,
+            ..group
+        }),
         padded: options.padded,
         members,
     })
@@ -102,7 +113,7 @@ impl<'a> StageBuilder<'a> {
         let whole = self.layout.whole();
         let places = self.places(whole)?;
         let copy = self.copy(members, whole, self.options.scale, places)?;
-        self.push(&mut stages, "copy in", Task::CopyIn(copy.clone()))?;
+        self.push(&mut stages, "copy in", Task::CopyIn(copy))?;
         for step in plan.steps() {
             let form = step.form(plan.forms);
             match step {
@@ -115,7 +126,7 @@ impl<'a> StageBuilder<'a> {
                 }
                 Step::Share(exchange) => {
                     if self.options.weight_in_server(1).is_some() {
-                        let task = self.exchange_in_place(exchange, form)?;
+                        let task = self.in_place(exchange, form)?;
                         self.push(&mut stages, &step.to_string(), task)?;
                     }
                 }
@@ -128,43 +139,110 @@ impl<'a> StageBuilder<'a> {
             self.push(&mut stages, "check of results", task)?;
         }
         let factor = self.options.result_scale;
-        let back = if self.options.scattered {
+        if self.options.scattered {
             let part = owned(plan, self.layout);
-            let places = self.places_in_tensors(members, part);
-            self.copy(members, part, factor, places)?
+            let back = self.copy_out(members, part, factor)?;
+            self.push(&mut stages, "copy out", Task::CopyOut(back))?;
         } else {
-            self.ways_back(&mut stages, plan)?;
-            let places = self.places_in_tensors(members, whole);
-            CopyTask {
-                factor,
-                places,
-                ..copy
-            }
-        };
-        self.push(&mut stages, "copy out", Task::CopyOut(back))?;
+            self.ways_back(&mut stages, plan, members, factor)?;
+        }
+        self.release(&mut stages, plan)?;
         Ok(stages)
     }
 
     /// The stages that bring parts which are scattered as results are to all ranks.
     pub(super) fn collection(&mut self, plan: &Plan, members: &[usize]) -> Result<Vec<Stage>> {
         let mut stages = Vec::new();
-        let (part, whole) = (owned(plan, self.layout), self.layout.whole());
+        let part = owned(plan, self.layout);
         let places = self.places(part)?;
         let copy = self.copy(members, part, 1.0, places)?;
         self.push(&mut stages, "copy in", Task::CopyIn(copy))?;
-        self.ways_back(&mut stages, plan)?;
-        let places = self.places_in_tensors(members, whole);
-        let back = self.copy(members, whole, 1.0, places)?;
-        self.push(&mut stages, "copy out", Task::CopyOut(back))?;
+        self.ways_back(&mut stages, plan, members, 1.0)?;
+        self.release(&mut stages, plan)?;
         Ok(stages)
     }
 
-    fn ways_back(&mut self, stages: &mut Vec<Stage>, plan: &Plan) -> Result<()> {
-        for step in plan.steps().filter(|step| step.is_way_back()) {
-            let task = self.exchange_in_place(step.exchange(), step.form(plan.forms))?;
+    /// The stages that bring results to all ranks, and to the tensors.
+    fn ways_back(
+        &mut self,
+        stages: &mut Vec<Stage>,
+        plan: &Plan,
+        members: &[usize],
+        factor: f32,
+    ) -> Result<()> {
+        let mut steps: Vec<Step<'_>> = plan.steps().filter(|step| step.is_way_back()).collect();
+        // What is read last goes to the tensors at once; checksums are of what lies in the own buffer.
+        let direct =
+            steps.pop_if(|step| step.exchange().barrier.is_some() && !self.options.checksum);
+        for step in steps {
+            let task = self.in_place(step.exchange(), step.form(plan.forms))?;
             self.push_as(stages, &step.to_string(), Phase::Return, task)?;
         }
-        Ok(())
+        let mut back = self.copy_out(members, self.layout.whole(), factor)?;
+        if let Some(step) = direct {
+            let exchange = step.exchange();
+            let barrier = self.rendezvous(exchange.barrier)?;
+            let mut task = self.read(exchange, Arc::clone(&barrier))?;
+            task.direct = true;
+            self.copy_in_place(&mut task, exchange)?;
+            self.push_as(stages, &step.to_string(), Phase::Return, Task::Read(task))?;
+            back.parts = self.parts(members, exchange, factor)?;
+            back.behind = Some(barrier);
+        }
+        self.push(stages, "copy out", Task::CopyOut(back))
+    }
+
+    /// The copies that read each part of the result where it lies: with other ranks what `exchange` brings, here the rest.
+    fn parts(
+        &mut self,
+        members: &[usize],
+        exchange: &Exchange,
+        factor: f32,
+    ) -> Result<Vec<CopyTask>> {
+        let mut received: Vec<(Range, Base)> = exchange
+            .receives()
+            .map(|receive| (receive.part.range, Base::Peer(self.rank_of(receive.peer))))
+            .collect();
+        received.sort_unstable_by_key(|(range, _)| range.start());
+        let mut parts = Vec::new();
+        let mut at = 0;
+        for (range, peer) in received {
+            parts.push((Range::new(at, range.start()), Base::Fused));
+            at = range.end();
+            parts.push((range, peer));
+        }
+        parts.push((Range::new(at, self.layout.elements()), Base::Fused));
+        parts.retain(|(range, _)| !range.is_empty());
+        let nowhere = Places {
+            entries: 0..0,
+            dtype: data_type(self.dtype),
+        };
+        parts
+            .into_iter()
+            .map(|(range, buffer)| {
+                let part = self.copy(members, range, factor, nowhere.clone())?;
+                Ok(CopyTask { buffer, ..part })
+            })
+            .collect()
+    }
+
+    fn copy_out(&mut self, members: &[usize], part: Range, factor: f32) -> Result<CopyOutTask> {
+        let places = self.places_in_tensors(members, part);
+        Ok(CopyOutTask {
+            parts: vec![self.copy(members, part, factor, places.clone())?],
+            places,
+            behind: None,
+        })
+    }
+
+    /// Behind all that reads other ranks' buffers: nobody writes to its own before.
+    fn release(&mut self, stages: &mut Vec<Stage>, plan: &Plan) -> Result<()> {
+        let Some(group) = plan.release else {
+            return Ok(());
+        };
+        let barrier = self.rendezvous(Some(group))?;
+        let task = self.read(&Exchange::new(plan.rank, []), barrier)?;
+        self.push(stages, "release", Task::Read(task))
     }
 
     /// The look for what is not finite in a part of the buffer.
@@ -206,6 +284,7 @@ impl<'a> StageBuilder<'a> {
             .tables
             .segments(&segments_in_buffer(self.layout, part))?;
         Ok(CopyTask {
+            buffer: Base::Fused,
             tensors: self.enter(entries),
             tensor_type: data_type(self.dtype),
             factor,
@@ -230,11 +309,19 @@ impl<'a> StageBuilder<'a> {
         }
     }
 
-    /// Bytes of the receive buffer: all other operands of the largest combine.
+    /// Bytes of the receive buffer: all other operands of the largest combine, as far as they are not read where they are.
     pub(super) fn scratch_bytes(&self, plan: &Plan) -> Result<usize> {
         let combines = plan.steps().filter_map(Step::combine);
         let elements = combines
-            .map(|combine| u64::from(combine.operands - 1) * combine.slice.len())
+            .map(|combine| {
+                let vectors = match combine.exchange.barrier {
+                    Some(_) if !self.options.checksum => {
+                        u32::from(combine.operands as usize > MAX_RADIX)
+                    }
+                    _ => combine.operands - 1,
+                };
+                u64::from(vectors) * combine.slice.len()
+            })
             .max()
             .unwrap_or(0);
         bytes(elements, self.size)
@@ -300,26 +387,41 @@ impl<'a> StageBuilder<'a> {
         weights: &[f32],
         form: Form,
     ) -> Result<()> {
-        let exchange = self.exchange(combine, form)?;
+        let (exchange, behind) = self.exchange(combine, form)?;
         self.push(stages, name, exchange)?;
+        let mut sums = Vec::new();
+        for piece in self.pieces(combine)? {
+            sums.extend(self.constant_sums(combine, &piece, weights)?);
+        }
         let combine = CombineTask {
             solve: None,
             merge: None,
-            segments: Arc::new(self.tables.segments(&self.layout.segments(combine.slice))?),
-            sums: self.constant_sums(combine, weights)?,
+            sums,
             places: self.places(combine.slice)?,
+            behind,
         };
         self.push(stages, &format!("{name}: sum"), Task::Combine(combine))
     }
 
-    /// The launches of a constant sum of any number of vectors, at most `MAX_RADIX` a launch.
+    /// The launches of a constant sum of any number of vectors on a piece of the slice, at most `MAX_RADIX` a launch.
     ///
-    /// Partial sums go over the first vector, and only the last launch writes the own slice: the own
+    /// Partial sums go over the first vector that was received, and only the last launch writes the own slice: the own
     /// vector is somewhere among the operands and must last until it is read. Each launch rounds to the
     /// element type once.
-    fn constant_sums(&mut self, combine: &plan::Combine, weights: &[f32]) -> Result<Vec<Sum>> {
-        let operands = self.operands(combine)?;
+    fn constant_sums(
+        &mut self,
+        combine: &plan::Combine,
+        piece: &Piece,
+        weights: &[f32],
+    ) -> Result<Vec<Sum>> {
+        let operands = &piece.vectors;
         let own = self.part(combine.slice)?;
+        let partial = Place {
+            base: Base::Scratch,
+            start: 0,
+            len: own.len,
+        };
+        let segments = Arc::new(self.tables.segments(&piece.segments)?);
         let mut sums: Vec<Sum> = Vec::new();
         let mut rest = &operands[..];
         let mut weights = weights;
@@ -336,8 +438,13 @@ impl<'a> StageBuilder<'a> {
             }
             rest = &rest[take..];
             weights = &weights[take..];
-            let out = if rest.is_empty() { own } else { inputs[0] };
+            let out = match (rest.is_empty(), inputs[0].base) {
+                (true, _) => own,
+                (false, Base::Peer(_)) => partial,
+                (false, Base::Fused | Base::Scratch) => inputs[0],
+            };
             sums.push(Sum {
+                segments: Arc::clone(&segments),
                 vectors: self.enter(inputs.into_iter().map(Entry::Place)),
                 weights: uniform_weights(self.tables, &factors, self.layout.tensors().len())?,
                 out,
@@ -363,15 +470,21 @@ impl<'a> StageBuilder<'a> {
                 return self.constant(stages, &name, combine, &weights, form);
             }
             // Others merge here; the stages stay in step.
-            self.push(stages, &name, Task::Nothing)?;
+            let barrier = combine.exchange.barrier;
+            let task = match barrier {
+                Some(_) => Task::Read(self.read(&combine.exchange, self.rendezvous(barrier)?)?),
+                None => Task::Nothing,
+            };
+            self.push(stages, &name, task)?;
             return self.push(stages, &name, Task::Nothing);
         }
-        let exchange = match combine.operands {
-            0 | 1 => Task::Nothing,
+        // Ranks that merge nothing come to the barrier of the others.
+        let (exchange, behind) = match combine.operands {
+            0 | 1 if form != Form::Shared => (Task::Nothing, None),
             _ => self.exchange(combine, form)?,
         };
         self.push(stages, &name, exchange)?;
-        let tasks = self.adasum(index, round)?;
+        let tasks = self.adasum(index, round, behind)?;
         for (what, task) in ["products", "records", "weights", "scalars", "sum"]
             .into_iter()
             .zip(tasks)
@@ -386,7 +499,12 @@ impl<'a> StageBuilder<'a> {
     }
 
     /// Products, their way to owners and the owners' weights, what is gathered, and the sum.
-    fn adasum(&mut self, index: usize, round: &plan::Round) -> Result<[Task; 5]> {
+    fn adasum(
+        &mut self,
+        index: usize,
+        round: &plan::Round,
+        behind: Option<Arc<Rendezvous>>,
+    ) -> Result<[Task; 5]> {
         let combine = &round.combine;
         let scalars = &round.scalars;
         if combine.operands < 2 || scalars.stride == 0 {
@@ -394,9 +512,8 @@ impl<'a> StageBuilder<'a> {
             return Ok([const { Task::Nothing }; 5]);
         }
         let segments = Arc::new(self.tables.segments(&self.layout.segments(combine.slice))?);
-        let operands = self.operands(combine)?;
-        let radix = operands.len();
-        let vectors = self.enter(operands.into_iter().map(Entry::Place));
+        let pieces = self.pieces(combine)?;
+        let radix = combine.operands as usize;
         let servers = |subtree: &plan::Group| {
             let first = self.world.shape().server(subtree.first);
             first..first + subtree.count
@@ -421,24 +538,51 @@ impl<'a> StageBuilder<'a> {
             },
         }
         .exchange()?;
+        let mut products = Vec::with_capacity(pieces.len());
+        let mut sums = Vec::with_capacity(pieces.len());
+        let out = self.part(combine.slice)?;
+        let record = record_words(radix) * WORD;
+        for piece in pieces {
+            let vectors = self.enter(piece.vectors.iter().copied().map(Entry::Place));
+            let table = Arc::new(self.tables.segments(&piece.segments)?);
+            let start = bytes(piece.first_unit, record as u64)?;
+            let end = start + bytes(table.units, record as u64)?;
+            sums.push(Sum {
+                vectors: vectors.clone(),
+                segments: Arc::clone(&table),
+                weights: exchange.weights.clone(),
+                out,
+            });
+            products.push(Products {
+                vectors,
+                segments: table,
+                partials: exchange.partials.slice(start..end)?,
+            });
+        }
+        let behind = behind.map(|barrier| {
+            let first = exchange.records.address();
+            let records = (0..segments.count).map(|index| first + index * record as u64);
+            let places = Places {
+                entries: self.enter(records.map(Entry::Table)),
+                dtype: DataType::F32,
+            };
+            (barrier, places)
+        });
         let sum = CombineTask {
             solve: exchange.solve,
             merge: Some(Arc::clone(&merge)),
-            sums: vec![Sum {
-                vectors: vectors.clone(),
-                weights: exchange.weights,
-                out: self.part(combine.slice)?,
-            }],
-            segments: Arc::clone(&segments),
+            sums,
             places: self.places(combine.slice)?,
+            behind: None,
         };
         // Also where this rank has no part of a tensor: it fills what comes from others.
         let products = Task::Gram(GramTask {
-            vectors,
+            products,
             partials: exchange.partials,
             segments,
             records: exchange.records,
             written: exchange.written,
+            behind,
         });
         let [records, weights] = exchange.owners;
         Ok([
@@ -474,24 +618,132 @@ impl<'a> StageBuilder<'a> {
         })
     }
 
-    fn operands(&self, combine: &plan::Combine) -> Result<Vec<Place>> {
-        (0..combine.operands)
-            .map(|number| self.operand(combine, number))
-            .collect()
-    }
-
-    fn exchange(&mut self, combine: &plan::Combine, form: Form) -> Result<Task> {
-        self.exchange_into(&combine.exchange, form, |builder, receive| {
-            let operand = builder.operand(combine, receive.operand)?;
-            let start = bytes(receive.range.start() - combine.slice.start(), builder.size)?;
-            Ok(operand.part(start, bytes(receive.range.len(), builder.size)?))
+    /// The parts of the slice of a combine, each with the vectors of all operands on it.
+    fn pieces(&self, combine: &plan::Combine) -> Result<Vec<Piece>> {
+        let place = |base: Base| {
+            Ok(Place {
+                base,
+                ..self.part(combine.slice)?
+            })
+        };
+        Piece::of(self.layout, combine, |number, source| match source {
+            Some(peer) => place(Base::Peer(self.rank_of(peer))),
+            None if combine.exchange.barrier.is_some() => place(Base::Fused),
+            None => self.operand(combine, number),
         })
     }
 
-    fn exchange_in_place(&mut self, exchange: &Exchange, form: Form) -> Result<Task> {
-        self.exchange_into(exchange, form, |builder, receive| {
-            builder.part(receive.range)
+    /// Where what is received for a combine comes to lie.
+    fn received(&self, combine: &plan::Combine, part: &VectorPart) -> Result<Place> {
+        let operand = self.operand(combine, part.operand)?;
+        let start = bytes(part.range.start() - combine.slice.start(), self.size)?;
+        Ok(operand.part(start, bytes(part.range.len(), self.size)?))
+    }
+
+    /// Brings the operands of a combine, or lets them be read; then with the barrier.
+    fn exchange(
+        &mut self,
+        combine: &plan::Combine,
+        form: Form,
+    ) -> Result<(Task, Option<Arc<Rendezvous>>)> {
+        let exchange = &combine.exchange;
+        if form != Form::Shared {
+            let place = |builder: &Self, part: &_| builder.received(combine, part);
+            return Ok((self.exchange_into(exchange, form, place)?, None));
+        }
+        let barrier = self.rendezvous(exchange.barrier)?;
+        let mut task = self.read(exchange, Arc::clone(&barrier))?;
+        if self.options.checksum {
+            // Kernels read it once more, with the same result.
+            task.copies = self.copies(exchange, |part| self.received(combine, part))?;
+        }
+        Ok((Task::Read(task), Some(barrier)))
+    }
+
+    /// Brings parts to where they lie in the fused buffer.
+    fn in_place(&mut self, exchange: &Exchange, form: Form) -> Result<Task> {
+        let place = |builder: &Self, part: &VectorPart| builder.part(part.range);
+        if form != Form::Shared {
+            return self.exchange_into(exchange, form, place);
+        }
+        let mut task = self.read(exchange, self.rendezvous(exchange.barrier)?)?;
+        self.copy_in_place(&mut task, exchange)?;
+        Ok(Task::Read(task))
+    }
+
+    /// Lets `task` copy what it reads to where it lies in the fused buffer.
+    fn copy_in_place(&mut self, task: &mut ReadTask, exchange: &Exchange) -> Result<()> {
+        task.copies = self.copies(exchange, |part| self.part(part.range))?;
+        task.places = Some(self.awaited(&task.copies, exchange)?);
+        Ok(())
+    }
+
+    /// The barrier of `exchange`, and nothing that is copied behind it.
+    fn read(&self, exchange: &Exchange, barrier: Arc<Rendezvous>) -> Result<ReadTask> {
+        let transfers = exchange.transfers.iter();
+        let elements = transfers.map(|transfer| transfer.part.range.len()).sum();
+        Ok(ReadTask {
+            barrier,
+            copies: Vec::new(),
+            places: None,
+            direct: false,
+            bytes: bytes(elements, self.size)? as u64,
         })
+    }
+
+    fn copies(
+        &self,
+        exchange: &Exchange,
+        place: impl Fn(&VectorPart) -> Result<Place>,
+    ) -> Result<Vec<Transfer<Read>>> {
+        let copy = |transfer: &Transfer<VectorPart>| {
+            let own = self.part(transfer.part.range)?;
+            let peer = self.rank_of(transfer.peer);
+            let read = match transfer.direction {
+                Direction::Send => Read { from: own, to: own },
+                Direction::Receive => Read {
+                    from: Place {
+                        base: Base::Peer(peer),
+                        ..own
+                    },
+                    to: place(&transfer.part)?,
+                },
+            };
+            Ok(transfer.with(peer, read))
+        };
+        exchange.transfers.iter().map(copy).collect()
+    }
+
+    /// An element near the end of each tensor's part in what is copied.
+    fn awaited(&mut self, copies: &[Transfer<Read>], exchange: &Exchange) -> Result<Places> {
+        let mut awaited = Vec::new();
+        for (copy, transfer) in copies.iter().zip(&exchange.transfers) {
+            if !copy.is_send() {
+                for segment in self.layout.segments(transfer.part.range) {
+                    awaited.push(Entry::Place(self.last_block(copy.part.to, &segment)?));
+                }
+            }
+        }
+        Ok(Places {
+            entries: self.enter(awaited),
+            dtype: data_type(self.layout.dtype()),
+        })
+    }
+
+    /// A barrier of all ranks of the world or of this rank's server.
+    fn rendezvous(&self, group: Option<Group>) -> Result<Arc<Rendezvous>> {
+        let all = self.planner.shape().size();
+        let (comm, first) = match group {
+            Some(group) if group.count < all => self.world.server()?,
+            _ => (self.world.shared_comm(), 0),
+        };
+        Ok(Arc::new(Rendezvous::new(self.tables, comm, first)?))
+    }
+
+    /// The rank of the world that is `peer` in the plan.
+    fn rank_of(&self, peer: u32) -> u32 {
+        let shards = self.options.shards(self.world);
+        peer * shards + self.world.rank() % shards
     }
 
     /// The last block of a segment of `place`. HCCL moves long parts in pieces, the first elements first.
@@ -516,9 +768,6 @@ impl<'a> StageBuilder<'a> {
         if exchange.is_empty() && form != Form::AllToAll {
             return Ok(Task::Nothing);
         }
-        let shards = self.options.shards(self.world);
-        let rank = self.world.rank();
-        let rank_of = |peer: u32| peer * shards + rank % shards;
         let mut transfers = Vec::with_capacity(exchange.transfers.len());
         let mut awaited = Vec::new();
         for transfer in &exchange.transfers {
@@ -532,7 +781,7 @@ impl<'a> StageBuilder<'a> {
                     awaited.push(Entry::Place(self.last_block(place, &segment)?));
                 }
             }
-            transfers.push(transfer.with(rank_of(transfer.peer), place));
+            transfers.push(transfer.with(self.rank_of(transfer.peer), place));
         }
         let awaited = Places {
             entries: self.enter(awaited),
@@ -540,7 +789,7 @@ impl<'a> StageBuilder<'a> {
         };
         let (comm, first) = match form {
             Form::AllToAll => self.world.server()?,
-            Form::Batch | Form::Group | Form::Pairwise => (self.world.shared_comm(), 0),
+            _ => (self.world.shared_comm(), 0),
         };
         Ok(Task::Exchange(ExchangeTask {
             comm,

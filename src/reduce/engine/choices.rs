@@ -3,7 +3,9 @@
 use crate::ascend::{Device, GROUPS_RUN, backend, groups_run};
 use crate::error::{Error, Result};
 use crate::kernel::Chip;
-use crate::plan::{Choices, DType, Form, Layout, Machine, Request, Shape, TensorSpec, choose};
+use crate::plan::{
+    Choices, DType, Form, Layout, Machine, Reach, Request, Shape, TensorSpec, choose,
+};
 use crate::reduce::options::{InServer, Options, Reduction, ScalarExchange};
 use crate::reduce::world::World;
 
@@ -41,10 +43,7 @@ impl Options {
     /// What the cost model knows, within what this processor and its library can do.
     fn machine(&self, world: &World) -> Result<Machine> {
         let device = world.device();
-        let machine = match &self.machine {
-            Some(machine) => machine.clone(),
-            None => machine_of(device)?,
-        };
+        let machine = self.known_machine(device)?;
         let groups = groups_run(device)?;
         if self.exchange == Some(Form::Group) && !groups {
             return Err(Error::unsupported(format!(
@@ -52,13 +51,46 @@ impl Options {
                 device.soc_name()?
             )));
         }
+        let reach = match self.exchange {
+            Some(Form::Shared) => match self.reach(world)? {
+                Reach::None => {
+                    return Err(Error::unsupported(format!(
+                        "exchange is shared: on {} no rank of {} servers of {} can read the memory of another one",
+                        device.soc_name()?,
+                        world.servers(),
+                        world.locals()
+                    )));
+                }
+                reach => reach,
+            },
+            _ => machine.reach,
+        };
         // On a 910A HcclAlltoAllV takes whole clusters of four devices only, and two of them are a server (its interface reference).
         let parts_of_clusters =
             Chip::named(&device.soc_name()?)?.arch() == FIRST_ARCH && world.locals() != 8;
         Ok(Machine {
             groups: machine.groups && groups,
+            reach,
             all_to_all: machine.all_to_all.filter(|_| !parts_of_clusters),
             ..machine
+        })
+    }
+
+    fn known_machine(&self, device: &Device) -> Result<Machine> {
+        match &self.machine {
+            Some(machine) => Ok(machine.clone()),
+            None => machine_of(device),
+        }
+    }
+
+    /// Whose memory ranks can read by its address ([`Form::Shared`]).
+    ///
+    /// Collective.
+    pub(crate) fn reach(&self, world: &World) -> Result<Reach> {
+        let known = self.known_machine(world.device())?.reach;
+        Ok(match world.reach(self.create_timeout)?.min(known) {
+            Reach::Server if self.shape(world).locals == 1 => Reach::None,
+            reach => reach,
         })
     }
 

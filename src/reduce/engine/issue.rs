@@ -12,14 +12,14 @@ pub(in crate::reduce) struct BucketProgress<'a> {
     bucket: &'a Bucket,
     stages: &'a [Stage],
     context: StageContext<'a>,
-    /// Whether the tensors have to be copied to the fused buffer and back.
-    copies: bool,
     /// Stream and end of the stage before.
     last: Option<(StreamRole, &'a Event)>,
     /// Where leftovers of the stage before would stand.
     places: Option<&'a Places>,
     /// So many of the first stages are followed by a guard.
     guarded: usize,
+    /// The end of the bucket that had the buffers before, where it is on another stream.
+    free: Option<&'a Event>,
 }
 
 impl<'a> BucketProgress<'a> {
@@ -27,12 +27,11 @@ impl<'a> BucketProgress<'a> {
         bucket: &'a Bucket,
         pass: Pass,
         context: StageContext<'a>,
-        copies: bool,
         streams: &CallStreams<'_>,
     ) -> Self {
         let stages = bucket.stages(pass);
         // On one stream the caller sees by itself that the last stages failed; others only get what is sent.
-        let sends = |stage: &Stage| matches!(stage.task, Task::Exchange(_));
+        let sends = |stage: &Stage| matches!(stage.task, Task::Exchange(_) | Task::Read(_));
         let guarded = match streams.are_same(StreamRole::Kernels, StreamRole::Payload) {
             true => stages.iter().rposition(sends).unwrap_or(0),
             false => stages.len(),
@@ -42,9 +41,20 @@ impl<'a> BucketProgress<'a> {
             guarded,
             bucket,
             context,
-            copies,
             last: None,
             places: None,
+            free: None,
+        }
+    }
+
+    /// The same behind `before`, the bucket that has the buffers before it in this pass.
+    pub(in crate::reduce) fn behind(self, before: Option<&'a Bucket>, pass: Pass) -> Self {
+        let last = before.and_then(|before| before.stages(pass).last());
+        // Otherwise its last stage is on the stream of the first one here.
+        let elsewhere = last.filter(|stage| stage.task.role() == StreamRole::Payload);
+        BucketProgress {
+            free: elsewhere.map(|stage| &stage.watched.done),
+            ..self
         }
     }
 
@@ -56,8 +66,11 @@ impl<'a> BucketProgress<'a> {
         streams: &CallStreams<'_>,
     ) -> Result<()> {
         let stage = &self.stages[index];
+        if let Some(free) = self.free.take() {
+            streams.get(stage.task.role()).wait(free)?;
+        }
         let copy = matches!(stage.task, Task::CopyIn(_) | Task::CopyOut(_));
-        if !matches!(stage.task, Task::Nothing) && (self.copies || !copy) {
+        if !matches!(stage.task, Task::Nothing) && (self.context.copies || !copy) {
             self.enter(stage.task.role(), streams)
                 .and_then(|()| self.run(stage, (index, position), streams))
                 .context(|| stage.watched.operation.clone())?;

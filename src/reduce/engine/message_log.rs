@@ -78,6 +78,14 @@ impl MessageLog {
                     Ok((ranks, transfer.part.span(memory)?))
                 })
                 .collect::<Result<_>>()?,
+            Task::Read(read) => read
+                .copies
+                .iter()
+                .map(|copy| {
+                    let ranks = pair(copy.direction, copy.peer);
+                    Ok((ranks, copy.part.to.span(memory)?))
+                })
+                .collect::<Result<_>>()?,
             Task::Records(records) => records
                 .transfers
                 .iter()

@@ -1,7 +1,9 @@
 //! Where the vectors of a bucket lie, before it is known where its buffers are.
 
+use std::sync::Arc;
+
 use crate::ascend::Span;
-use crate::error::Result;
+use crate::error::{Error, Result};
 
 /// Bytes of an fp32 word of records and coefficients.
 pub(in crate::reduce) const WORD: usize = 4;
@@ -12,6 +14,8 @@ pub(in crate::reduce) struct Memory {
     pub(in crate::reduce) fused: Span,
     /// What other ranks sent.
     pub(super) scratch: Span,
+    /// The fused buffers of other ranks, by rank, where this rank reads them.
+    pub(super) peers: Arc<[Option<Span>]>,
 }
 
 /// A buffer of a bucket.
@@ -19,6 +23,8 @@ pub(in crate::reduce) struct Memory {
 pub(super) enum Base {
     Fused,
     Scratch,
+    /// The fused buffer of this rank of the world.
+    Peer(u32),
 }
 
 /// A part of one of the buffers, in bytes.
@@ -40,17 +46,27 @@ impl Place {
     }
 
     pub(in crate::reduce) fn span(self, memory: &Memory) -> Result<Span> {
-        self.of(memory).slice(self.start..self.start + self.len)
+        self.base
+            .of(memory)?
+            .slice(self.start..self.start + self.len)
     }
 
-    pub(super) fn address(self, memory: &Memory) -> u64 {
-        self.of(memory).address() + self.start as u64
+    pub(super) fn address(self, memory: &Memory) -> Result<u64> {
+        Ok(self.base.of(memory)?.address() + self.start as u64)
     }
+}
 
-    fn of(self, memory: &Memory) -> &Span {
-        match self.base {
-            Base::Fused => &memory.fused,
-            Base::Scratch => &memory.scratch,
+impl Base {
+    pub(super) fn of(self, memory: &Memory) -> Result<&Span> {
+        match self {
+            Base::Fused => Ok(&memory.fused),
+            Base::Scratch => Ok(&memory.scratch),
+            Base::Peer(rank) => {
+                let peer = memory.peers.get(rank as usize).and_then(Option::as_ref);
+                peer.ok_or_else(|| {
+                    Error::invalid(format!("the buffer of rank {rank} is not shared"))
+                })
+            }
         }
     }
 }

@@ -18,6 +18,7 @@ use crate::reduce::engine::stage::StageContext;
 use crate::reduce::engine::tensor_copies::{Store, TensorCopies};
 use crate::reduce::options::Options;
 use crate::reduce::world::World;
+use crate::reduce::world::shared::SharedBuffer;
 use crate::reduce::world::streams::StreamRole;
 use crate::reduce::world::trace::{COLLECTION, REDUCTION};
 use crate::reduce::world::watch::WatchedStage;
@@ -167,12 +168,13 @@ impl Program {
         let mut flat = Vec::with_capacity(self.buckets.len());
         let mut memories = Vec::with_capacity(self.buckets.len());
         for (index, bucket) in self.buckets.iter().enumerate() {
-            let own = gradients
-                .map(|gradients| bucket.flat(gradients))
-                .transpose()?
-                .flatten();
-            flat.push(own.is_some());
-            memories.push(slots.memory(index, bucket, own)?);
+            let mut memory = slots.memory(index, bucket)?;
+            let in_place = match gradients {
+                Some(gradients) => bucket.in_place(gradients, &mut memory)?,
+                None => false,
+            };
+            flat.push(in_place);
+            memories.push(memory);
         }
         let entries = self
             .buckets
@@ -182,13 +184,13 @@ impl Program {
                 let entries = bucket.entries.iter();
                 entries.map(move |entry| entry.address(gradients, memory))
             });
-        let addresses = entries.collect();
+        let addresses = entries.collect::<Result<Vec<u64>>>()?;
         let schedule = match run.pass {
             Pass::Reduction => &self.reduction,
             Pass::Collection => &self.collection,
         };
         // A bucket's own stages follow each other: without others under way there is nothing to overlap.
-        let overlap = slots.depth.min(self.buckets.len()) > 1 && run.clock.is_none();
+        let overlap = slots.under_way.min(self.buckets.len()) > 1 && run.clock.is_none();
         world.enqueue_on(stream, overlap, |streams| {
             world.begin(run.name(), &schedule.watched, run.timeout, streams.payload)?;
             if let Some(changed) = self.addresses.update(addresses, streams.kernels)? {
@@ -203,9 +205,11 @@ impl Program {
                         receipt: None,
                         memory,
                         dtype: data_type(bucket.layout.dtype()),
+                        copies: gradients.is_some() && !flat[index],
                     };
-                    let copies = gradients.is_some() && !flat[index];
-                    BucketProgress::new(bucket, run.pass, context, copies, streams)
+                    let before = index.checked_sub(slots.count);
+                    BucketProgress::new(bucket, run.pass, context, streams)
+                        .behind(before.map(|before| &self.buckets[before]), run.pass)
                 })
                 .collect();
             run.clock
@@ -287,67 +291,122 @@ fn make_buckets(
 /// The buffers of the buckets that are under way at a time. All that a reducer does shares them: one call of a world
 /// follows the other.
 pub(in crate::reduce) struct Slots {
-    /// Bucket `i` uses memory `i` modulo the depth.
-    memories: Vec<Memory>,
-    depth: usize,
+    /// Bucket `i` uses slot `i` modulo their number.
+    slots: Vec<Slot>,
+    /// The most of them.
+    count: usize,
+    /// Buckets that are under way at a time.
+    under_way: usize,
+}
+
+/// The buffers of one bucket at a time.
+struct Slot {
+    memory: Memory,
+    /// Where other ranks read the fused buffer: its part in the world's list.
+    shared: Option<Arc<SharedBuffer>>,
 }
 
 impl Slots {
+    /// For so many buckets at a time.
     pub(in crate::reduce) fn new(depth: usize) -> Self {
         Slots {
-            memories: Vec::new(),
-            depth,
+            slots: Vec::new(),
+            count: depth,
+            under_way: depth,
         }
     }
 
+    /// For so many buckets at a time, but with buffers of its own for each.
+    pub(in crate::reduce) fn for_each_bucket(depth: usize) -> Self {
+        Slots {
+            count: usize::MAX,
+            ..Slots::new(depth)
+        }
+    }
+
+    /// Where the tensors of bucket `index` lie in its buffer.
+    pub(in crate::reduce) fn places(&self, index: usize, bucket: &Bucket) -> Result<Vec<Span>> {
+        bucket.places(&self.memory(index, bucket)?)
+    }
+
     /// Makes them large enough for `buckets`. What is queued keeps the memory that it uses.
-    pub(in crate::reduce) fn fit(&mut self, world: &World, buckets: &[Bucket]) -> Result<()> {
-        let span = |bytes: usize| Ok(Buffer::zeroed(world.device(), bytes.max(64))?.span());
-        for first in 0..self.depth.min(buckets.len()) {
-            let sharing = || buckets.iter().skip(first).step_by(self.depth);
+    ///
+    /// Collective where ranks read each other's buffers; waits for all of them then, at most `timeout`.
+    pub(in crate::reduce) fn fit(
+        &mut self,
+        world: &World,
+        buckets: &[Bucket],
+        timeout: Duration,
+    ) -> Result<()> {
+        for first in 0..self.count.min(buckets.len()) {
+            let sharing = || buckets.iter().skip(first).step_by(self.count);
             let fused = sharing().map(Bucket::fused_bytes);
             let fused = fused.collect::<Result<Vec<usize>>>()?.into_iter().max();
             let fused = fused.unwrap_or(0);
             let scratch = sharing().map(|bucket| bucket.scratch_bytes).max();
             let scratch = scratch.unwrap_or(0);
-            match self.memories.get_mut(first) {
-                None => self.memories.push(Memory {
-                    fused: span(fused)?,
-                    scratch: span(scratch)?,
-                }),
-                Some(memory) => {
-                    if memory.fused.len() < fused {
-                        memory.fused = span(fused)?;
-                    }
-                    if memory.scratch.len() < scratch {
-                        memory.scratch = span(scratch)?;
-                    }
-                }
+            if self.slots.len() == first {
+                self.slots.push(Slot {
+                    memory: Memory {
+                        fused: span(world, 0)?,
+                        scratch: span(world, 0)?,
+                        peers: Arc::default(),
+                    },
+                    shared: None,
+                });
             }
+            let Slot { memory, shared } = &mut self.slots[first];
+            if memory.scratch.len() < scratch {
+                memory.scratch = span(world, scratch)?;
+            }
+            let read_by = buckets[first].shared;
+            if memory.fused.len() >= fused && shared.is_some() == read_by.is_some() {
+                continue;
+            }
+            // What is too small may be freed.
+            memory.peers = Arc::default();
+            *shared = None;
+            memory.fused = match read_by {
+                None => span(world, fused)?,
+                Some(group) => {
+                    let buffer = world.share(fused, group, timeout)?;
+                    memory.peers = Arc::clone(&buffer.peers);
+                    shared.insert(buffer).own.clone()
+                }
+            };
         }
         Ok(())
     }
 
     /// What they take.
     pub(in crate::reduce) fn device_memory(&self) -> DeviceMemory {
-        let sum = |bytes: fn(&Memory) -> usize| self.memories.iter().map(bytes).sum::<usize>();
+        let sum = |bytes: fn(&Slot) -> usize| self.slots.iter().map(bytes).sum::<usize>();
         DeviceMemory {
-            fused: sum(|memory| memory.fused.len()) as u64,
-            received: sum(|memory| memory.scratch.len()) as u64,
-            allocations: 2 * self.memories.len() as u64,
+            fused: sum(|slot| match slot.shared {
+                Some(_) => slot
+                    .memory
+                    .fused
+                    .len()
+                    .next_multiple_of(Buffer::SHAREABLE_PAGE),
+                None => slot.memory.fused.len(),
+            }) as u64,
+            received: sum(|slot| slot.memory.scratch.len()) as u64,
+            allocations: 2 * self.slots.len() as u64,
             ..DeviceMemory::default()
         }
     }
 
-    /// The memory of bucket `index`, whose fused buffer is the caller's if there is one.
-    fn memory(&self, index: usize, bucket: &Bucket, own: Option<Span>) -> Result<Memory> {
-        let slot = &self.memories[index % self.depth];
+    fn memory(&self, index: usize, bucket: &Bucket) -> Result<Memory> {
+        let memory = &self.slots[index % self.count].memory;
         Ok(Memory {
-            fused: match own {
-                Some(own) => own,
-                None => slot.fused.slice(0..bucket.fused_bytes()?)?,
-            },
-            scratch: slot.scratch.clone(),
+            fused: memory.fused.slice(0..bucket.fused_bytes()?)?,
+            scratch: memory.scratch.clone(),
+            peers: Arc::clone(&memory.peers),
         })
     }
+}
+
+/// Memory of so many bytes, all 0: at least some, so that it has an address.
+fn span(world: &World, bytes: usize) -> Result<Span> {
+    Ok(Buffer::zeroed(world.device(), bytes.max(64))?.span())
 }

@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use crate::ascend::{Comm, DataType, Span, Stream, Transfer};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::kernel::layout::{COEFFICIENT_WORDS, MISSING_BYTE, Reference};
 use crate::kernel::{
     Coefficients, FiniteCheck, Fold, Gram, Kernels, Move, Queue, Receipt, Rule, SegmentTable,
@@ -14,7 +14,8 @@ use crate::kernel::{
 use crate::plan::{Form, Group};
 use crate::reduce::engine::address_table::AddressTable;
 use crate::reduce::engine::device_tables::FoldList;
-use crate::reduce::engine::place::{Memory, Place, WORD};
+use crate::reduce::engine::place::{Base, Memory, Place, WORD};
+use crate::reduce::engine::rendezvous::Rendezvous;
 use crate::reduce::world::World;
 use crate::reduce::world::streams::{CallStreams, StreamRole};
 use crate::reduce::world::watch::{Phase, WatchedStage};
@@ -41,6 +42,8 @@ pub(in crate::reduce) enum Task {
     CopyIn(CopyTask),
     /// Sends parts of vectors to other ranks and receives theirs.
     Exchange(ExchangeTask),
+    /// Waits until other ranks' buffers can be read, or written again, and reads what is to lie in the own one.
+    Read(ReadTask),
     /// The Gram matrices of the vectors on this rank's slice.
     Gram(GramTask),
     /// All-gathers Gram matrices, or weights of tensors, among the ranks that hold slices of the same vectors.
@@ -53,8 +56,8 @@ pub(in crate::reduce) enum Task {
     Combine(CombineTask),
     /// Flags for what is not finite in the results on this rank, where no round of AdaSum tells.
     Check(CheckTask),
-    /// Brings the fused buffer back to the tensors.
-    CopyOut(CopyTask),
+    /// Brings results back to the tensors.
+    CopyOut(CopyOutTask),
 }
 
 /// Parts of vectors on their way.
@@ -69,9 +72,40 @@ pub(in crate::reduce) struct ExchangeTask {
     pub(super) awaited: Places,
 }
 
-/// Between tensors and fused buffer.
+/// Parts of vectors that are read where other ranks have them.
+pub(in crate::reduce) struct ReadTask {
+    pub(super) barrier: Arc<Rendezvous>,
+    /// What is copied behind the barrier, and what others copy: with peers as ranks of the world. What kernels read is not
+    /// among it.
+    pub(in crate::reduce) copies: Vec<Transfer<Read>>,
+    /// Near the end of each tensor's part in what is copied.
+    pub(super) places: Option<Places>,
+    /// Whether tensors that lie elsewhere are copied from where the others have the results instead.
+    pub(super) direct: bool,
+    /// What this rank reads of others and they of it, by kernels or by these copies.
+    pub(super) bytes: u64,
+}
+
+/// A part of a buffer and where it is to lie; what others read stays where it is.
+#[derive(Clone, Copy)]
+pub(in crate::reduce) struct Read {
+    pub(in crate::reduce) from: Place,
+    pub(in crate::reduce) to: Place,
+}
+
+/// From fused buffers to the tensors.
+pub(in crate::reduce) struct CopyOutTask {
+    /// Each from one rank's buffer.
+    pub(in crate::reduce) parts: Vec<CopyTask>,
+    pub(in crate::reduce) places: Places,
+    /// Behind which buffers of other ranks are read, if they are.
+    pub(super) behind: Option<Arc<Rendezvous>>,
+}
+
+/// Between tensors and a fused buffer.
 #[derive(Clone)]
 pub(in crate::reduce) struct CopyTask {
+    pub(super) buffer: Base,
     /// Addresses of the tensors in the address table.
     pub(in crate::reduce) tensors: Range<usize>,
     pub(in crate::reduce) tensor_type: DataType,
@@ -82,8 +116,7 @@ pub(in crate::reduce) struct CopyTask {
 
 /// From the vectors on a slice to this rank's contribution to the scalars.
 pub(in crate::reduce) struct GramTask {
-    /// Addresses of the vectors in the address table.
-    pub(in crate::reduce) vectors: Range<usize>,
+    pub(super) products: Vec<Products>,
     pub(in crate::reduce) segments: Arc<SegmentTable>,
     /// A record for each unit of the slice.
     pub(in crate::reduce) partials: Span,
@@ -91,6 +124,17 @@ pub(in crate::reduce) struct GramTask {
     pub(in crate::reduce) records: Span,
     /// These records, and all that other ranks write in the round.
     pub(super) written: Span,
+    /// Behind which buffers of other ranks are read, if they are, and the first word of each record.
+    pub(super) behind: Option<(Arc<Rendezvous>, Places)>,
+}
+
+/// One launch of `gram`, on a part of the slice.
+pub(super) struct Products {
+    /// Addresses of the vectors in the address table.
+    pub(super) vectors: Range<usize>,
+    pub(super) segments: Arc<SegmentTable>,
+    /// A record for each unit of the part.
+    pub(super) partials: Span,
 }
 
 /// An all-gather of scalars.
@@ -119,9 +163,10 @@ pub(in crate::reduce) struct CombineTask {
     pub(in crate::reduce) solve: Option<SolveTask>,
     /// Absent where weights are constant.
     pub(in crate::reduce) merge: Option<Arc<Merge>>,
-    pub(in crate::reduce) segments: Arc<SegmentTable>,
     pub(super) sums: Vec<Sum>,
     pub(in crate::reduce) places: Places,
+    /// Behind which buffers of other ranks are read, if they are and no products were read before.
+    pub(super) behind: Option<Arc<Rendezvous>>,
 }
 
 /// The coefficients of all tensors, or of those that this rank owns.
@@ -154,6 +199,7 @@ pub(in crate::reduce) struct Merge {
 pub(in crate::reduce) struct Sum {
     /// Addresses of the vectors in the address table.
     pub(in crate::reduce) vectors: Range<usize>,
+    pub(super) segments: Arc<SegmentTable>,
     pub(in crate::reduce) weights: Span,
     pub(in crate::reduce) out: Place,
 }
@@ -175,13 +221,15 @@ pub(in crate::reduce) struct StageContext<'a> {
     pub(super) receipt: Option<&'a Receipt>,
     pub(super) memory: &'a Memory,
     pub(in crate::reduce) dtype: DataType,
+    /// Whether the tensors have to be copied to the fused buffer and back.
+    pub(super) copies: bool,
 }
 
 impl Task {
     /// The stream that it runs on.
     pub(in crate::reduce) fn role(&self) -> StreamRole {
         match self {
-            Task::Nothing | Task::Exchange(_) => StreamRole::Payload,
+            Task::Nothing | Task::Exchange(_) | Task::Read(_) => StreamRole::Payload,
             Task::Gather(_) | Task::Records(_) => StreamRole::Scalars,
             Task::CopyIn(_)
             | Task::Gram(_)
@@ -196,7 +244,7 @@ impl Task {
     pub(super) fn phase(&self) -> Phase {
         match self {
             Task::CopyIn(_) | Task::CopyOut(_) => Phase::Copies,
-            Task::Nothing | Task::Exchange(_) => Phase::Exchange,
+            Task::Nothing | Task::Exchange(_) | Task::Read(_) => Phase::Exchange,
             Task::Gram(_) => Phase::Gram,
             Task::Gather(_) | Task::Records(_) | Task::Solve(_) => Phase::Scalars,
             Task::Combine(_) | Task::Check(_) => Phase::Combine,
@@ -211,6 +259,7 @@ impl Task {
                 let bytes = transfers.map(|transfer| transfer.part.len as u64).sum();
                 (exchange.peers(), bytes)
             }
+            Task::Read(read) => (read.barrier.peers(), read.bytes),
             Task::Gather(gather) => {
                 let bytes = gather.gathered.len() as u64;
                 (gather.peers.clone(), bytes)
@@ -227,7 +276,8 @@ impl Task {
     /// What its kernels leave to the caller's stream.
     pub(in crate::reduce) fn places(&self) -> Option<&Places> {
         match self {
-            Task::CopyIn(copy) | Task::CopyOut(copy) => Some(&copy.places),
+            Task::CopyIn(copy) => Some(&copy.places),
+            Task::CopyOut(copy) => Some(&copy.places),
             Task::Combine(combine) => Some(&combine.places),
             Task::Check(check) => Some(&check.places),
             _ => None,
@@ -248,19 +298,25 @@ impl Task {
             Task::Nothing => Ok(()),
             Task::CopyIn(copy) => {
                 let tensors = context.addresses.tensors(&copy.tensors)?;
-                let launch = copy.launch(&tensors, context);
+                let launch = copy.launch(&tensors, context)?;
                 context.world.kernels().pack(queue, &launch)
             }
             Task::CopyOut(copy) => {
-                let tensors = context.addresses.tensors(&copy.tensors)?;
-                let launch = copy.launch(&tensors, context);
-                context.world.kernels().unpack(queue, &launch)
+                for part in &copy.parts {
+                    let tensors = context.addresses.tensors(&part.tensors)?;
+                    let launch = part.launch(&tensors, context)?;
+                    context.world.kernels().unpack(queue, &launch)?;
+                }
+                copy.behind.as_ref().map_or(Ok(()), |barrier| {
+                    context.look_back(barrier, &copy.places, streams.kernels)
+                })
             }
             Task::Exchange(exchange) => exchange.issue(context, streams.payload),
+            Task::Read(read) => read.issue(context, streams.payload),
             Task::Gram(products) => {
                 // What does not come in this step is not taken from an earlier one.
                 streams.kernels.fill(&products.written, MISSING_BYTE)?;
-                products.issue(context, queue)
+                products.issue(context, queue, streams.kernels)
             }
             Task::Gather(gather) => gather.comm.all_gather(
                 &gather.own,
@@ -276,7 +332,7 @@ impl Task {
                 streams.scalars,
             ),
             Task::Solve(solve) => solve.issue(context.world.kernels(), queue),
-            Task::Combine(combine) => combine.issue(context, queue),
+            Task::Combine(combine) => combine.issue(context, queue, streams.kernels),
             Task::Check(check) => {
                 streams.kernels.zero(&check.flags)?;
                 check.issue(context, queue)
@@ -300,6 +356,7 @@ fn transfer(
         Form::Pairwise => transfers
             .iter()
             .try_for_each(|transfer| comm.transfer(transfer, dtype, stream)),
+        Form::Shared => Err(Error::invalid("what is shared is not sent")),
     }
 }
 
@@ -331,6 +388,26 @@ impl ExchangeTask {
     }
 }
 
+impl ReadTask {
+    fn issue(&self, context: &StageContext<'_>, stream: &Stream) -> Result<()> {
+        self.barrier.issue(stream)?;
+        if self.direct && context.copies {
+            return Ok(());
+        }
+        for copy in self.copies.iter().filter(|copy| !copy.is_send()) {
+            let Read { from, to } = copy.part;
+            let (to, from) = (to.span(context.memory)?, from.span(context.memory)?);
+            // Whoever ends takes its memory along.
+            stream
+                .copy(&to, &from)
+                .map_err(|error| context.world.fail_for_others(&error))?;
+        }
+        self.places.as_ref().map_or(Ok(()), |places| {
+            context.look_back(&self.barrier, places, stream)
+        })
+    }
+}
+
 /// The peers of transfers, each once, ascending.
 fn peers<T>(transfers: &[Transfer<T>]) -> Vec<u32> {
     let peers: BTreeSet<u32> = transfers.iter().map(|transfer| transfer.peer).collect();
@@ -351,19 +428,29 @@ impl RecordsTask {
 }
 
 impl CopyTask {
-    fn launch<'a>(&'a self, tensors: &'a Tensors, context: &'a StageContext<'_>) -> Move<'a> {
-        Move {
+    fn launch<'a>(
+        &'a self,
+        tensors: &'a Tensors,
+        context: &'a StageContext<'_>,
+    ) -> Result<Move<'a>> {
+        Ok(Move {
             tensors,
             tensor_type: self.tensor_type,
-            fused: &context.memory.fused,
+            fused: self.buffer.of(context.memory)?,
             fused_type: context.dtype,
             factor: self.factor,
             segments: &self.segments,
-        }
+        })
     }
 }
 
 impl StageContext<'_> {
+    /// Enqueues that what was read behind `barrier` and left at `places` is spoilt unless all ranks came to it.
+    fn look_back(&self, barrier: &Rendezvous, places: &Places, stream: &Stream) -> Result<()> {
+        let tensors = self.addresses.tensors(&places.entries)?;
+        barrier.look_back(self.world, (&tensors, places.dtype), stream)
+    }
+
     /// What launches keep alive: the vectors lie in it.
     fn behind(&self) -> [Span; 2] {
         [self.memory.fused.clone(), self.memory.scratch.clone()]
@@ -371,28 +458,35 @@ impl StageContext<'_> {
 }
 
 impl GramTask {
-    fn issue(&self, context: &StageContext<'_>, queue: Queue<'_>) -> Result<()> {
-        let vectors = context
-            .addresses
-            .vectors(&self.vectors, &context.behind())?;
-        context.world.kernels().gram(
-            queue,
-            &Gram {
-                vectors: &vectors,
-                dtype: context.dtype,
-                segments: &self.segments,
-                partials: &self.partials,
-            },
-        )?;
+    fn issue(&self, context: &StageContext<'_>, queue: Queue<'_>, stream: &Stream) -> Result<()> {
+        let mut radix = 0;
+        for products in &self.products {
+            let vectors = context
+                .addresses
+                .vectors(&products.vectors, &context.behind())?;
+            radix = vectors.radix();
+            context.world.kernels().gram(
+                queue,
+                &Gram {
+                    vectors: &vectors,
+                    dtype: context.dtype,
+                    segments: &products.segments,
+                    partials: &products.partials,
+                },
+            )?;
+        }
         context.world.kernels().fold(
             queue,
             &Fold {
                 partials: &self.partials,
                 segments: &self.segments,
                 records: &self.records,
-                radix: vectors.radix(),
+                radix,
             },
-        )
+        )?;
+        self.behind.as_ref().map_or(Ok(()), |(barrier, places)| {
+            context.look_back(barrier, places, stream)
+        })
     }
 }
 
@@ -459,7 +553,7 @@ fn of(entries: &Range<usize>, size: usize) -> Range<usize> {
 }
 
 impl CombineTask {
-    fn issue(&self, context: &StageContext<'_>, queue: Queue<'_>) -> Result<()> {
+    fn issue(&self, context: &StageContext<'_>, queue: Queue<'_>, stream: &Stream) -> Result<()> {
         if let Some(solve) = &self.solve {
             solve.issue(context.world.kernels(), queue)?;
         }
@@ -469,12 +563,14 @@ impl CombineTask {
                 &WeightedSum {
                     vectors: &context.addresses.vectors(&sum.vectors, &context.behind())?,
                     dtype: context.dtype,
-                    segments: &self.segments,
+                    segments: &sum.segments,
                     coefficients: &sum.weights,
                     out: &sum.out.span(context.memory)?,
                 },
             )?;
         }
-        Ok(())
+        self.behind.as_ref().map_or(Ok(()), |barrier| {
+            context.look_back(barrier, &self.places, stream)
+        })
     }
 }

@@ -37,6 +37,8 @@ pub struct GradientReducer {
     choices: Choices,
     plans: Plans,
     slots: Slots,
+    /// Where callers put the gradients of all tensors, if that was asked for.
+    buffers: Option<Slots>,
     /// Which plan each tensor was last reduced by.
     latest: Vec<PlanNumber>,
     observation: Observation,
@@ -85,6 +87,9 @@ impl GradientReducer {
                 options.subset_plans,
             ),
             slots: Slots::new(options.pipeline_depth),
+            buffers: options
+                .gradient_buffers
+                .then(|| Slots::for_each_bucket(options.pipeline_depth)),
             latest: vec![WHOLE; tensors.len()],
             observation: Observation::new(tensors.len()),
             unchecked: Mutex::new(vec![None; tensors.len()]),
@@ -227,10 +232,42 @@ impl GradientReducer {
         self.world.synchronize(&stream, self.options.create_timeout)
     }
 
+    /// Places for all gradients in the reducer's own buffers, in the order of creation: gradients that lie there are reduced
+    /// where they are. With [`Form::Shared`](crate::reduce::Form::Shared) there is no other memory of which that holds. Where a
+    /// tensor lies does not change as long as the reducer lives; what lies between tensors may be overwritten. A rank
+    /// may give other memory in any call.
+    ///
+    /// # Errors
+    /// `InvalidState` without [`Options::gradient_buffers`], or where tensors are scaled or of another type than the wire's.
+    pub fn gradient_buffers(&self) -> Result<Vec<Span>> {
+        let refused = |why: &str| Error::new(ErrorKind::InvalidState, why.to_owned());
+        let slots = self.buffers.as_ref();
+        let slots = slots.ok_or_else(|| refused("the option gradient_buffers is not set"))?;
+        let plan = self.plan(WHOLE)?;
+        let mut places: Vec<Option<Span>> = vec![None; self.specs.len()];
+        for (index, bucket) in plan.buckets.iter().enumerate() {
+            if !bucket.native {
+                return Err(refused(
+                    "gradients are scaled, or are sent as another type: they have no place in the reducer's buffers",
+                ));
+            }
+            let spans = slots.places(index, bucket)?;
+            for (&member, span) in bucket.members.iter().zip(spans) {
+                places[plan.tensors[member]] = Some(span);
+            }
+        }
+        let places: Option<Vec<Span>> = places.into_iter().collect();
+        places.ok_or_else(|| refused("a tensor is in no bucket"))
+    }
+
     /// The device memory that this reducer takes on this rank now.
     pub fn device_memory(&self) -> DeviceMemory {
         let tables = self.plans.all().map(|(_, plan)| plan.tables);
-        tables.fold(self.slots.device_memory(), DeviceMemory::add)
+        let slots = self.buffers.iter().chain([&self.slots]);
+        let slots = slots.map(Slots::device_memory);
+        tables
+            .chain(slots)
+            .fold(DeviceMemory::default(), DeviceMemory::add)
     }
 
     /// The buckets of all last reductions.
@@ -316,6 +353,10 @@ impl GradientReducer {
             Some(_) => self.options.stall_timeout,
             None => self.options.create_timeout,
         };
+        let slots = match &self.buffers {
+            Some(buffers) if number == WHOLE => buffers,
+            _ => &self.slots,
+        };
         match self.plans.get_mut(number) {
             Some(plan) => {
                 let run = Run {
@@ -326,7 +367,7 @@ impl GradientReducer {
                     messages: (tensors.is_some() && self.options.checksum)
                         .then_some(&self.messages),
                 };
-                plan.enqueue(&self.world, &self.slots, &run, stream)
+                plan.enqueue(&self.world, slots, &run, stream)
             }
             None => Ok(()),
         }
@@ -339,7 +380,11 @@ impl GradientReducer {
     /// One reduction of zeros by each pass: builds every link and buffer while failing is still cheap.
     fn warm_up(&mut self, number: PlanNumber) -> Result<()> {
         if let Some(plan) = self.plans.get(number) {
-            self.slots.fit(&self.world, &plan.buckets)?;
+            let slots = match &mut self.buffers {
+                Some(buffers) if number == WHOLE => buffers,
+                _ => &mut self.slots,
+            };
+            slots.fit(&self.world, &plan.buckets, self.options.create_timeout)?;
         }
         let stream = Stream::new(self.world.device())?;
         self.enqueue(number, Pass::Reduction, None, &stream, None)?;

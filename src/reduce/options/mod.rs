@@ -108,8 +108,13 @@ pub struct Options {
     pub radix: u32,
     /// Where vectors lie while servers are merged.
     pub placement: Placement,
-    /// How exchanges are given to HCCL; `None` for what is fastest on the processor: see
+    /// How exchanges are made; `None` for the calls of HCCL that are fastest on the processor: see
     /// [`Machine::forms`]. Results do not depend on it.
+    ///
+    /// With [`Form::Shared`] kernels read the buffers of other ranks where they lie: of all ranks if they are on one machine,
+    /// else of those of the same server, and exchanges between servers are as without it. Tensors are always copied into
+    /// buffers of the reducer, which other ranks can map; nothing is received into further ones. Nothing of it has run on an
+    /// NPU, so it is never chosen by itself.
     pub exchange: Option<Form>,
     /// How scalars are summed.
     pub scalars: ScalarExchange,
@@ -133,6 +138,9 @@ pub struct Options {
     /// allocation, each at that place behind the one before it, then are not copied. Tensors that are
     /// [borrowed](crate::ascend::Span::borrow) are taken to lie in one allocation if each is at that place. May differ between ranks.
     pub padded: bool,
+    /// The reducer has a buffer for each bucket, whatever the depth, in which callers may put gradients: see
+    /// [`GradientReducer::gradient_buffers`](crate::reduce::GradientReducer::gradient_buffers).
+    pub gradient_buffers: bool,
     /// Leaves each result on the rank that computed it, for optimizers that are sharded: see
     /// [`GradientReducer::owned`](crate::reduce::GradientReducer::owned). Saves half of the traffic.
     pub scattered: bool,
@@ -172,6 +180,7 @@ impl Default for Options {
             bucket_bytes: 25 << 20,
             pipeline_depth: 4,
             padded: false,
+            gradient_buffers: false,
             scattered: false,
             barrier: false,
             checksum: false,
@@ -232,7 +241,7 @@ impl Options {
         format!(
             "reduction {:?}, in_server {:?}, scattered {}, zero_tol {}, result_scale {}, radix {}, placement {:?}, \
              exchange {}, scalars of more than {} bytes owned, wire {:?}, bucket_bytes {}, pipeline_depth {}, barrier {}, \
-             checksum {}, subset_plans {}",
+             checksum {}, subset_plans {}, gradient_buffers {}",
             self.reduction,
             self.in_server,
             self.scattered,
@@ -247,7 +256,8 @@ impl Options {
             self.pipeline_depth,
             self.barrier,
             self.checksum,
-            self.subset_plans
+            self.subset_plans,
+            self.gradient_buffers
         )
     }
 }

@@ -36,7 +36,7 @@ pub const BOOST_FILE: &str = "ADASUM_BOOST_CONFIG";
 
 /// All options.
 #[rustfmt::skip]
-pub const OPTIONS: [OptionInfo; 29] = [
+pub const OPTIONS: [OptionInfo; 30] = [
     OptionInfo { name: "profile", variable: Some("ADASUM_PROFILE"), values: "paper or mindspore", default: "paper",
         help: "options that go together; mindspore checks the world as MindSpore's cells do, with their words, and overrides radix, placement, exchange and barrier",
         set: |s, v| named(v, &[("paper", Profile::Paper), ("mindspore", Profile::MindSpore)], &mut s.profile) },
@@ -55,8 +55,8 @@ pub const OPTIONS: [OptionInfo; 29] = [
     OptionInfo { name: "placement", variable: Some("ADASUM_PLACEMENT"), values: "hierarchical or columns", default: "hierarchical",
         help: "where vectors lie while servers are merged: one chunk on each rank of a server, or, as MindSpore does, the whole on each",
         set: |s, v| named(v, &[("hierarchical", Placement::Hierarchical), ("columns", Placement::Columns)], &mut s.options.placement) },
-    OptionInfo { name: "exchange", variable: Some("ADASUM_EXCHANGE"), values: "auto, alltoall, batch, group or pairwise", default: "auto",
-        help: "how exchanges are given to HCCL: HcclAlltoAllV in servers, HcclBatchSendRecv, a group of sends and receives (CANN 9.0; A2, A3, 950), or one after the other. Results do not depend on it",
+    OptionInfo { name: "exchange", variable: Some("ADASUM_EXCHANGE"), values: "auto, alltoall, batch, group, pairwise or shared", default: "auto",
+        help: "how exchanges are made: HcclAlltoAllV in servers, HcclBatchSendRecv, a group of sends and receives (CANN 9.0; A2, A3, 950), one after the other, or shared: ranks of one machine read each other's memory (A2, A3, 950). Results do not depend on it",
         set: |s, v| auto_or(v, Form::named, &mut s.options.exchange) },
     OptionInfo { name: "scalars", variable: Some("ADASUM_SCALARS"), values: "auto, gathered or owned", default: "auto",
         help: "how the scalars of a round are summed: by every rank, or by an owner of each tensor. Results do not depend on it",
@@ -91,6 +91,9 @@ pub const OPTIONS: [OptionInfo; 29] = [
     OptionInfo { name: "padded", variable: None, values: "0 or 1", default: "0",
         help: "whether what lies between a tensor's end and the next multiple of 64 bytes from its start may be overwritten, so that such tensors are reduced in place. May differ between ranks",
         set: |s, v| switch(v, &mut s.options.padded) },
+    OptionInfo { name: "gradient_buffers", variable: None, values: "0 or 1", default: "0",
+        help: "whether the reducer keeps a buffer for each bucket, in which callers may put gradients, so that they are reduced in place; with exchange shared there is no other way",
+        set: |s, v| switch(v, &mut s.options.gradient_buffers) },
     OptionInfo { name: "scattered", variable: None, values: "0 or 1", default: "0",
         help: "whether each result stays on the rank that computed it, for sharded optimizers",
         set: |s, v| switch(v, &mut s.options.scattered) },
@@ -256,7 +259,7 @@ mod tests {
     type Case = (&'static str, &'static str, fn(&Settings) -> bool);
 
     #[rustfmt::skip]
-    const CASES: [Case; 29] = [
+    const CASES: [Case; 30] = [
         ("profile", "mindspore", |s| s.profile == Profile::MindSpore),
         ("reduction", "sum", |s| s.options.reduction == Reduction::Sum),
         ("in_server", "reduced", |s| s.options.in_server == InServer::Reduced),
@@ -275,6 +278,7 @@ mod tests {
         ("pipeline_depth", "3", |s| s.options.pipeline_depth == 3),
         ("subset_plans", "5", |s| s.options.subset_plans == 5),
         ("padded", "1", |s| s.options.padded),
+        ("gradient_buffers", "1", |s| s.options.gradient_buffers),
         ("scattered", "1", |s| s.options.scattered),
         ("barrier", "1", |s| s.options.barrier),
         ("checksum", "1", |s| s.options.checksum),

@@ -113,6 +113,15 @@ impl World {
         &self.inner.work.watch
     }
 
+    /// As [`World::fail`] for `error`, which says that something of other ranks is gone; what to return in its place.
+    pub(in crate::reduce) fn fail_for_others(&self, error: &Error) -> Error {
+        // The code of a call would say that the call is to blame.
+        let error = Error::new(error.kind(), error.to_string()).context("other ranks have left");
+        self.inner.work.watch.poison(&error, Trouble::MissedOthers);
+        self.inner.release();
+        error
+    }
+
     /// Makes every later call fail with `error` and frees what the world holds.
     pub(in crate::reduce) fn fail(&self, error: &Error) {
         self.inner.work.watch.poison(error, Trouble::Failed);

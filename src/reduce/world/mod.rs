@@ -11,6 +11,7 @@ mod order;
 mod part;
 mod profile;
 pub(super) mod report;
+pub(super) mod shared;
 mod step_ends;
 pub(super) mod streams;
 pub(super) mod trace;
@@ -23,6 +24,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use self::order::Order;
+use self::shared::SharedBuffers;
 use crate::ascend::{
     Buffer, Comm, CommConfig, DataType, Device, Event, Queued, ReduceOp, RootInfo, Span, Stream,
 };
@@ -60,6 +62,7 @@ struct Inner {
     groups: Mutex<HashMap<(Group, Purpose), Arc<Comm>>>,
     comm: Arc<Comm>,
     parts: Mutex<Parts>,
+    shared: Mutex<SharedBuffers>,
     /// Calls that enqueued something on all of its ranks; they are the same there.
     calls: AtomicU64,
     origin: Option<Origin>,
@@ -217,6 +220,7 @@ impl World {
             watchdog: Mutex::new(None),
             groups: Mutex::default(),
             parts: Mutex::default(),
+            shared: Mutex::default(),
             calls: AtomicU64::new(0),
             origin: None,
             work: Arc::new(work),
@@ -292,7 +296,13 @@ impl World {
     /// If a reducer or clone is left, work does not end, or a communicator cannot be destroyed.
     pub fn finish(self, timeout: Duration) -> Result<()> {
         match self.check() {
-            Ok(()) => self.settle(timeout)?,
+            Ok(()) => {
+                // Whoever has gone without a word closes what it has read by its end.
+                if let Err(error) = self.leave_shared(timeout) {
+                    log::warn!("rank {}: shared memory: {error}", self.rank());
+                }
+                self.settle(timeout)?;
+            }
             Err(_) => self.inner.release(),
         }
         self.inner.stop_watchdog();

@@ -39,6 +39,7 @@ impl World {
             watchdog: Mutex::new(None),
             groups: Mutex::default(),
             parts: Mutex::default(),
+            shared: Mutex::default(),
             calls: AtomicU64::new(0),
             origin: Some(Origin {
                 root: root.clone(),

@@ -32,6 +32,7 @@ pub const ACL_ERROR_RT_MEMORY_ALLOCATION: u32 = 207001;
 pub const ACL_ERROR_RT_MEMORY_FREE: u32 = 207002;
 pub const ACL_ERROR_RT_NO_DEVICE: u32 = 207004;
 pub const ACL_ERROR_RT_RESOURCE_ALLOC_FAIL: u32 = 207005;
+pub const ACL_ERROR_RT_NO_PERMISSION: u32 = 207006;
 pub const ACL_ERROR_RT_NO_EVENT_RESOURCE: u32 = 207007;
 pub const ACL_ERROR_RT_NO_STREAM_RESOURCE: u32 = 207008;
 pub const ACL_ERROR_RT_NO_NOTIFY_RESOURCE: u32 = 207009;
@@ -57,6 +58,7 @@ pub const ACL_ERROR_RT_HBM_MULTI_BIT_ECC_ERROR: u32 = 507054;
 pub const ACL_ERROR_RT_SUSPECT_DEVICE_MEM_ERROR: u32 = 507055;
 pub const ACL_ERROR_RT_LINK_ERROR: u32 = 507056;
 pub const ACL_ERROR_RT_SUSPECT_REMOTE_ERROR: u32 = 507057;
+pub const ACL_ERROR_RT_DRV_INTERNAL_ERROR: u32 = 507899;
 pub const ACL_EVENT_SYNC: u32 = 1;
 pub const ACL_EVENT_CAPTURE_STREAM_PROGRESS: u32 = 2;
 pub const ACL_EVENT_TIME_LINE: u32 = 8;
@@ -81,6 +83,10 @@ pub const ACL_PROF_L2CACHE: u32 = 16;
 pub const ACL_PROF_HCCL_TRACE: u32 = 32;
 pub const ACL_PROF_MSPROFTX: u32 = 128;
 pub const ACL_PROF_RUNTIME_API: u32 = 256;
+pub const ACL_RT_IPC_MEM_EXPORT_FLAG_DEFAULT: u32 = 0;
+pub const ACL_RT_IPC_MEM_EXPORT_FLAG_DISABLE_PID_VALIDATION: u32 = 1;
+pub const ACL_RT_IPC_MEM_IMPORT_FLAG_DEFAULT: u32 = 0;
+pub const ACL_RT_IPC_MEM_IMPORT_FLAG_ENABLE_PEER_ACCESS: u32 = 1;
 #[repr(transparent)]
 #[derive(Debug, Copy, Clone, Hash, PartialEq, Eq)]
 pub struct aclError(pub ::core::ffi::c_int);
@@ -1395,6 +1401,36 @@ pub struct Acl {
         ) -> aclError,
         ::libloading::Error,
     >,
+    pub aclrtIpcMemGetExportKey: Result<
+        unsafe extern "C" fn(
+            devPtr: *mut ::core::ffi::c_void,
+            size: usize,
+            key: *mut ::core::ffi::c_char,
+            len: usize,
+            flags: u64,
+        ) -> aclError,
+        ::libloading::Error,
+    >,
+    pub aclrtIpcMemSetImportPid: Result<
+        unsafe extern "C" fn(
+            key: *const ::core::ffi::c_char,
+            pid: *mut i32,
+            num: usize,
+        ) -> aclError,
+        ::libloading::Error,
+    >,
+    pub aclrtIpcMemImportByKey: Result<
+        unsafe extern "C" fn(
+            devPtr: *mut *mut ::core::ffi::c_void,
+            key: *const ::core::ffi::c_char,
+            flags: u64,
+        ) -> aclError,
+        ::libloading::Error,
+    >,
+    pub aclrtIpcMemClose: Result<
+        unsafe extern "C" fn(key: *const ::core::ffi::c_char) -> aclError,
+        ::libloading::Error,
+    >,
     pub aclrtSubscribeReport: Result<
         unsafe extern "C" fn(threadId: u64, stream: aclrtStream) -> aclError,
         ::libloading::Error,
@@ -1867,6 +1903,20 @@ impl Acl {
             __library.get(b"aclrtMemGetAllocationGranularity\0")
         }
             .map(|sym| *sym);
+        let aclrtIpcMemGetExportKey = unsafe {
+            __library.get(b"aclrtIpcMemGetExportKey\0")
+        }
+            .map(|sym| *sym);
+        let aclrtIpcMemSetImportPid = unsafe {
+            __library.get(b"aclrtIpcMemSetImportPid\0")
+        }
+            .map(|sym| *sym);
+        let aclrtIpcMemImportByKey = unsafe {
+            __library.get(b"aclrtIpcMemImportByKey\0")
+        }
+            .map(|sym| *sym);
+        let aclrtIpcMemClose = unsafe { __library.get(b"aclrtIpcMemClose\0") }
+            .map(|sym| *sym);
         let aclrtSubscribeReport = unsafe { __library.get(b"aclrtSubscribeReport\0") }
             .map(|sym| *sym);
         let aclrtUnSubscribeReport = unsafe {
@@ -2047,6 +2097,10 @@ impl Acl {
             aclrtMapMem,
             aclrtUnmapMem,
             aclrtMemGetAllocationGranularity,
+            aclrtIpcMemGetExportKey,
+            aclrtIpcMemSetImportPid,
+            aclrtIpcMemImportByKey,
+            aclrtIpcMemClose,
             aclrtSubscribeReport,
             aclrtUnSubscribeReport,
             aclrtProcessReport,
@@ -3254,6 +3308,56 @@ impl Acl {
                 .aclrtMemGetAllocationGranularity
                 .as_ref()
                 .expect("Expected function, got error."))(prop, option, granularity)
+        }
+    }
+    #[must_use]
+    pub unsafe fn aclrtIpcMemGetExportKey(
+        &self,
+        devPtr: *mut ::core::ffi::c_void,
+        size: usize,
+        key: *mut ::core::ffi::c_char,
+        len: usize,
+        flags: u64,
+    ) -> aclError {
+        unsafe {
+            (self
+                .aclrtIpcMemGetExportKey
+                .as_ref()
+                .expect("Expected function, got error."))(devPtr, size, key, len, flags)
+        }
+    }
+    #[must_use]
+    pub unsafe fn aclrtIpcMemSetImportPid(
+        &self,
+        key: *const ::core::ffi::c_char,
+        pid: *mut i32,
+        num: usize,
+    ) -> aclError {
+        unsafe {
+            (self
+                .aclrtIpcMemSetImportPid
+                .as_ref()
+                .expect("Expected function, got error."))(key, pid, num)
+        }
+    }
+    #[must_use]
+    pub unsafe fn aclrtIpcMemImportByKey(
+        &self,
+        devPtr: *mut *mut ::core::ffi::c_void,
+        key: *const ::core::ffi::c_char,
+        flags: u64,
+    ) -> aclError {
+        unsafe {
+            (self
+                .aclrtIpcMemImportByKey
+                .as_ref()
+                .expect("Expected function, got error."))(devPtr, key, flags)
+        }
+    }
+    #[must_use]
+    pub unsafe fn aclrtIpcMemClose(&self, key: *const ::core::ffi::c_char) -> aclError {
+        unsafe {
+            (self.aclrtIpcMemClose.as_ref().expect("Expected function, got error."))(key)
         }
     }
     #[must_use]

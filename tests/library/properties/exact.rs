@@ -109,7 +109,12 @@ fn one_rank_keeps_its_gradient() {
 fn the_way_there_does_not_matter() {
     with_servers(3, 2, |world| {
         let lists = prop::collection::vec(gradients(6), 1..6);
-        let forms = prop::sample::select(vec![Form::AllToAll, Form::Batch, Form::Pairwise]);
+        let forms = prop::sample::select(vec![
+            Form::AllToAll,
+            Form::Batch,
+            Form::Pairwise,
+            Form::Shared,
+        ]);
         let ways = (1_usize..5, forms, any::<bool>(), 0_u64..2000);
         holds(
             &(lists, ways),

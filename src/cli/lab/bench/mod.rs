@@ -75,7 +75,7 @@ pub(crate) struct Args {
     /// The most subtrees that a round of AdaSum merges
     #[arg(long, value_name = "R", default_value_t = 2, value_parser = clap::value_parser!(u32).range(2..=8))]
     radix: u32,
-    /// How exchanges are given to HCCL: auto, alltoall, batch, group or pairwise
+    /// How exchanges are made: auto, alltoall, batch, group, pairwise or shared
     #[arg(long, value_name = "HOW", default_value = "auto", value_parser = workload::exchange)]
     exchange: std::option::Option<Form>,
     /// Bytes of tensors that share a fused buffer [default: the library's; over the mock 4 MiB]

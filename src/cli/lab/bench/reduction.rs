@@ -58,10 +58,9 @@ struct Bench<'a> {
     size: Size,
     reducer: GradientReducer,
     stream: Stream,
-    /// What all gradients lie in, and a copy of it.
-    whole: Span,
-    original: Span,
     gradients: Vec<Span>,
+    /// Their values, as they are before a reduction.
+    originals: Vec<Span>,
     bucket_bytes: u64,
     pipeline_depth: usize,
 }
@@ -84,6 +83,7 @@ impl<'a> Bench<'a> {
             radix: what.radix,
             exchange: what.exchange,
             padded: true,
+            gradient_buffers: what.exchange == Some(Form::Shared),
             bucket_bytes: what.bucket_bytes.unwrap_or(bucket_bytes),
             pipeline_depth: what
                 .pipeline_depth
@@ -97,19 +97,24 @@ impl<'a> Bench<'a> {
         for (tensor, place) in places.iter().enumerate() {
             numbers.fill(world.rank(), tensor, &mut values[place.clone()]);
         }
-        let whole = Buffer::from_slice(device, &values)?.span();
-        let original = Buffer::from_slice(device, &values)?.span();
-        let gradients: Result<Vec<Span>> =
-            places.into_iter().map(|place| whole.slice(place)).collect();
+        let within = |whole: Span| -> Result<Vec<Span>> {
+            let places = places.iter().cloned();
+            places.map(|place| whole.slice(place)).collect()
+        };
+        let originals = within(Buffer::from_slice(device, &values)?.span())?;
+        let reducer = GradientReducer::new(world, &specs, &options)?;
+        let gradients = match options.gradient_buffers {
+            true => reducer.gradient_buffers()?,
+            false => within(Buffer::zeroed(device, bytes)?.span())?,
+        };
         Ok(Bench {
             world,
             numbers,
             size,
-            reducer: GradientReducer::new(world, &specs, &options)?,
+            reducer,
             stream: Stream::new(device)?,
-            whole,
-            original,
-            gradients: gradients?,
+            gradients,
+            originals,
             bucket_bytes: options.bucket_bytes,
             pipeline_depth: options.pipeline_depth,
         })
@@ -228,7 +233,9 @@ impl<'a> Bench<'a> {
 
     /// Puts the gradients back and waits for all ranks.
     fn restore(&self) -> Result<()> {
-        self.stream.copy(&self.whole, &self.original)?;
+        for (gradient, original) in self.gradients.iter().zip(&self.originals) {
+            self.stream.copy(gradient, original)?;
+        }
         self.world.barrier(&self.stream)?;
         self.stream.synchronize_timeout(PATIENCE)
     }

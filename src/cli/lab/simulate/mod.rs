@@ -20,7 +20,7 @@ use crate::cli::lab::workload::{self, Bucket, TensorArgs, bucketed};
 use crate::cli::report::chart::{Chart, Series};
 use crate::cli::{io, text};
 use crate::error::{Error, Result};
-use crate::plan::{Layout, Request, Shape, choose};
+use crate::plan::{Form, Layout, Request, Shape, choose};
 
 /// Devices of the default list.
 const DEVICES: [u32; 10] = [16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192];
@@ -42,6 +42,9 @@ pub(crate) struct Args {
     model: Option<Model>,
     #[command(flatten)]
     tensors: TensorArgs,
+    /// How AdaSum's exchanges are made: auto, alltoall, batch, group, pairwise or shared
+    #[arg(long, value_name = "HOW", default_value = "auto", value_parser = workload::exchange)]
+    exchange: std::option::Option<Form>,
     /// Buffers under way at a time when pipelined
     #[arg(long, value_name = "N", default_value_t = 4, value_parser = depth)]
     pipeline_depth: usize,
@@ -100,6 +103,7 @@ impl Row {
 struct Workload {
     whole: Layout,
     buckets: Vec<Bucket>,
+    exchange: Option<Form>,
     depth: usize,
 }
 
@@ -132,6 +136,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     let workload = Workload {
         whole: tensors.whole()?,
         buckets: bucketed(tensors.dtype(), &tensors.elements()?, tensors.bucket_bytes)?,
+        exchange: args.exchange,
         depth: args.pipeline_depth,
     };
     let mut rows = Vec::new();
@@ -223,6 +228,7 @@ fn compare(cluster: &Cluster, shape: Shape, workload: &Workload) -> Result<Vec<R
     for asked in [Some(2), Some(4), Some(8), None] {
         let request = Request {
             radix: asked,
+            exchange: workload.exchange,
             ..Request::default()
         };
         let layouts = std::slice::from_ref(&workload.whole);

@@ -38,7 +38,7 @@ pub(crate) struct Args {
     /// Where vectors lie while servers are merged
     #[arg(long, value_name = "HOW", default_value = "hierarchical")]
     placement: PlacementArg,
-    /// How messages of a step are given to HCCL: alltoall, batch, group, pairwise, or auto for what suits --machine
+    /// How exchanges are made: alltoall, batch, group, pairwise, shared, or auto for what suits --machine
     #[arg(long, value_name = "HOW", default_value = "auto", value_parser = workload::exchange)]
     exchange: std::option::Option<Form>,
     /// Machine of the cost model: 910A, 910B, A3 or mock

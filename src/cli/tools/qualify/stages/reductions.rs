@@ -10,7 +10,7 @@ use crate::cli::tools::qualify::findings::{Findings, Seen, require};
 use crate::cli::tools::qualify::stage_rank::StageRank;
 use crate::error::{Context, Result};
 use crate::kernel::Chip;
-use crate::plan::Form;
+use crate::plan::{Form, Reach};
 use crate::reduce::{DType, GradientReducer, Options, Reduction, TensorSpec, Wire, World};
 
 /// Elements of the tensors of a reduction: small, odd, and more than one bucket.
@@ -29,6 +29,7 @@ pub(crate) fn run(own: &StageRank, findings: &mut Findings) -> Result<()> {
         let (servers, device) = (world.servers(), world.device());
         let chip = Chip::named(&device.soc_name()?)?;
         let groups = groups_run(device)?;
+        let reads_peers = Case::plain().options().reach(&world)? != Reach::None;
         for case in cases(servers) {
             if !chip.computes_with(case.dtype) {
                 continue;
@@ -36,6 +37,10 @@ pub(crate) fn run(own: &StageRank, findings: &mut Findings) -> Result<()> {
             let what = format!("{servers} servers of {locals}, {}", case.name());
             if case.exchange == Form::Group && !groups {
                 findings.skip(what, GROUPS_RUN);
+                continue;
+            }
+            if case.exchange == Form::Shared && !reads_peers {
+                findings.skip(what, "ranks cannot read each other's memory");
                 continue;
             }
             let done = findings.attempt(what, || Ok(((), case.reduce(&world)?)));

@@ -23,22 +23,26 @@ Mapped &mapped() {
     return object;
 }
 
-} // namespace
-
-PeerArena::PeerArena(const Descriptor &file, uint64_t bytes, pid_t pid) : bytes_(bytes), pid_(pid) {
+std::shared_ptr<PeerArena> make_mapping(const Descriptor &file, uint64_t bytes, pid_t pid, std::string *error) {
     struct stat status {};
     if (fstat(file.get(), &status) != 0 || static_cast<uint64_t>(status.st_size) < bytes) {
-        fault(HCCL_E_INTERNAL, "EI9999: process %d sent a memory file that is too short", pid);
+        *error = format("the memory file of process %d is too short", pid);
+        return nullptr;
     }
     void *base = map_aligned(file.get(), bytes);
     if (base == MAP_FAILED) {
-        fault(HCCL_E_MEMORY,
-              "EI9999: no address space for the %llu MB of process %d (%s); ASCEND_MOCK_HBM_MB makes them fewer",
-              static_cast<unsigned long long>(bytes >> 20), pid, std::strerror(errno));
+        *error = format("no address space for the %llu MB of process %d (%s); ASCEND_MOCK_HBM_MB makes them fewer",
+                        static_cast<unsigned long long>(bytes >> 20), pid, std::strerror(errno));
+        return nullptr;
     }
     madvise(base, bytes, MADV_DONTDUMP);
     madvise(base, bytes, MADV_HUGEPAGE);
-    base_ = static_cast<char *>(base);
+    return std::make_shared<PeerArena>(static_cast<char *>(base), bytes, pid);
+}
+
+} // namespace
+
+PeerArena::PeerArena(char *base, uint64_t bytes, pid_t pid) : base_(base), bytes_(bytes), pid_(pid) {
     if (pid > 0) {
         process_.reset(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
     }
@@ -55,13 +59,14 @@ bool PeerArena::alive() const {
     return poll(&process, 1, 0) == 0;
 }
 
-std::shared_ptr<PeerArena> map_arena(const std::string &identity, const Descriptor &file, uint64_t bytes, pid_t pid) {
+std::shared_ptr<PeerArena> map_arena(const std::string &identity, const Descriptor &file, uint64_t bytes, pid_t pid,
+                                     std::string *error) {
     Mapped &all = mapped();
     std::lock_guard<std::mutex> lock(all.mutex);
     std::weak_ptr<PeerArena> &known = all.arenas[identity];
     std::shared_ptr<PeerArena> arena = known.lock();
     if (arena == nullptr) {
-        arena = std::make_shared<PeerArena>(file, bytes, pid);
+        arena = make_mapping(file, bytes, pid, error);
         known = arena;
     }
     return arena;
