@@ -6,7 +6,7 @@
 # of `adasum-run bench`. A row for each case and peer: our figures, the peer's time, and the median and quartiles of the ratios.
 # RANKS: 2 4 8 16 by default. ADASUM_RUN names the program (default: target/release/adasum-run); ROUNDS, REPS and SECONDS_EACH how
 # often and how long each is measured (REPS: 20, or what reduces 512 MiB, as the first repetitions of ranks that share cores
-# are slow); BYTES, DTYPES and PEER (horovod, horovod-Ofast or openmpi-sum) what is measured.
+# are slow); BYTES, DTYPES and PEER (horovod, horovod-Ofast or openmpi-sum) what is measured; EXCHANGE how our exchanges are made.
 set -euo pipefail
 peers=$(printf %q "${1:?usage: peers.sh PEERS [RANKS...]}")
 shift
@@ -20,7 +20,7 @@ row() {
     local least=$((536870912 / $6))
     local reps=${REPS:-$((least > 20 ? least : 20))}
     local mpirun="mpirun --allow-run-as-root --oversubscribe -np $4 $peers/$2"
-    "$run" bench --ranks "$4" --dtype "$5" --bytes "$6" --tensors 161 --reps "$reps" --rounds "${ROUNDS:-9}" \
+    "$run" bench --ranks "$4" --dtype "$5" --bytes "$6" --tensors 161 --exchange "${EXCHANGE:-auto}" --reps "$reps" --rounds "${ROUNDS:-9}" \
         --compare "$mpirun bench $5 $6 161 $reps ${SECONDS_EACH:-6} $3" | grep -v '^# [^ ]' |
         while IFS= read -r line; do
             case $line in

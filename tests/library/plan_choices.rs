@@ -1,9 +1,12 @@
 //! The reduction by every choice of the plan, against the double-precision oracle: numbers of servers, ranks a server,
 //! radices, placements, orders, scalars; all element types in one call.
 
+use std::time::Duration;
+
 use crate::library::checked_calls::{FAMILIES, TYPES, Tensor, against_oracle, radix, tensors};
-use crate::support::in_world;
+use crate::support::{in_world, noise, specs, upload};
 use adasum::ErrorKind;
+use adasum::ascend::Stream;
 use adasum::plan::mindspore::{ParallelContext, ParallelMode};
 use adasum::reduce::{
     DType, Form, GradientReducer, Options, Placement, ScalarExchange, TensorSpec, Wire,
@@ -159,9 +162,46 @@ fn what_ranks_disagree_on_is_named() {
         &["option radix 2", "ranks [2] have option radix 4"],
     );
     differs(
+        |_, options| options.exchange = Some(Form::Shared),
+        &["ranks [2] have option exchange shared in servers"],
+    );
+    differs(
         |_, options| options.placement = Placement::Columns,
         &["option placement Hierarchical", "option placement Columns"],
     );
+}
+
+/// What is read is compared with what its owner has, whether one rank has a whole operand or several do.
+#[test]
+fn what_is_shared_passes_its_checksums() {
+    for (servers, locals) in [(2, 1), (5, 1), (3, 2), (1, 10)] {
+        let options = Options {
+            exchange: Some(Form::Shared),
+            checksum: true,
+            allow_plain_mean: true,
+            ..radix(4)
+        };
+        in_world(servers, locals, |world| {
+            let counts = [5000, 3, 9001];
+            let inputs: Vec<Vec<f32>> = (0..)
+                .zip(counts)
+                .map(|(tensor, count)| {
+                    let key = |index| [u64::from(world.rank()), tensor, index];
+                    (0..count).map(|index| noise(&key(index))).collect()
+                })
+                .collect();
+            let specs = specs(&counts.map(|count| usize::try_from(count).unwrap()));
+            let mut reducer = GradientReducer::new(world, &specs, &options).unwrap();
+            let stream = Stream::new(world.device()).unwrap();
+            let spans = upload(world.device(), &inputs);
+            for _ in 0..2 {
+                reducer.reduce(&spans, &stream).unwrap();
+                reducer
+                    .synchronize(&stream, Duration::from_secs(60))
+                    .unwrap();
+            }
+        });
+    }
 }
 
 /// MindSpore's surroundings, the paper's result.

@@ -1,4 +1,8 @@
-//! Turns a plan into stages: device tables, places of vectors, communicators.
+//! Turns a plan into stages: device tables, places of vectors, communicators. `exchanges` has what moves vectors, `reads` what
+//! is read where other ranks have it.
+
+mod exchanges;
+mod reads;
 
 use std::ops;
 use std::sync::Arc;
@@ -7,10 +11,7 @@ use crate::ascend::{DataType, Event};
 use crate::error::Result;
 use crate::kernel::Rule;
 use crate::kernel::layout::{FLAG_WORDS, MAX_RADIX};
-use crate::plan::{
-    self, DType, Exchange, Form, Group, Layout, Plan, Planner, Range, Step, VectorPart,
-    record_words,
-};
+use crate::plan::{self, DType, Form, Group, Layout, Plan, Planner, Range, Step, record_words};
 use crate::reduce::engine::allocator::TableAllocator;
 use crate::reduce::engine::bucket::{Bucket, Entry, bytes, data_type, owned};
 use crate::reduce::engine::build_scalars::ScalarsBuilder;
@@ -19,13 +20,12 @@ use crate::reduce::engine::pieces::Piece;
 use crate::reduce::engine::place::{Base, Place, WORD};
 use crate::reduce::engine::rendezvous::Rendezvous;
 use crate::reduce::engine::stage::{
-    CheckTask, CombineTask, CopyOutTask, CopyTask, ExchangeTask, GramTask, Merge, Places, Products,
-    Read, ReadTask, Stage, Sum, Task,
+    CheckTask, CombineTask, CopyOutTask, CopyTask, GramTask, Merge, Places, Products, Stage, Sum,
+    Task,
 };
 use crate::reduce::options::Options;
 use crate::reduce::world::World;
 use crate::reduce::world::watch::{Phase, ReductionPart, WatchedStage};
-use crate::transfer::{Direction, Transfer};
 
 /// Prepares the stages of the tensors `members`, of which all have type `dtype`, for bucket `number`; `of` says in messages
 /// of which tensors it is one. Its part of the address table begins with entry `first_entry`.
@@ -192,40 +192,6 @@ impl<'a> StageBuilder<'a> {
         self.push(stages, "copy out", Task::CopyOut(back))
     }
 
-    /// The copies that read each part of the result where it lies: with other ranks what `exchange` brings, here the rest.
-    fn parts(
-        &mut self,
-        members: &[usize],
-        exchange: &Exchange,
-        factor: f32,
-    ) -> Result<Vec<CopyTask>> {
-        let mut received: Vec<(Range, Base)> = exchange
-            .receives()
-            .map(|receive| (receive.part.range, Base::Peer(self.rank_of(receive.peer))))
-            .collect();
-        received.sort_unstable_by_key(|(range, _)| range.start());
-        let mut parts = Vec::new();
-        let mut at = 0;
-        for (range, peer) in received {
-            parts.push((Range::new(at, range.start()), Base::Fused));
-            at = range.end();
-            parts.push((range, peer));
-        }
-        parts.push((Range::new(at, self.layout.elements()), Base::Fused));
-        parts.retain(|(range, _)| !range.is_empty());
-        let nowhere = Places {
-            entries: 0..0,
-            dtype: data_type(self.dtype),
-        };
-        parts
-            .into_iter()
-            .map(|(range, buffer)| {
-                let part = self.copy(members, range, factor, nowhere.clone())?;
-                Ok(CopyTask { buffer, ..part })
-            })
-            .collect()
-    }
-
     fn copy_out(&mut self, members: &[usize], part: Range, factor: f32) -> Result<CopyOutTask> {
         let places = self.places_in_tensors(members, part);
         Ok(CopyOutTask {
@@ -233,16 +199,6 @@ impl<'a> StageBuilder<'a> {
             places,
             behind: None,
         })
-    }
-
-    /// Behind all that reads other ranks' buffers: nobody writes to its own before.
-    fn release(&mut self, stages: &mut Vec<Stage>, plan: &Plan) -> Result<()> {
-        let Some(group) = plan.release else {
-            return Ok(());
-        };
-        let barrier = self.rendezvous(Some(group))?;
-        let task = self.read(&Exchange::new(plan.rank, []), barrier)?;
-        self.push(stages, "release", Task::Read(task))
     }
 
     /// The look for what is not finite in a part of the buffer.
@@ -601,202 +557,5 @@ impl<'a> StageBuilder<'a> {
             start: bytes(range.start(), self.size)?,
             len: bytes(range.len(), self.size)?,
         })
-    }
-
-    /// Where operand `number` of a combine lies: the own one in place, the others one after the other in
-    /// the receive buffer.
-    fn operand(&self, combine: &plan::Combine, number: u32) -> Result<Place> {
-        if number == combine.own {
-            return self.part(combine.slice);
-        }
-        let slot = number - u32::from(number > combine.own);
-        let len = bytes(combine.slice.len(), self.size)?;
-        Ok(Place {
-            base: Base::Scratch,
-            start: len * slot as usize,
-            len,
-        })
-    }
-
-    /// The parts of the slice of a combine, each with the vectors of all operands on it.
-    fn pieces(&self, combine: &plan::Combine) -> Result<Vec<Piece>> {
-        let place = |base: Base| {
-            Ok(Place {
-                base,
-                ..self.part(combine.slice)?
-            })
-        };
-        Piece::of(self.layout, combine, |number, source| match source {
-            Some(peer) => place(Base::Peer(self.rank_of(peer))),
-            None if combine.exchange.barrier.is_some() => place(Base::Fused),
-            None => self.operand(combine, number),
-        })
-    }
-
-    /// Where what is received for a combine comes to lie.
-    fn received(&self, combine: &plan::Combine, part: &VectorPart) -> Result<Place> {
-        let operand = self.operand(combine, part.operand)?;
-        let start = bytes(part.range.start() - combine.slice.start(), self.size)?;
-        Ok(operand.part(start, bytes(part.range.len(), self.size)?))
-    }
-
-    /// Brings the operands of a combine, or lets them be read; then with the barrier.
-    fn exchange(
-        &mut self,
-        combine: &plan::Combine,
-        form: Form,
-    ) -> Result<(Task, Option<Arc<Rendezvous>>)> {
-        let exchange = &combine.exchange;
-        if form != Form::Shared {
-            let place = |builder: &Self, part: &_| builder.received(combine, part);
-            return Ok((self.exchange_into(exchange, form, place)?, None));
-        }
-        let barrier = self.rendezvous(exchange.barrier)?;
-        let mut task = self.read(exchange, Arc::clone(&barrier))?;
-        if self.options.checksum {
-            // Kernels read it once more, with the same result.
-            task.copies = self.copies(exchange, |part| self.received(combine, part))?;
-        }
-        Ok((Task::Read(task), Some(barrier)))
-    }
-
-    /// Brings parts to where they lie in the fused buffer.
-    fn in_place(&mut self, exchange: &Exchange, form: Form) -> Result<Task> {
-        let place = |builder: &Self, part: &VectorPart| builder.part(part.range);
-        if form != Form::Shared {
-            return self.exchange_into(exchange, form, place);
-        }
-        let mut task = self.read(exchange, self.rendezvous(exchange.barrier)?)?;
-        self.copy_in_place(&mut task, exchange)?;
-        Ok(Task::Read(task))
-    }
-
-    /// Lets `task` copy what it reads to where it lies in the fused buffer.
-    fn copy_in_place(&mut self, task: &mut ReadTask, exchange: &Exchange) -> Result<()> {
-        task.copies = self.copies(exchange, |part| self.part(part.range))?;
-        task.places = Some(self.awaited(&task.copies, exchange)?);
-        Ok(())
-    }
-
-    /// The barrier of `exchange`, and nothing that is copied behind it.
-    fn read(&self, exchange: &Exchange, barrier: Arc<Rendezvous>) -> Result<ReadTask> {
-        let transfers = exchange.transfers.iter();
-        let elements = transfers.map(|transfer| transfer.part.range.len()).sum();
-        Ok(ReadTask {
-            barrier,
-            copies: Vec::new(),
-            places: None,
-            direct: false,
-            bytes: bytes(elements, self.size)? as u64,
-        })
-    }
-
-    fn copies(
-        &self,
-        exchange: &Exchange,
-        place: impl Fn(&VectorPart) -> Result<Place>,
-    ) -> Result<Vec<Transfer<Read>>> {
-        let copy = |transfer: &Transfer<VectorPart>| {
-            let own = self.part(transfer.part.range)?;
-            let peer = self.rank_of(transfer.peer);
-            let read = match transfer.direction {
-                Direction::Send => Read { from: own, to: own },
-                Direction::Receive => Read {
-                    from: Place {
-                        base: Base::Peer(peer),
-                        ..own
-                    },
-                    to: place(&transfer.part)?,
-                },
-            };
-            Ok(transfer.with(peer, read))
-        };
-        exchange.transfers.iter().map(copy).collect()
-    }
-
-    /// An element near the end of each tensor's part in what is copied.
-    fn awaited(&mut self, copies: &[Transfer<Read>], exchange: &Exchange) -> Result<Places> {
-        let mut awaited = Vec::new();
-        for (copy, transfer) in copies.iter().zip(&exchange.transfers) {
-            if !copy.is_send() {
-                for segment in self.layout.segments(transfer.part.range) {
-                    awaited.push(Entry::Place(self.last_block(copy.part.to, &segment)?));
-                }
-            }
-        }
-        Ok(Places {
-            entries: self.enter(awaited),
-            dtype: data_type(self.layout.dtype()),
-        })
-    }
-
-    /// A barrier of all ranks of the world or of this rank's server.
-    fn rendezvous(&self, group: Option<Group>) -> Result<Arc<Rendezvous>> {
-        let all = self.planner.shape().size();
-        let (comm, first) = match group {
-            Some(group) if group.count < all => self.world.server()?,
-            _ => (self.world.shared_comm(), 0),
-        };
-        Ok(Arc::new(Rendezvous::new(self.tables, comm, first)?))
-    }
-
-    /// The rank of the world that is `peer` in the plan.
-    fn rank_of(&self, peer: u32) -> u32 {
-        let shards = self.options.shards(self.world);
-        peer * shards + self.world.rank() % shards
-    }
-
-    /// The last block of a segment of `place`. HCCL moves long parts in pieces, the first elements first.
-    fn last_block(&self, place: Place, segment: &plan::Segment) -> Result<Place> {
-        // What the oldest chips write at once; segments start at multiples of it there.
-        const BLOCK: usize = 32;
-        let (start, len) = (
-            bytes(segment.offset, self.size)?,
-            bytes(segment.len, self.size)?,
-        );
-        let before = (len - 1) / BLOCK * BLOCK;
-        Ok(place.part(start + before, len - before))
-    }
-
-    fn exchange_into(
-        &mut self,
-        exchange: &Exchange,
-        form: Form,
-        place: impl Fn(&Self, &plan::VectorPart) -> Result<Place>,
-    ) -> Result<Task> {
-        // All ranks of a server come to its all-to-all.
-        if exchange.is_empty() && form != Form::AllToAll {
-            return Ok(Task::Nothing);
-        }
-        let mut transfers = Vec::with_capacity(exchange.transfers.len());
-        let mut awaited = Vec::new();
-        for transfer in &exchange.transfers {
-            let range = transfer.part.range;
-            let place = match transfer.direction {
-                Direction::Send => self.part(range)?,
-                Direction::Receive => place(self, &transfer.part)?,
-            };
-            if !transfer.is_send() {
-                for segment in self.layout.segments(range) {
-                    awaited.push(Entry::Place(self.last_block(place, &segment)?));
-                }
-            }
-            transfers.push(transfer.with(self.rank_of(transfer.peer), place));
-        }
-        let awaited = Places {
-            entries: self.enter(awaited),
-            dtype: data_type(self.layout.dtype()),
-        };
-        let (comm, first) = match form {
-            Form::AllToAll => self.world.server()?,
-            _ => (self.world.shared_comm(), 0),
-        };
-        Ok(Task::Exchange(ExchangeTask {
-            comm,
-            first,
-            form,
-            transfers,
-            awaited,
-        }))
     }
 }

@@ -10,11 +10,12 @@ use crate::reduce::options::{InServer, Options, Reduction, ScalarExchange};
 use crate::reduce::world::World;
 
 impl Options {
-    /// Settles what is left open, for tensors of these types and sizes.
+    /// Settles what is left open, for tensors of these types and sizes, where ranks read each other's memory as far as `reach`.
     pub(in crate::reduce) fn choose(
         &self,
         world: &World,
         tensors: &[TensorSpec],
+        reach: Reach,
     ) -> Result<Choices> {
         let mut layouts = Vec::new();
         for dtype in [DType::F32, DType::F16, DType::BF16] {
@@ -24,7 +25,7 @@ impl Options {
                 layouts.push(Layout::new(dtype, &counts)?);
             }
         }
-        let machine = self.machine(world)?;
+        let machine = self.machine(world, reach)?;
         let request = Request {
             radix: Some(self.radix).filter(|&radix| radix != Options::AUTO_RADIX),
             placement: self.placement,
@@ -41,7 +42,7 @@ impl Options {
     }
 
     /// What the cost model knows, within what this processor and its library can do.
-    fn machine(&self, world: &World) -> Result<Machine> {
+    fn machine(&self, world: &World, reach: Reach) -> Result<Machine> {
         let device = world.device();
         let machine = self.known_machine(device)?;
         let groups = groups_run(device)?;
@@ -51,20 +52,15 @@ impl Options {
                 device.soc_name()?
             )));
         }
-        let reach = match self.exchange {
-            Some(Form::Shared) => match self.reach(world)? {
-                Reach::None => {
-                    return Err(Error::unsupported(format!(
-                        "exchange is shared: on {} no rank of {} servers of {} can read the memory of another one",
-                        device.soc_name()?,
-                        world.servers(),
-                        world.locals()
-                    )));
-                }
-                reach => reach,
-            },
-            _ => machine.reach,
-        };
+        let reach = self.used(reach.min(machine.reach), world);
+        if self.exchange == Some(Form::Shared) && reach == Reach::None {
+            return Err(Error::unsupported(format!(
+                "exchange is shared: on {} no rank of {} servers of {} can read the memory of another one",
+                device.soc_name()?,
+                world.servers(),
+                world.locals()
+            )));
+        }
         // On a 910A HcclAlltoAllV takes whole clusters of four devices only, and two of them are a server (its interface reference).
         let parts_of_clusters =
             Chip::named(&device.soc_name()?)?.arch() == FIRST_ARCH && world.locals() != 8;
@@ -88,10 +84,16 @@ impl Options {
     /// Collective.
     pub(crate) fn reach(&self, world: &World) -> Result<Reach> {
         let known = self.known_machine(world.device())?.reach;
-        Ok(match world.reach(self.create_timeout)?.min(known) {
+        let reach = world.reach(self.create_timeout)?;
+        Ok(self.used(reach.min(known), world))
+    }
+
+    /// What of it is of use.
+    fn used(&self, reach: Reach, world: &World) -> Reach {
+        match reach {
             Reach::Server if self.shape(world).locals == 1 => Reach::None,
             reach => reach,
-        })
+        }
     }
 
     /// How many parts of a tensor the ranks of a server hold.

@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use crate::ascend::{Span, Stream};
 use crate::error::{Context, Error, ErrorKind, Result};
-use crate::plan::{Choices, TensorSpec, fingerprint};
+use crate::plan::{Choices, Form, Reach, TensorSpec, fingerprint};
 use crate::reduce::engine::allocator::DeviceMemory;
 use crate::reduce::engine::arguments::{check_tensors, cut, flat_bytes};
 use crate::reduce::engine::bucket::{Bucket, Pass};
@@ -75,11 +75,16 @@ impl GradientReducer {
                 shape.locals
             )));
         }
-        let choices = options.choose(world, tensors)?;
+        let choices = options.choose(world, tensors, Reach::All)?;
         world.agree(
             fingerprint(shape, tensors, &options.agreed(choices)),
             options.create_timeout,
         )?;
+        // Only ranks that agree can ask each other where they are.
+        let choices = match options.exchange {
+            Some(Form::Shared) => options.choose(world, tensors, options.reach(world)?)?,
+            _ => choices,
+        };
         let all = (0..tensors.len()).collect();
         let mut reducer = GradientReducer {
             plans: Plans::new(
