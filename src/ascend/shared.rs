@@ -17,8 +17,8 @@ const NAME_BYTES: usize = 65;
 /// Bytes of the length that travels with it.
 const LENGTH_BYTES: usize = size_of::<u64>();
 
-/// What another process of the machine needs to map a [`Buffer::shareable`]: the vendor's key of 65 bytes and the length
-/// of the memory, which the vendor's library does not tell.
+/// What another process of the machine needs to map a [`Buffer::shareable`](super::Buffer::shareable): the vendor's key of
+/// 65 bytes and the length of the memory, which the vendor's library does not tell.
 ///
 /// Whoever has it can read and write the memory, so it goes to the ranks of the job only.
 #[derive(Clone, PartialEq, Eq, Hash)]
