@@ -222,7 +222,8 @@ fn roots(all: &[RankFacts<'_>], world: u32) -> (Vec<u32>, Cause) {
     earliest(all, world)
 }
 
-/// Ranks that were awaited where HCCL's limit or failures of others ended waits, and did not end so themselves.
+/// Ranks that were awaited where HCCL's limit or failures of others ended waits, and did not end so themselves; with them those
+/// that they wait for at the same place.
 fn late(all: &[RankFacts<'_>]) -> Vec<u32> {
     let ended = |facts: &&RankFacts<'_>| facts.has(Origin::Limit) || facts.has(Origin::Others);
     let awaited: BTreeSet<u32> = all
@@ -236,8 +237,23 @@ fn late(all: &[RankFacts<'_>]) -> Vec<u32> {
         suspects.filter(|facts| awaited.contains(&facts.rank))
     };
     let earliest = suspects().filter_map(RankFacts::place).min();
-    let suspects = suspects().filter(|facts| facts.place() == earliest);
-    suspects.map(|facts| facts.rank).collect()
+    let first: Vec<&RankFacts<'_>> = suspects()
+        .filter(|facts| facts.place() == earliest)
+        .collect();
+    // Of a pair that stands still together, the others may have waited for one only.
+    let partner = |facts: &&RankFacts<'_>| {
+        let waits = first.iter().filter_map(|suspect| suspect.wait());
+        let awaits = |wait: &Waiting| wait.peers.contains(&facts.rank);
+        earliest.is_some() && facts.place() == earliest && waits.into_iter().any(awaits)
+    };
+    let partners = all.iter().filter(|facts| !ended(facts)).filter(partner);
+    let late: BTreeSet<u32> = first
+        .iter()
+        .copied()
+        .chain(partners)
+        .map(|facts| facts.rank)
+        .collect();
+    late.into_iter().collect()
 }
 
 /// Ranks that stopped earliest in the order of the steps, which is the same on all ranks.
@@ -523,6 +539,19 @@ mod tests {
         ];
         failures[1].waiting = Some(waiting(4, &[0, 2, 3]));
         assert_eq!(roots(&job(4, &failures), 4), (vec![2, 3], Cause::EachOther));
+    }
+
+    /// Only one of a pair that stands still was awaited by those whose waits ended for others' failures.
+    #[test]
+    fn who_waits_for_its_partner_is_not_late() {
+        let mut failures = [
+            stalled(0, 1, &[1]),
+            stalled(1, 1, &[0]),
+            failed(2, "aclrtSynchronizeStreamWithTimeout", 507057, &[0]),
+            stalled(3, 9, &[1]),
+        ];
+        failures[2].waiting = Some(waiting(9, &[0]));
+        assert_eq!(roots(&job(4, &failures), 4), (vec![0, 1], Cause::EachOther));
     }
 
     #[test]
