@@ -632,15 +632,16 @@ ACL_FUNC_VISIBILITY aclError aclrtMemGetAllocationGranularity(aclrtPhysicalMemPr
 
 // Device memory shared between processes of a machine: "IPC memory". A key is a string of at most 64 characters, in 65
 // bytes; characters may be any but 0. Importers close it first, then the process that exported it, which then frees the
-// memory. 8.3.RC1, as the next three.
+// memory.
 #define ACL_RT_IPC_MEM_EXPORT_FLAG_DEFAULT 0x0UL // only processes of aclrtIpcMemSetImportPid may import
 #define ACL_RT_IPC_MEM_EXPORT_FLAG_DISABLE_PID_VALIDATION 0x1UL
 #define ACL_RT_IPC_MEM_IMPORT_FLAG_DEFAULT 0x0UL
 #define ACL_RT_IPC_MEM_IMPORT_FLAG_ENABLE_PEER_ACCESS 0x1UL // as aclrtDeviceEnablePeerAccess, both ways
-ACL_FUNC_VISIBILITY aclError aclrtIpcMemGetExportKey(void *devPtr, size_t size, char *key, size_t len, uint64_t flags);
-ACL_FUNC_VISIBILITY aclError aclrtIpcMemSetImportPid(const char *key, int32_t *pid, size_t num);
-ACL_FUNC_VISIBILITY aclError aclrtIpcMemImportByKey(void **devPtr, const char *key, uint64_t flags);
-ACL_FUNC_VISIBILITY aclError aclrtIpcMemClose(const char *key);
+ACL_FUNC_VISIBILITY aclError aclrtIpcMemGetExportKey(void *devPtr, size_t size, char *key, size_t len,
+                                                     uint64_t flags);                                // 8.3.RC1
+ACL_FUNC_VISIBILITY aclError aclrtIpcMemSetImportPid(const char *key, int32_t *pid, size_t num);     // 8.3.RC1
+ACL_FUNC_VISIBILITY aclError aclrtIpcMemImportByKey(void **devPtr, const char *key, uint64_t flags); // 8.3.RC1
+ACL_FUNC_VISIBILITY aclError aclrtIpcMemClose(const char *key);                                      // 8.3.RC1
 
 // Host work in stream order: "Callback". A callback runs on the thread that subscribed to its stream, in
 // aclrtProcessReport; a host function on a thread of the runtime.
