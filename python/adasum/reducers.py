@@ -111,12 +111,12 @@ class GradientReducer(_TensorReducer):
 
         self._in_place("tensors", tensors, range(len(self.specs)), stream, timeout, enqueue)
 
-    def gradient_buffers(self) -> list[int]:
-        """Device addresses of places for all gradients in the reducer's own buffers: gradients that lie there are reduced where they
-        are. Needs the option gradient_buffers. Local."""
+    def gradient_buffers(self) -> list[View]:
+        """Places for all gradients in the reducer's own buffers on the device: gradients that lie there are reduced where they are.
+        Needs the option gradient_buffers. Local."""
         places = (c_void_p * len(self.specs))()
         call("adasum_reducer_gradient_buffers", self, places, len(places))
-        return [place or 0 for place in places]
+        return [View(place or 0, spec.count, spec.dtype, True) for place, spec in zip(places, self.specs)]
 
     def reduce_some(
         self, indices: Sequence[int], tensors: Tensors, stream: Optional[AnyStream] = None, timeout: float = DEFAULT_TIMEOUT

@@ -158,26 +158,6 @@ impl Device {
         Ok(Some((free, total)))
     }
 
-    /// Whether work on this device can reach memory of device `peer`, by the number it has in this process; it reaches its own.
-    /// `false` where the library cannot say. Wraps `aclrtDeviceCanAccessPeer`.
-    ///
-    /// # Errors
-    /// If the call fails, for example because there is no such device.
-    pub fn can_access_peer(&self, peer: i32) -> Result<bool> {
-        if peer == self.0.id {
-            return Ok(true);
-        }
-        let backend = self.ready()?;
-        let Ok(can) = backend.acl.aclrtDeviceCanAccessPeer else {
-            return Ok(false);
-        };
-        let mut answer = 0;
-        // SAFETY: writes one number to a live local.
-        let code = unsafe { can(&mut answer, self.0.id, peer) };
-        check::acl(&backend, "aclrtDeviceCanAccessPeer", code)?;
-        Ok(answer == 1)
-    }
-
     /// Waits for all work on the device, at most `timeout` where the library knows a limit. Wraps
     /// `aclrtSynchronizeDeviceWithTimeout`, else `aclrtSynchronizeDevice`.
     ///

@@ -95,10 +95,10 @@ pub(super) fn export(
     len: usize,
 ) -> Result<MemoryKey> {
     let backend = device.ready()?;
-    let get = &backend.acl.aclrtIpcMemGetExportKey;
-    let get = get
-        .as_ref()
-        .map_err(|_| missing("aclrtIpcMemGetExportKey"))?;
+    let get = found(
+        &backend.acl.aclrtIpcMemGetExportKey,
+        "aclrtIpcMemGetExportKey",
+    )?;
     let flags = u64::from(ACL_RT_IPC_MEM_EXPORT_FLAG_DISABLE_PID_VALIDATION);
     let mut name = [0u8; NAME_BYTES];
     // SAFETY: the memory is live, and a key of `NAME_BYTES` bytes is written to a live local.
@@ -110,10 +110,10 @@ pub(super) fn export(
 /// Where another process's memory lies for `device`. Wraps `aclrtIpcMemImportByKey`.
 pub(super) fn import(device: &Device, key: &MemoryKey) -> Result<*mut c_void> {
     let backend = device.ready()?;
-    let import = &backend.acl.aclrtIpcMemImportByKey;
-    let import = import
-        .as_ref()
-        .map_err(|_| missing("aclrtIpcMemImportByKey"))?;
+    let import = found(
+        &backend.acl.aclrtIpcMemImportByKey,
+        "aclrtIpcMemImportByKey",
+    )?;
     let flags = u64::from(ACL_RT_IPC_MEM_IMPORT_FLAG_ENABLE_PEER_ACCESS);
     let mut address: *mut c_void = std::ptr::null_mut();
     // SAFETY: writes one pointer to a live local; the key ends with a 0.
@@ -124,8 +124,7 @@ pub(super) fn import(device: &Device, key: &MemoryKey) -> Result<*mut c_void> {
 
 /// Ends an import of this process or, if it has none, its export. Wraps `aclrtIpcMemClose`.
 pub(super) fn close(backend: &Backend, key: &MemoryKey) -> Result<()> {
-    let close = &backend.acl.aclrtIpcMemClose;
-    let close = close.as_ref().map_err(|_| missing("aclrtIpcMemClose"))?;
+    let close = found(&backend.acl.aclrtIpcMemClose, "aclrtIpcMemClose")?;
     // SAFETY: the key ends with a 0; streams keep the memory while queued work uses it.
     let code = unsafe { close(key.name()) };
     check::acl(backend, "aclrtIpcMemClose", code)
@@ -138,16 +137,17 @@ pub(super) fn enable_access(device: &Device, peer: &Device) -> Result<()> {
     }
     let backend = device.ready()?;
     let enable = &backend.acl.aclrtDeviceEnablePeerAccess;
-    let enable = enable
-        .as_ref()
-        .map_err(|_| missing("aclrtDeviceEnablePeerAccess"))?;
+    let enable = found(enable, "aclrtDeviceEnablePeerAccess")?;
     // SAFETY: takes numbers by value.
     let code = unsafe { enable(peer.id(), 0) };
     check::acl(&backend, "aclrtDeviceEnablePeerAccess", code)
 }
 
-fn missing(function: &str) -> Error {
-    Error::unsupported(format!(
-        "the ACL library has no {function}, which memory that processes share needs (CANN 8.3.RC1)"
-    ))
+/// A function that older libraries lack.
+fn found<'a, F, E>(function: &'a std::result::Result<F, E>, name: &str) -> Result<&'a F> {
+    function.as_ref().map_err(|_| {
+        Error::unsupported(format!(
+            "the ACL library has no {name}, which memory that processes share needs (CANN 8.3.RC1)"
+        ))
+    })
 }

@@ -821,11 +821,3 @@ fn keys_of_shared_memory_travel_as_bytes() {
     }
     assert!(Buffer::new(&device(0), 64).unwrap().key().is_none());
 }
-
-#[test]
-fn devices_say_whom_they_reach() {
-    let device = device(0);
-    assert!(device.can_access_peer(0).unwrap());
-    assert!(device.can_access_peer(1).unwrap());
-    assert!(device.can_access_peer(i32::MAX).is_err());
-}

@@ -240,12 +240,7 @@ pub unsafe extern "C" fn adasum_reducer_gradient_buffers(
     catch("adasum_reducer_gradient_buffers", || {
         // SAFETY: as promised by the caller.
         let inner = unsafe { adasum_reducer::enter(reducer) }?;
-        if count != inner.specs.len() {
-            return Err(invalid(format!(
-                "count is {count}, the reducer has {} tensors",
-                inner.specs.len()
-            )));
-        }
+        inner.count_is(count)?;
         // SAFETY: as promised by the caller.
         let out = unsafe { slice_mut(out_gradients, count, "out_gradients") }?;
         let places = match &inner.object {

@@ -91,6 +91,16 @@ impl<T> Inner<T> {
         unsafe { spans(&self.streams.device, specs.into_iter(), addresses, name) }
     }
 
+    /// Checks that something is given for each tensor.
+    pub(super) fn count_is(&self, count: usize) -> Result<(), CallError> {
+        match self.specs.len() {
+            all if count == all => Ok(()),
+            all => Err(invalid(format!(
+                "count is {count}, the reducer has {all} tensors"
+            ))),
+        }
+    }
+
     /// The object, and the caller's stream to enqueue its work on.
     ///
     /// # Safety

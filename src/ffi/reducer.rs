@@ -2,7 +2,7 @@
 
 use std::ffi::c_void;
 
-use super::arguments::{invalid, required, slice_mut, timeout};
+use super::arguments::{required, slice_mut, timeout};
 use super::catch::catch;
 use super::handle::{Entered, Handle, destroy};
 use super::status::{CallError, adasum_status};
@@ -174,12 +174,7 @@ pub unsafe extern "C" fn adasum_reducer_nonfinite(
     catch("adasum_reducer_nonfinite", || {
         // SAFETY: as promised by the caller.
         let inner = unsafe { adasum_reducer::enter(reducer) }?;
-        if count != inner.specs.len() {
-            return Err(invalid(format!(
-                "count is {count}, the reducer has {} tensors",
-                inner.specs.len()
-            )));
-        }
+        inner.count_is(count)?;
         // SAFETY: as promised by the caller.
         let out = unsafe { slice_mut(out_flags, count, "out_flags") }?;
         let flags = match &inner.object {

@@ -112,6 +112,27 @@ def reduces_on_the_device(world):
         near(f"tensor {index} on the device", found, expected(index))
 
 
+def reduces_in_its_own_buffers(world):
+    """Ranks read each other's memory; this one has its gradients where they do."""
+    data = inputs()
+    views = [adasum.view(x) for x in data]
+    addresses = dict(enumerate(seen.address for seen in views))
+    stage = HostCopies(world.device, [seen.bytes for seen in views])
+    with adasum.GradientReducer(world, data, exchange="shared", gradient_buffers=True) as reducer:
+        places = reducer.gradient_buffers()
+        assert [(place.count, place.dtype, place.device) for place in places] == \
+            [(seen.count, seen.dtype, True) for seen in views]
+        stage.addresses = [place.address for place in places]
+        stage.upload(addresses)
+        reducer.reduce(places, stage.stream)
+        reducer.synchronize(stage.stream, 60)
+        stage.download(addresses)
+        reducer.forget_stream(stage.stream)
+    stage.close()
+    for index, found in enumerate(data):
+        near(f"tensor {index} in the reducer's buffers", found, expected(index))
+
+
 def reduces_to_mean_and_sum(world):
     for name, factor in (("mean", 1 / SIZE), ("sum", 1)):
         data = inputs()
@@ -453,7 +474,7 @@ def main(folder):
     loads_and_logs()
     with adasum.World.from_environment() as world:
         assert (world.rank, world.size, world.devices_per_server) == (RANK, SIZE, LOCALS)
-        for case in (reduces_buffers_of_the_host, reduces_on_the_device, reduces_to_mean_and_sum, reduces_some,
+        for case in (reduces_buffers_of_the_host, reduces_on_the_device, reduces_in_its_own_buffers, reduces_to_mean_and_sum, reduces_some,
                      reduces_steps_of_an_optimizer, takes_the_mean_of_a_group, finds_what_is_not_finite,
                      votes_on_overflow, reduces_flat_buffers, scatters_and_collects, gathers_rows, clips_norms, accumulates,
                      makes_parts, fuses_by_parameter, ends_what_nobody_holds,

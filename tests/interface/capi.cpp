@@ -52,6 +52,14 @@ void other_reducers(const adasum::World &world, std::uint32_t rank, aclrtStream 
     REQUIRE(get(a, 2) == sum && get(b, 2) == sum);
     reducer.forget_stream(stream);
 
+    adasum::GradientReducer placed(world, {tensors[0]}, adasum::Options().set("gradient_buffers", "1"));
+    const std::vector<void *> places = placed.gradient_buffers();
+    REQUIRE(aclrtMemcpy(places.at(0), 8, mine.data(), 8, ACL_MEMCPY_HOST_TO_DEVICE) == ACL_SUCCESS);
+    placed.reduce(places, stream);
+    placed.synchronize(stream, LIMIT);
+    REQUIRE(places.size() == 1 && get(places.at(0), 2) == sum);
+    placed.forget_stream(stream);
+
     // Old weights (2, 4) minus the sum of the steps.
     adasum::DeltaWeightReducer delta(world, {tensors[0]});
     delta.begin({}, {a}, stream);

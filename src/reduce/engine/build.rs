@@ -20,8 +20,7 @@ use crate::reduce::engine::pieces::Piece;
 use crate::reduce::engine::place::{Base, Place, WORD};
 use crate::reduce::engine::rendezvous::Rendezvous;
 use crate::reduce::engine::stage::{
-    CheckTask, CombineTask, CopyOutTask, CopyTask, GramTask, Merge, Places, Products, Stage, Sum,
-    Task,
+    CheckTask, CombineTask, CopyPart, CopyTask, GramTask, Merge, Places, Products, Stage, Sum, Task,
 };
 use crate::reduce::options::Options;
 use crate::reduce::world::World;
@@ -111,9 +110,8 @@ impl<'a> StageBuilder<'a> {
     ) -> Result<Vec<Stage>> {
         let mut stages = Vec::new();
         let whole = self.layout.whole();
-        let places = self.places(whole)?;
-        let copy = self.copy(members, whole, self.options.scale, places)?;
-        self.push(&mut stages, "copy in", Task::CopyIn(copy))?;
+        let copy = self.copy(members, Base::Fused, whole, self.options.scale)?;
+        self.copy_in(&mut stages, copy.clone(), whole)?;
         for step in plan.steps() {
             let form = step.form(plan.forms);
             match step {
@@ -141,10 +139,14 @@ impl<'a> StageBuilder<'a> {
         let factor = self.options.result_scale;
         if self.options.scattered {
             let part = owned(plan, self.layout);
-            let back = self.copy_out(members, part, factor)?;
+            let back = CopyTask {
+                parts: vec![self.copy(members, Base::Fused, part, factor)?],
+                places: self.places_in_tensors(members, part),
+                behind: None,
+            };
             self.push(&mut stages, "copy out", Task::CopyOut(back))?;
         } else {
-            self.ways_back(&mut stages, plan, members, factor)?;
+            self.ways_back(&mut stages, plan, members, CopyPart { factor, ..copy })?;
         }
         self.release(&mut stages, plan)?;
         Ok(stages)
@@ -154,21 +156,30 @@ impl<'a> StageBuilder<'a> {
     pub(super) fn collection(&mut self, plan: &Plan, members: &[usize]) -> Result<Vec<Stage>> {
         let mut stages = Vec::new();
         let part = owned(plan, self.layout);
-        let places = self.places(part)?;
-        let copy = self.copy(members, part, 1.0, places)?;
-        self.push(&mut stages, "copy in", Task::CopyIn(copy))?;
-        self.ways_back(&mut stages, plan, members, 1.0)?;
+        let copy = self.copy(members, Base::Fused, part, 1.0)?;
+        self.copy_in(&mut stages, copy, part)?;
+        let whole = self.copy(members, Base::Fused, self.layout.whole(), 1.0)?;
+        self.ways_back(&mut stages, plan, members, whole)?;
         self.release(&mut stages, plan)?;
         Ok(stages)
     }
 
-    /// The stages that bring results to all ranks, and to the tensors.
+    fn copy_in(&mut self, stages: &mut Vec<Stage>, copy: CopyPart, part: Range) -> Result<()> {
+        let copy = CopyTask {
+            parts: vec![copy],
+            places: self.places(part)?,
+            behind: None,
+        };
+        self.push(stages, "copy in", Task::CopyIn(copy))
+    }
+
+    /// The stages that bring results to all ranks, and from the fused buffer to the tensors by the copy `whole`.
     fn ways_back(
         &mut self,
         stages: &mut Vec<Stage>,
         plan: &Plan,
         members: &[usize],
-        factor: f32,
+        whole: CopyPart,
     ) -> Result<()> {
         let mut steps: Vec<Step<'_>> = plan.steps().filter(|step| step.is_way_back()).collect();
         // What is read last goes to the tensors at once; checksums are of what lies in the own buffer.
@@ -178,7 +189,12 @@ impl<'a> StageBuilder<'a> {
             let task = self.in_place(step.exchange(), step.form(plan.forms))?;
             self.push_as(stages, &step.to_string(), Phase::Return, task)?;
         }
-        let mut back = self.copy_out(members, self.layout.whole(), factor)?;
+        let factor = whole.factor;
+        let mut back = CopyTask {
+            parts: vec![whole],
+            places: self.places_in_tensors(members, self.layout.whole()),
+            behind: None,
+        };
         if let Some(step) = direct {
             let exchange = step.exchange();
             let barrier = self.rendezvous(exchange.barrier)?;
@@ -190,15 +206,6 @@ impl<'a> StageBuilder<'a> {
             back.behind = Some(barrier);
         }
         self.push(stages, "copy out", Task::CopyOut(back))
-    }
-
-    fn copy_out(&mut self, members: &[usize], part: Range, factor: f32) -> Result<CopyOutTask> {
-        let places = self.places_in_tensors(members, part);
-        Ok(CopyOutTask {
-            parts: vec![self.copy(members, part, factor, places.clone())?],
-            places,
-            behind: None,
-        })
     }
 
     /// The look for what is not finite in a part of the buffer.
@@ -216,14 +223,14 @@ impl<'a> StageBuilder<'a> {
         }))
     }
 
-    /// The copy of a part of the buffer, which leaves `places`.
+    /// The copy of a part of a buffer.
     fn copy(
         &mut self,
         members: &[usize],
+        buffer: Base,
         part: Range,
         factor: f32,
-        places: Places,
-    ) -> Result<CopyTask> {
+    ) -> Result<CopyPart> {
         let size = self.dtype.size();
         let tensors = members.iter().zip(self.layout.tensors());
         let entries: Vec<Entry> = tensors
@@ -239,13 +246,12 @@ impl<'a> StageBuilder<'a> {
         let segments = self
             .tables
             .segments(&segments_in_buffer(self.layout, part))?;
-        Ok(CopyTask {
-            buffer: Base::Fused,
+        Ok(CopyPart {
+            buffer,
             tensors: self.enter(entries),
             tensor_type: data_type(self.dtype),
             factor,
             segments: Arc::new(segments),
-            places,
         })
     }
 
@@ -426,19 +432,12 @@ impl<'a> StageBuilder<'a> {
                 return self.constant(stages, &name, combine, &weights, form);
             }
             // Others merge here; the stages stay in step.
-            let barrier = combine.exchange.barrier;
-            let task = match barrier {
-                Some(_) => Task::Read(self.read(&combine.exchange, self.rendezvous(barrier)?)?),
-                None => Task::Nothing,
-            };
-            self.push(stages, &name, task)?;
+            let (exchange, _) = self.exchange(combine, form)?;
+            self.push(stages, &name, exchange)?;
             return self.push(stages, &name, Task::Nothing);
         }
-        // Ranks that merge nothing come to the barrier of the others.
-        let (exchange, behind) = match combine.operands {
-            0 | 1 if form != Form::Shared => (Task::Nothing, None),
-            _ => self.exchange(combine, form)?,
-        };
+        // Ranks that merge nothing have nothing in it, but come to the barrier of the others.
+        let (exchange, behind) = self.exchange(combine, form)?;
         self.push(stages, &name, exchange)?;
         let tasks = self.adasum(index, round, behind)?;
         for (what, task) in ["products", "records", "weights", "scalars", "sum"]

@@ -8,7 +8,7 @@ use crate::reduce::engine::place::Place;
 use crate::transfer::Transfer;
 
 /// A part of a combine's slice. What is received lies together, so that the whole slice is one piece; of what is read where
-/// other ranks have it, an operand may be in several hands.
+/// other ranks have it, several may have parts of one operand.
 pub(super) struct Piece {
     /// Where the slice would begin in the buffer of each operand.
     pub(super) vectors: Vec<Place>,

@@ -50,8 +50,8 @@ impl Rendezvous {
             .all_reduce(&self.one, &sum, DataType::F32, ReduceOp::Sum, stream)
     }
 
-    /// Enqueues that what was read behind it, and left at `places`, elements of this type, is spoilt unless all ranks came. A collective that failed
-    /// fails its stream, so this one goes on.
+    /// Enqueues that what was read behind it, and left at `places`, elements of this type, is spoilt unless all ranks came. A
+    /// collective that failed fails its stream, so this one goes on.
     pub(super) fn look_back(
         &self,
         world: &World,

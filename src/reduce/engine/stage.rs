@@ -57,7 +57,7 @@ pub(in crate::reduce) enum Task {
     /// Flags for what is not finite in the results on this rank, where no round of AdaSum tells.
     Check(CheckTask),
     /// Brings results back to the tensors.
-    CopyOut(CopyOutTask),
+    CopyOut(CopyTask),
 }
 
 /// Parts of vectors on their way.
@@ -93,25 +93,24 @@ pub(in crate::reduce) struct Read {
     pub(in crate::reduce) to: Place,
 }
 
-/// From fused buffers to the tensors.
-pub(in crate::reduce) struct CopyOutTask {
-    /// Each from one rank's buffer.
-    pub(in crate::reduce) parts: Vec<CopyTask>,
+/// Between tensors and fused buffers.
+pub(in crate::reduce) struct CopyTask {
+    /// Each with one rank's buffer.
+    pub(in crate::reduce) parts: Vec<CopyPart>,
     pub(in crate::reduce) places: Places,
     /// Behind which buffers of other ranks are read, if they are.
     pub(super) behind: Option<Arc<Rendezvous>>,
 }
 
-/// Between tensors and a fused buffer.
+/// One launch of `pack` or `unpack`.
 #[derive(Clone)]
-pub(in crate::reduce) struct CopyTask {
+pub(in crate::reduce) struct CopyPart {
     pub(super) buffer: Base,
     /// Addresses of the tensors in the address table.
     pub(in crate::reduce) tensors: Range<usize>,
     pub(in crate::reduce) tensor_type: DataType,
     pub(in crate::reduce) factor: f32,
     pub(in crate::reduce) segments: Arc<SegmentTable>,
-    pub(in crate::reduce) places: Places,
 }
 
 /// From the vectors on a slice to this rank's contribution to the scalars.
@@ -276,8 +275,7 @@ impl Task {
     /// What its kernels leave to the caller's stream.
     pub(in crate::reduce) fn places(&self) -> Option<&Places> {
         match self {
-            Task::CopyIn(copy) => Some(&copy.places),
-            Task::CopyOut(copy) => Some(&copy.places),
+            Task::CopyIn(copy) | Task::CopyOut(copy) => Some(&copy.places),
             Task::Combine(combine) => Some(&combine.places),
             Task::Check(check) => Some(&check.places),
             _ => None,
@@ -296,21 +294,12 @@ impl Task {
         };
         match self {
             Task::Nothing => Ok(()),
-            Task::CopyIn(copy) => {
-                let tensors = context.addresses.tensors(&copy.tensors)?;
-                let launch = copy.launch(&tensors, context)?;
-                context.world.kernels().pack(queue, &launch)
-            }
-            Task::CopyOut(copy) => {
-                for part in &copy.parts {
-                    let tensors = context.addresses.tensors(&part.tensors)?;
-                    let launch = part.launch(&tensors, context)?;
-                    context.world.kernels().unpack(queue, &launch)?;
-                }
-                copy.behind.as_ref().map_or(Ok(()), |barrier| {
-                    context.look_back(barrier, &copy.places, streams.kernels)
-                })
-            }
+            Task::CopyIn(copy) => copy.issue(context, streams.kernels, |launch| {
+                context.world.kernels().pack(queue, launch)
+            }),
+            Task::CopyOut(copy) => copy.issue(context, streams.kernels, |launch| {
+                context.world.kernels().unpack(queue, launch)
+            }),
             Task::Exchange(exchange) => exchange.issue(context, streams.payload),
             Task::Read(read) => read.issue(context, streams.payload),
             Task::Gram(products) => {
@@ -428,6 +417,23 @@ impl RecordsTask {
 }
 
 impl CopyTask {
+    fn issue(
+        &self,
+        context: &StageContext<'_>,
+        stream: &Stream,
+        launch: impl Fn(&Move<'_>) -> Result<()>,
+    ) -> Result<()> {
+        for part in &self.parts {
+            let tensors = context.addresses.tensors(&part.tensors)?;
+            launch(&part.launch(&tensors, context)?)?;
+        }
+        self.behind.as_ref().map_or(Ok(()), |barrier| {
+            context.look_back(barrier, &self.places, stream)
+        })
+    }
+}
+
+impl CopyPart {
     fn launch<'a>(
         &'a self,
         tensors: &'a Tensors,

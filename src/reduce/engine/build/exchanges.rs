@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::error::Result;
-use crate::plan::{self, Exchange, Form, VectorPart};
+use crate::plan::{self, Exchange, Form, Range, VectorPart};
 use crate::reduce::engine::bucket::{Entry, bytes, data_type};
 use crate::reduce::engine::build::StageBuilder;
 use crate::reduce::engine::pieces::Piece;
@@ -15,7 +15,7 @@ use crate::transfer::Direction;
 impl StageBuilder<'_> {
     /// Where operand `number` of a combine lies: the own one in place, the others one after the other in
     /// the receive buffer.
-    pub(super) fn operand(&self, combine: &plan::Combine, number: u32) -> Result<Place> {
+    fn operand(&self, combine: &plan::Combine, number: u32) -> Result<Place> {
         if number == combine.own {
             return self.part(combine.slice);
         }
@@ -88,7 +88,7 @@ impl StageBuilder<'_> {
     }
 
     /// The last block of a segment of `place`. HCCL moves long parts in pieces, the first elements first.
-    pub(super) fn last_block(&self, place: Place, segment: &plan::Segment) -> Result<Place> {
+    fn last_block(&self, place: Place, segment: &plan::Segment) -> Result<Place> {
         // What the oldest chips write at once; segments start at multiples of it there.
         const BLOCK: usize = 32;
         let (start, len) = (
@@ -97,6 +97,20 @@ impl StageBuilder<'_> {
         );
         let before = (len - 1) / BLOCK * BLOCK;
         Ok(place.part(start + before, len - before))
+    }
+
+    /// Near the end of each tensor's part in what comes to lie at these places.
+    pub(super) fn awaited(&mut self, received: &[(Range, Place)]) -> Result<Places> {
+        let mut awaited = Vec::new();
+        for &(range, place) in received {
+            for segment in self.layout.segments(range) {
+                awaited.push(Entry::Place(self.last_block(place, &segment)?));
+            }
+        }
+        Ok(Places {
+            entries: self.enter(awaited),
+            dtype: data_type(self.layout.dtype()),
+        })
     }
 
     fn exchange_into(
@@ -110,7 +124,7 @@ impl StageBuilder<'_> {
             return Ok(Task::Nothing);
         }
         let mut transfers = Vec::with_capacity(exchange.transfers.len());
-        let mut awaited = Vec::new();
+        let mut received = Vec::new();
         for transfer in &exchange.transfers {
             let range = transfer.part.range;
             let place = match transfer.direction {
@@ -118,16 +132,11 @@ impl StageBuilder<'_> {
                 Direction::Receive => place(self, &transfer.part)?,
             };
             if !transfer.is_send() {
-                for segment in self.layout.segments(range) {
-                    awaited.push(Entry::Place(self.last_block(place, &segment)?));
-                }
+                received.push((range, place));
             }
             transfers.push(transfer.with(self.rank_of(transfer.peer), place));
         }
-        let awaited = Places {
-            entries: self.enter(awaited),
-            dtype: data_type(self.layout.dtype()),
-        };
+        let awaited = self.awaited(&received)?;
         let (comm, first) = match form {
             Form::AllToAll => self.world.server()?,
             _ => (self.world.shared_comm(), 0),

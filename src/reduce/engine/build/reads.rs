@@ -4,21 +4,21 @@ use std::sync::Arc;
 
 use crate::error::Result;
 use crate::plan::{Exchange, Group, Plan, Range, VectorPart};
-use crate::reduce::engine::bucket::{Entry, bytes, data_type};
+use crate::reduce::engine::bucket::bytes;
 use crate::reduce::engine::build::StageBuilder;
 use crate::reduce::engine::place::{Base, Place};
 use crate::reduce::engine::rendezvous::Rendezvous;
-use crate::reduce::engine::stage::{CopyTask, Places, Read, ReadTask, Stage, Task};
+use crate::reduce::engine::stage::{CopyPart, Read, ReadTask, Stage, Task};
 use crate::transfer::{Direction, Transfer};
 
 impl StageBuilder<'_> {
-    /// The copies that read each part of the result where it lies: with other ranks what `exchange` brings, here the rest.
+    /// The copies from where each part of the result lies: with other ranks what `exchange` brings, here the rest.
     pub(super) fn parts(
         &mut self,
         members: &[usize],
         exchange: &Exchange,
         factor: f32,
-    ) -> Result<Vec<CopyTask>> {
+    ) -> Result<Vec<CopyPart>> {
         let mut received: Vec<(Range, Base)> = exchange
             .receives()
             .map(|receive| (receive.part.range, Base::Peer(self.rank_of(receive.peer))))
@@ -33,16 +33,9 @@ impl StageBuilder<'_> {
         }
         parts.push((Range::new(at, self.layout.elements()), Base::Fused));
         parts.retain(|(range, _)| !range.is_empty());
-        let nowhere = Places {
-            entries: 0..0,
-            dtype: data_type(self.dtype),
-        };
         parts
             .into_iter()
-            .map(|(range, buffer)| {
-                let part = self.copy(members, range, factor, nowhere.clone())?;
-                Ok(CopyTask { buffer, ..part })
-            })
+            .map(|(range, buffer)| self.copy(members, buffer, range, factor))
             .collect()
     }
 
@@ -59,7 +52,10 @@ impl StageBuilder<'_> {
     /// Lets `task` copy what it reads to where it lies in the fused buffer.
     pub(super) fn copy_in_place(&mut self, task: &mut ReadTask, exchange: &Exchange) -> Result<()> {
         task.copies = self.copies(exchange, |part| self.part(part.range))?;
-        task.places = Some(self.awaited(&task.copies, exchange)?);
+        let received = exchange.receives().map(|receive| receive.part.range);
+        let received = received.map(|range| Ok((range, self.part(range)?)));
+        let received: Vec<_> = received.collect::<Result<_>>()?;
+        task.places = Some(self.awaited(&received)?);
         Ok(())
     }
 
@@ -97,22 +93,6 @@ impl StageBuilder<'_> {
             Ok(transfer.with(peer, read))
         };
         exchange.transfers.iter().map(copy).collect()
-    }
-
-    /// An element near the end of each tensor's part in what is copied.
-    fn awaited(&mut self, copies: &[Transfer<Read>], exchange: &Exchange) -> Result<Places> {
-        let mut awaited = Vec::new();
-        for (copy, transfer) in copies.iter().zip(&exchange.transfers) {
-            if !copy.is_send() {
-                for segment in self.layout.segments(transfer.part.range) {
-                    awaited.push(Entry::Place(self.last_block(copy.part.to, &segment)?));
-                }
-            }
-        }
-        Ok(Places {
-            entries: self.enter(awaited),
-            dtype: data_type(self.layout.dtype()),
-        })
     }
 
     /// A barrier of all ranks of the world or of this rank's server.
