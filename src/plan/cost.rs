@@ -201,7 +201,11 @@ impl Counter<'_> {
         let Some(group) = exchange.barrier else {
             return 0.0;
         };
-        let near = group.count.min(self.plan.shape.locals);
+        let server = self.plan.shape.server(group.first);
+        let near = group.ranks_within(
+            self.plan.shape.rank(server, 0),
+            self.plan.shape.rank(server + 1, 0),
+        );
         self.machine.gather(&gathered(4, near, group.count / near))
     }
 

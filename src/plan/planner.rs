@@ -257,6 +257,25 @@ impl Planner {
         }
     }
 
+    /// The ranks of a merged subtree that a rank reads in the round, or that read its buffer in the server before.
+    fn readers(&self, rank: u32, merged: Subtree) -> Group {
+        let shape = self.shape;
+        match self.choices.placement {
+            // Of the mean, others in the server read other chunks.
+            Placement::Hierarchical => Group {
+                first: shape.rank(merged.first, shape.local(rank)),
+                count: merged.count,
+                stride: shape.locals,
+            },
+            // The whole mean is shared before the rounds.
+            Placement::Columns => Group {
+                first: shape.rank(merged.first, 0),
+                count: merged.count * shape.locals,
+                stride: 1,
+            },
+        }
+    }
+
     fn all_ranks(&self) -> Group {
         Group {
             first: 0,
@@ -295,6 +314,7 @@ impl Planner {
             }
         }
         let radix = u32::try_from(parts.len()).unwrap_or(u32::MAX);
+        let exchange = exchange(rank, transfers);
         Round {
             members: parts
                 .iter()
@@ -308,11 +328,14 @@ impl Planner {
                 operands: radix,
                 own,
                 slice: new,
-                exchange: self.shared(
-                    self.choices.forms.across,
-                    self.all_ranks(),
-                    exchange(rank, transfers),
-                ),
+                exchange: match radix {
+                    1 => exchange,
+                    _ => self.shared(
+                        self.choices.forms.across,
+                        self.readers(rank, merged),
+                        exchange,
+                    ),
+                },
             },
             scalars: self.scalars(rank, round, merged, radix),
         }

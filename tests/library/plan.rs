@@ -313,6 +313,7 @@ fn a_missing_barrier_is_found() {
     }
     // Ranks of other servers are read in a round, and in the end.
     for shrink in [
+        |plan: &mut Plan, group| plan.rounds[0].combine.exchange.barrier = Some(group),
         |plan: &mut Plan, group| plan.rounds[1].combine.exchange.barrier = Some(group),
         |plan: &mut Plan, group| plan.release = Some(group),
     ] {

@@ -210,6 +210,12 @@ fn collectives_of_threads_and_processes() {
 }
 
 #[test]
+fn barriers_keep_ranks_apart_that_read_each_others_memory() {
+    let kernel = ("HARNESS_KERNEL", kernel_binary());
+    passes(&program("mock_peers.cpp"), &[kernel]);
+}
+
+#[test]
 fn every_collective_with_every_type() {
     passes(&program("mock_exchanges.cpp"), &[]);
 }

@@ -1,12 +1,13 @@
 // A kernel binary for the mock, as mock_runtime.cpp loads it.
 
+#include <atomic>
 #include <cstdint>
 
 namespace {
 thread_local uint64_t block_index;
 thread_local uint64_t block_count;
 thread_local const char *fault;
-int (*find)(uint64_t, uint64_t *);
+std::atomic<int (*)(uint64_t, uint64_t *)> find; // ranks may be threads, and each loads the binary
 } // namespace
 
 extern "C" {
@@ -27,7 +28,7 @@ const char *ascend_mock_take_fault() {
 // Sets `bytes` bytes to 1, as far as they are device memory; an NPU would raise an exception.
 void touch(uint64_t address, uint64_t bytes) {
     uint64_t left = 0;
-    if (find(address, &left) == 0 || left < bytes) {
+    if (find.load()(address, &left) == 0 || left < bytes) {
         fault = "not device memory";
         return;
     }
@@ -42,6 +43,19 @@ void add_step(uint64_t data, uint64_t count, uint64_t step) {
     auto *values = reinterpret_cast<uint32_t *>(data);
     for (uint64_t i = block_index; i < count; i += block_count) {
         values[i] += static_cast<uint32_t>(step);
+    }
+}
+
+// out[i] = the sum of element i of the vectors whose addresses are in the table.
+void sum_vectors(uint64_t out, uint64_t table, uint64_t vectors, uint64_t count) {
+    auto *sums = reinterpret_cast<uint32_t *>(out);
+    const auto *places = reinterpret_cast<const uint64_t *>(table);
+    for (uint64_t i = block_index; i < count; i += block_count) {
+        uint32_t sum = 0;
+        for (uint64_t vector = 0; vector < vectors; vector++) {
+            sum += reinterpret_cast<const uint32_t *>(places[vector])[i];
+        }
+        sums[i] = sum;
     }
 }
 

@@ -34,7 +34,7 @@ objects hccl
 compile -shared "$out"/hccl/*.o -Wl,-soname,libhccl.so -o "$out/libhccl.so" -L"$out" -lascendcl
 compile -fvisibility=default -shared -fPIC tests/mock/kernel_binary.cpp -o "$out/kernel_binary.so"
 gcc -std=c99 -O1 -g -fsanitize="$sanitizer" -pthread -Icsrc/cann tests/mock/conform.c -o "$out/conform" -L"$out" -Wl,-rpath,"$out" -lascendcl
-tests="mock_collectives mock_exchanges mock_faults mock_inject mock_network mock_order mock_runtime"
+tests="mock_collectives mock_exchanges mock_faults mock_inject mock_network mock_order mock_peers mock_runtime"
 if [ "${3-}" = all ]; then
     tests="$tests mock_deviate $(cd tests/mock && ls conform_*.cpp | sed 's/\.cpp$//' | tr '\n' ' ')"
 fi
@@ -58,6 +58,13 @@ for test in conform $tests; do
     # shellcheck disable=SC2086 # cases are words
     "$out/$test" $cases
 done
+if [ "$sanitizer" = thread ]; then
+    for barrier in "before reads" "behind reads"; do
+        echo "--- mock_peers without the barrier $barrier: a race"
+        HARNESS_DROP=$barrier "$out/mock_peers" > "$out/race.txt" 2>&1 || true
+        grep -q "SUMMARY: ThreadSanitizer: data race .* in \(sum_vectors\|add_step\)$" "$out/race.txt"
+    done
+fi
 echo "--- mock_collectives over TCP under $sanitizer"
 HCCL_MOCK_NET=tcp "$out/mock_collectives" random -t4 -t5 sub-p16
 HCCL_MOCK_NET=tcp "$out/mock_exchanges" -t4

@@ -1,6 +1,6 @@
 // Collectives by direct exchange: every rank reads what it needs straight out of the others' memory. All ranks post
-// first, so that each sees whether all run the same operation; acknowledgements end a phase, but for small all-gathers,
-// which need none. Sums are always taken in the order of the ranks.
+// first, so that each sees whether all run the same operation; acknowledgements end a phase, but where what a rank gives is
+// small: it waits in the stage, and none is needed. Sums are always taken in the order of the ranks.
 
 #include <algorithm>
 
@@ -9,9 +9,6 @@
 
 namespace mock {
 namespace {
-
-// Up to this size every rank reduces everything itself: one exchange less.
-constexpr uint64_t SMALL_BYTES = 16 * 1024;
 
 // The start of every collective: all posts of all ranks, compared. Returns where each rank's data lies.
 std::vector<uint64_t> meet(Execution &run, uint64_t offset) {
@@ -38,6 +35,17 @@ void settle(Execution &run, const std::vector<uint32_t> &peers) {
 
 void settle(Execution &run) { settle(run, run.others()); }
 
+// The same where what this rank gave waits in the stage: only peers that must ask for it are not done with it.
+void settle_staged(Execution &run) {
+    std::vector<uint32_t> asking;
+    for (const uint32_t peer : run.others()) {
+        if (!run.is_mapped(peer)) {
+            asking.push_back(peer);
+        }
+    }
+    settle(run, asking);
+}
+
 // Part `index` when `count` elements are cut into `parts` of nearly equal length.
 struct Part {
     uint64_t begin;
@@ -63,13 +71,12 @@ std::vector<const char *> everybody(Execution &run, const std::vector<uint64_t> 
     return sources;
 }
 
-void small_all_reduce(Execution &run, const std::vector<uint64_t> &offsets) {
+// Every rank reduces everything itself.
+void small_all_reduce(Execution &run) {
     const Operation &op = run.operation();
-    std::vector<char> result(op.signature.bytes);
-    reduce(op.signature.dtype, op.signature.reduce, result.data(), everybody(run, offsets, 0, op.signature.bytes),
-           op.count);
-    settle(run); // in place, nobody may overwrite what another still reads
-    std::memcpy(op.recv, result.data(), result.size());
+    const std::vector<uint64_t> offsets = meet(run, run.stage(op.send, op.signature.bytes));
+    reduce(op.signature.dtype, op.signature.reduce, op.recv, everybody(run, offsets, 0, op.signature.bytes), op.count);
+    settle_staged(run);
 }
 
 // Each rank reduces one part and then collects the others' parts. This works in place: while parts are reduced, part j
@@ -77,11 +84,11 @@ void small_all_reduce(Execution &run, const std::vector<uint64_t> &offsets) {
 void all_reduce(Execution &run) {
     const Operation &op = run.operation();
     const uint64_t width = type_bytes(op.signature.dtype);
-    const std::vector<uint64_t> offsets = meet(run, op.send_offset);
-    if (op.signature.bytes <= SMALL_BYTES) {
-        small_all_reduce(run, offsets);
+    if (op.signature.bytes <= STAGE_BYTES) {
+        small_all_reduce(run);
         return;
     }
+    const std::vector<uint64_t> offsets = meet(run, op.send_offset);
     const Part own = part_of(op.count, run.size(), run.rank());
     const uint64_t skip = own.begin * width;
     reduce(op.signature.dtype, op.signature.reduce, op.recv + skip, everybody(run, offsets, skip, own.count * width),
@@ -109,17 +116,10 @@ void gather_from(Execution &run, const std::vector<uint64_t> &offsets) {
     }
 }
 
-// Who has all shares is done, unless a peer has to ask for the own one.
 void small_all_gather(Execution &run) {
     const Operation &op = run.operation();
     gather_from(run, meet(run, run.stage(op.recv + run.rank() * op.signature.bytes, op.signature.bytes)));
-    std::vector<uint32_t> asking;
-    for (const uint32_t peer : run.others()) {
-        if (!run.is_mapped(peer)) {
-            asking.push_back(peer);
-        }
-    }
-    settle(run, asking);
+    settle_staged(run);
 }
 
 // The own share is put in its place first and read from there by the others: right for any place of the send buffer.

@@ -105,6 +105,7 @@ fn point(step: Step<'_>, form: Form) -> Point {
     let writes = match step.kind() {
         StepKind::Mean | StepKind::Round(_) => step
             .combine()
+            .filter(|combine| combine.operands > 1)
             .map(|combine| combine.slice)
             .into_iter()
             .collect(),

@@ -26,15 +26,25 @@ use crate::reduce::options::Options;
 use crate::reduce::world::World;
 use crate::reduce::world::watch::{Phase, ReductionPart, WatchedStage};
 
-/// Prepares the stages of the tensors `members`, of which all have type `dtype`, for bucket `number`; `of` says in messages
-/// of which tensors it is one. Its part of the address table begins with entry `first_entry`.
+/// Which of a list's buckets it is.
+pub(in crate::reduce) struct Which<'a> {
+    pub(in crate::reduce) number: usize,
+    /// Of which tensors it is one, for messages.
+    pub(in crate::reduce) of: &'a str,
+    /// Where its part of the address table begins.
+    pub(in crate::reduce) first_entry: usize,
+    /// Whether others follow, which leave its buffers alone.
+    pub(in crate::reduce) is_kept: bool,
+}
+
+/// Prepares the stages of the tensors `members`, of which all have type `dtype`, for one bucket.
 pub(in crate::reduce) fn bucket(
     world: &World,
     tables: &TableAllocator<'_>,
     planner: &Planner,
     dtype: DType,
     members: Vec<usize>,
-    (number, of, first_entry): (usize, &str, usize),
+    which: Which<'_>,
     options: &Options,
 ) -> Result<Bucket> {
     let shards = options.shards(world);
@@ -47,11 +57,9 @@ pub(in crate::reduce) fn bucket(
         layout,
         dtype,
         options,
-        number,
-        of,
+        which,
         size: layout.dtype().size(),
         entries: Vec::new(),
-        first_entry,
     };
     let stages = builder.stages(&plan, &members)?;
     let collection = match options.scattered {
@@ -87,13 +95,10 @@ pub(super) struct StageBuilder<'a> {
     /// Type of the caller's tensors.
     dtype: DType,
     options: &'a Options,
-    number: usize,
-    /// Of which tensors it is a bucket.
-    of: &'a str,
+    which: Which<'a>,
     /// Bytes of an element of the fused buffer.
     size: u64,
     entries: Vec<Entry>,
-    first_entry: usize,
 }
 
 impl<'a> StageBuilder<'a> {
@@ -195,9 +200,10 @@ impl<'a> StageBuilder<'a> {
             places: self.places_in_tensors(members, self.layout.whole()),
             behind: None,
         };
-        if let Some(step) = direct {
+        if let Some((step, group)) = direct.and_then(|step| Some((step, step.exchange().barrier?)))
+        {
             let exchange = step.exchange();
-            let barrier = self.rendezvous(exchange.barrier)?;
+            let barrier = self.rendezvous(group)?;
             let mut task = self.read(exchange, Arc::clone(&barrier))?;
             task.direct = true;
             self.copy_in_place(&mut task, exchange)?;
@@ -316,14 +322,14 @@ impl<'a> StageBuilder<'a> {
     fn push_as(&self, stages: &mut Vec<Stage>, name: &str, phase: Phase, task: Task) -> Result<()> {
         let (peers, bytes) = task.traffic();
         let watched = Arc::new(WatchedStage {
-            operation: format!("bucket {}{}, {name}", self.number, self.of),
+            operation: format!("bucket {}{}, {name}", self.which.number, self.which.of),
             peers: peers
                 .into_iter()
                 .map(|rank| self.world.rank_in_root(rank))
                 .collect(),
             bytes,
             part: Some(ReductionPart {
-                bucket: self.number,
+                bucket: self.which.number,
                 name: name.to_owned(),
                 phase,
             }),
@@ -335,9 +341,9 @@ impl<'a> StageBuilder<'a> {
 
     /// Reserves consecutive entries of the address table.
     fn enter(&mut self, entries: impl IntoIterator<Item = Entry>) -> ops::Range<usize> {
-        let start = self.first_entry + self.entries.len();
+        let start = self.which.first_entry + self.entries.len();
         self.entries.extend(entries);
-        start..self.first_entry + self.entries.len()
+        start..self.which.first_entry + self.entries.len()
     }
 
     /// An exchange and a sum with constant weights.

@@ -9,7 +9,7 @@ use crate::plan::{Choices, DType, Layout, Planner, TensorSpec, buckets, wavefron
 use crate::reduce::engine::address_table::AddressTable;
 use crate::reduce::engine::allocator::{DeviceMemory, TableAllocator};
 use crate::reduce::engine::bucket::{Bucket, Pass, data_type};
-use crate::reduce::engine::build::bucket;
+use crate::reduce::engine::build::{Which, bucket};
 use crate::reduce::engine::clock::Clock;
 use crate::reduce::engine::issue::BucketProgress;
 use crate::reduce::engine::message_log::MessageLog;
@@ -254,9 +254,7 @@ fn make_buckets(
     choices: Choices,
     of: &str,
 ) -> Result<Vec<Bucket>> {
-    let mut made: Vec<Bucket> = Vec::new();
-    let mut entries = 0;
-    let shape = options.shape(world);
+    let mut lists = Vec::new();
     for (dtype, wire) in TYPES {
         let members: Vec<usize> = (0..tensors.len())
             .filter(|&index| {
@@ -268,22 +266,26 @@ fn make_buckets(
             .map(|&index| tensors[index].count.saturating_mul(wire.size()))
             .collect();
         for part in buckets(&sizes, options.bucket_bytes) {
-            let members = members[part].to_vec();
-            let counts: Vec<u64> = members.iter().map(|&index| tensors[index].count).collect();
-            let layout = Layout::new(wire, &counts)?;
-            let planner = Planner::with(shape, layout, choices)?;
-            let bucket = bucket(
-                world,
-                tables,
-                &planner,
-                dtype,
-                members,
-                (made.len(), of, entries),
-                options,
-            )?;
-            entries += bucket.entries.len();
-            made.push(bucket);
+            lists.push((dtype, wire, members[part].to_vec()));
         }
+    }
+    let shape = options.shape(world);
+    let last = lists.len().saturating_sub(1);
+    let mut made: Vec<Bucket> = Vec::with_capacity(lists.len());
+    let mut entries = 0;
+    for (number, (dtype, wire, members)) in lists.into_iter().enumerate() {
+        let counts: Vec<u64> = members.iter().map(|&index| tensors[index].count).collect();
+        let layout = Layout::new(wire, &counts)?;
+        let planner = Planner::with(shape, layout, choices)?;
+        let which = Which {
+            number,
+            of,
+            first_entry: entries,
+            is_kept: options.gradient_buffers && number < last,
+        };
+        let bucket = bucket(world, tables, &planner, dtype, members, which, options)?;
+        entries += bucket.entries.len();
+        made.push(bucket);
     }
     Ok(made)
 }

@@ -9,14 +9,15 @@ use std::sync::Arc;
 use crate::ascend::{Comm, DataType, ReduceOp, Span, Stream};
 use crate::error::Result;
 use crate::kernel::{Guard, OnMissing, Receipt, Tensors};
+use crate::plan::Group;
 use crate::reduce::engine::allocator::TableAllocator;
 use crate::reduce::world::World;
 
 /// One barrier of the ranks of a communicator.
 pub(in crate::reduce) struct Rendezvous {
     comm: Arc<Comm>,
-    /// The rank of the world that is rank 0 of the communicator, whose ranks follow each other.
-    first: u32,
+    /// The ranks of the communicator, as ranks of the world.
+    group: Group,
     receipt: Receipt,
     /// What this rank adds.
     one: Span,
@@ -25,20 +26,20 @@ pub(in crate::reduce) struct Rendezvous {
 }
 
 impl Rendezvous {
-    pub(super) fn new(tables: &TableAllocator<'_>, comm: Arc<Comm>, first: u32) -> Result<Self> {
+    pub(super) fn new(tables: &TableAllocator<'_>, comm: Arc<Comm>, group: Group) -> Result<Self> {
         Ok(Rendezvous {
             receipt: tables.receipt()?,
             one: tables.upload(&[1.0_f32])?,
             none: tables.upload(&[Receipt::nobody_came(comm.size())])?,
             comm,
-            first,
+            group,
         })
     }
 
     /// The other ranks of the world that come to it.
     pub(super) fn peers(&self) -> Vec<u32> {
-        let own = self.first + self.comm.rank();
-        let ranks = self.first..self.first + self.comm.size();
+        let own = self.group.first + self.comm.rank() * self.group.stride;
+        let ranks = self.group.ranks();
         ranks.filter(|&rank| rank != own).collect()
     }
 

@@ -76,6 +76,8 @@ pub(crate) enum Purpose {
     Scalars,
     /// Parts of vectors, on the stream of payload.
     Vectors,
+    /// Waits before ranks read each other's buffers, on the stream of payload.
+    Barriers,
 }
 
 /// The parts that were made of a world.

@@ -91,8 +91,9 @@ impl World {
         }
         let members: Vec<u32> = group.ranks().map(|rank| self.rank_in_root(rank)).collect();
         let (name, buffer_mb) = match purpose {
-            // The vendor's default would take 400 MB of device memory for a few records.
+            // The vendor's default would take 400 MB of device memory for a few records, or for one number.
             Purpose::Scalars => ("scalars", Some(1)),
+            Purpose::Barriers => ("barriers", Some(1)),
             // An all-to-all of more than the buffer goes through it in pieces.
             Purpose::Vectors => ("vectors", None),
         };

@@ -57,11 +57,11 @@ impl StageBuilder<'_> {
         form: Form,
     ) -> Result<(Task, Option<Arc<Rendezvous>>)> {
         let exchange = &combine.exchange;
-        if form != Form::Shared {
+        let Some(group) = exchange.barrier else {
             let place = |builder: &Self, part: &_| builder.received(combine, part);
             return Ok((self.exchange_into(exchange, form, place)?, None));
-        }
-        let barrier = self.rendezvous(exchange.barrier)?;
+        };
+        let barrier = self.rendezvous(group)?;
         let mut task = self.read(exchange, Arc::clone(&barrier))?;
         if self.options.checksum {
             // Kernels read it once more, with the same result.
@@ -73,10 +73,10 @@ impl StageBuilder<'_> {
     /// Brings parts to where they lie in the fused buffer.
     pub(super) fn in_place(&mut self, exchange: &Exchange, form: Form) -> Result<Task> {
         let place = |builder: &Self, part: &VectorPart| builder.part(part.range);
-        if form != Form::Shared {
+        let Some(group) = exchange.barrier else {
             return self.exchange_into(exchange, form, place);
-        }
-        let mut task = self.read(exchange, self.rendezvous(exchange.barrier)?)?;
+        };
+        let mut task = self.read(exchange, self.rendezvous(group)?)?;
         self.copy_in_place(&mut task, exchange)?;
         Ok(Task::Read(task))
     }

@@ -9,6 +9,7 @@ use crate::reduce::engine::build::StageBuilder;
 use crate::reduce::engine::place::{Base, Place};
 use crate::reduce::engine::rendezvous::Rendezvous;
 use crate::reduce::engine::stage::{CopyPart, Read, ReadTask, Stage, Task};
+use crate::reduce::world::Purpose;
 use crate::transfer::{Direction, Transfer};
 
 impl StageBuilder<'_> {
@@ -39,12 +40,13 @@ impl StageBuilder<'_> {
             .collect()
     }
 
-    /// Behind all that reads other ranks' buffers: nobody writes to its own before.
+    /// Behind all that reads other ranks' buffers: nobody writes to its own before. If nobody would before the last bucket has
+    /// ended, that one's serves for all.
     pub(super) fn release(&mut self, stages: &mut Vec<Stage>, plan: &Plan) -> Result<()> {
-        let Some(group) = plan.release else {
+        let Some(group) = plan.release.filter(|_| !self.which.is_kept) else {
             return Ok(());
         };
-        let barrier = self.rendezvous(Some(group))?;
+        let barrier = self.rendezvous(group)?;
         let task = self.read(&Exchange::new(plan.rank, []), barrier)?;
         self.push(stages, "release", Task::Read(task))
     }
@@ -95,13 +97,23 @@ impl StageBuilder<'_> {
         exchange.transfers.iter().map(copy).collect()
     }
 
-    /// A barrier of all ranks of the world or of this rank's server.
-    pub(super) fn rendezvous(&self, group: Option<Group>) -> Result<Arc<Rendezvous>> {
-        let all = self.planner.shape().size();
-        let (comm, first) = match group {
-            Some(group) if group.count < all => self.world.server()?,
-            _ => (self.world.shared_comm(), 0),
+    /// The barrier of these ranks of the plan.
+    pub(super) fn rendezvous(&self, group: Group) -> Result<Arc<Rendezvous>> {
+        let shards = self.options.shards(self.world);
+        let (comm, group) = if group.count == self.planner.shape().size() {
+            let group = Group {
+                count: group.count * shards,
+                ..group
+            };
+            (self.world.shared_comm(), group)
+        } else {
+            let group = Group {
+                first: self.rank_of(group.first),
+                stride: group.stride * shards,
+                ..group
+            };
+            (self.world.group(group, Purpose::Barriers)?, group)
         };
-        Ok(Arc::new(Rendezvous::new(self.tables, comm, first)?))
+        Ok(Arc::new(Rendezvous::new(self.tables, comm, group)?))
     }
 }
