@@ -48,6 +48,9 @@ mutants! {
     mutant_coefficients_past_the_table: "coefficients", BOUNDS, [(
         "device.h", "smaller(ENTRIES, limit - entry)", "ENTRIES",
     )];
+    mutant_table_beyond_its_window: "weighted_sum", BOUNDS, [(
+        "device.h", "if (entry < begin_ || entry >= end_) {", "if (entry < begin_ || end_ == 0) {",
+    )];
     // 4: queues.
     mutant_gram_without_enque: "gram", QUEUES, [("gram.cpp", "tiles_.EnQue(tiles);\n", "")];
     mutant_sum_without_deque: "weighted_sum", QUEUES, [(

@@ -68,6 +68,16 @@ impl Anchor {
         Some(self.at + nanoseconds(passed))
     }
 
+    /// With a time that is not before `ended`.
+    pub(super) fn not_before(self, ended: u64) -> Anchor {
+        let missing = ended.saturating_sub(self.at);
+        Anchor {
+            at: self.at + missing,
+            error: self.error + missing,
+            ..self
+        }
+    }
+
     /// With the time that the device has passed since an earlier one, where that is not wrong: so times do not jump.
     pub(super) fn after(self, earlier: &Anchor) -> Anchor {
         let passed = self.event.seconds_since(&earlier.event).ok();
@@ -100,6 +110,26 @@ pub(super) fn nanoseconds(time: Duration) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_anchor_is_not_before_what_has_ended() {
+        let device = Device::open(0).unwrap();
+        let stream = Stream::new(&device).unwrap();
+        let clock = HostClock::new();
+        let anchor = || Anchor::new(&device, &stream, &clock, Duration::from_secs(60)).unwrap();
+        let first = anchor();
+        let (at, error) = (first.at, first.error);
+        let same = first.not_before(at - 500);
+        assert_eq!((same.at, same.error), (at, error));
+        let later = same.not_before(at + 700);
+        assert_eq!((later.at, later.error), (at + 700, error + 700));
+        // What begins behind it is not before either, on any stream.
+        let event = Event::timed(&device).unwrap();
+        let other = Stream::new(&device).unwrap();
+        other.record(&event).unwrap();
+        other.synchronize().unwrap();
+        assert!(later.time_of(&event).unwrap() >= at + 700);
+    }
 
     #[test]
     fn times_do_not_jump_where_clocks_agree() {

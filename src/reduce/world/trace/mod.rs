@@ -185,7 +185,10 @@ impl Trace {
                 && let Ok(anchor) =
                     Anchor::new(&shared.device, &state.stream, &shared.clock, LATER_LIMIT)
             {
-                state.anchor = Arc::new(anchor.after(&state.anchor));
+                // Streams are moved alike: what ended before stays before what begins now on any other.
+                state.collect(shared.clock.now());
+                let ended = state.ends.into_iter().max().unwrap_or(0);
+                state.anchor = Arc::new(anchor.after(&state.anchor).not_before(ended));
             }
             state.event(&shared.device)?
         };
