@@ -80,6 +80,16 @@ impl Group {
         below(end) - below(start)
     }
 
+    /// The group of all parts of its ranks, where each is cut into so many that follow each other.
+    #[must_use]
+    pub fn of_parts(self, parts: u32) -> Group {
+        Group {
+            first: self.first * parts,
+            count: self.count * parts,
+            ..self
+        }
+    }
+
     /// Position of `rank` in the group.
     pub fn index_of(self, rank: u32) -> Option<u32> {
         let distance = rank.checked_sub(self.first)?;

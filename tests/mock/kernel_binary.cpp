@@ -1,4 +1,4 @@
-// A kernel binary for the mock, as mock_runtime.cpp loads it.
+// A kernel binary for the mock, as programs of these tests load it.
 
 #include <atomic>
 #include <cstdint>

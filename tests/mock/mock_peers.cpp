@@ -2,7 +2,6 @@
 // out, so that a sanitizer can show that it would find that.
 
 #include <atomic>
-#include <thread>
 
 #include "harness.h"
 

@@ -11,7 +11,7 @@ use crate::ascend::{DataType, Event};
 use crate::error::Result;
 use crate::kernel::Rule;
 use crate::kernel::layout::{FLAG_WORDS, MAX_RADIX};
-use crate::plan::{self, DType, Form, Group, Layout, Plan, Planner, Range, Step, record_words};
+use crate::plan::{self, DType, Form, Layout, Plan, Planner, Range, Step, record_words};
 use crate::reduce::engine::allocator::TableAllocator;
 use crate::reduce::engine::bucket::{Bucket, Entry, bytes, data_type, owned};
 use crate::reduce::engine::build_scalars::ScalarsBuilder;
@@ -76,11 +76,7 @@ pub(in crate::reduce) fn bucket(
         scratch_bytes,
         receipt: tables.receipt()?,
         native: layout.dtype() == dtype && options.scale == 1.0 && options.result_scale == 1.0,
-        shared: plan.release.map(|group| Group {
-            first: group.first * shards,
-            count: group.count * shards,
-            ..group
-        }),
+        shared: plan.release.map(|group| group.of_parts(shards)),
         padded: options.padded,
         members,
     })
@@ -442,7 +438,7 @@ impl<'a> StageBuilder<'a> {
             self.push(stages, &name, exchange)?;
             return self.push(stages, &name, Task::Nothing);
         }
-        // Ranks that merge nothing have nothing in it, but come to the barrier of the others.
+        // Nothing on ranks that merge nothing.
         let (exchange, behind) = self.exchange(combine, form)?;
         self.push(stages, &name, exchange)?;
         let tasks = self.adasum(index, round, behind)?;

@@ -8,7 +8,7 @@ use crate::ascend::Span;
 use crate::error::Result;
 use crate::kernel::Rule;
 use crate::kernel::layout::{COEFFICIENT_WORDS, record_words};
-use crate::plan::{self, Group, Layout, Planner, Range, RecordPart};
+use crate::plan::{self, Layout, Planner, Range, RecordPart};
 use crate::reduce::engine::allocator::TableAllocator;
 use crate::reduce::engine::bucket::bytes;
 use crate::reduce::engine::device_tables::{FoldList, in_order, index};
@@ -189,11 +189,7 @@ impl ScalarsBuilder<'_> {
     }
 
     fn gather(&self, own: &Span, gathered: &Span) -> Result<GatherTask> {
-        let group = Group {
-            first: self.plan.group.first * self.shards,
-            count: self.plan.group.count * self.shards,
-            ..self.plan.group
-        };
+        let group = self.plan.group.of_parts(self.shards);
         let others = group.ranks().filter(|&rank| rank != self.world.rank());
         Ok(GatherTask {
             comm: self.world.group(group, Purpose::Scalars)?,

@@ -101,11 +101,7 @@ impl StageBuilder<'_> {
     pub(super) fn rendezvous(&self, group: Group) -> Result<Arc<Rendezvous>> {
         let shards = self.options.shards(self.world);
         let (comm, group) = if group.count == self.planner.shape().size() {
-            let group = Group {
-                count: group.count * shards,
-                ..group
-            };
-            (self.world.shared_comm(), group)
+            (self.world.shared_comm(), group.of_parts(shards))
         } else {
             let group = Group {
                 first: self.rank_of(group.first),
