@@ -368,7 +368,8 @@ public:
         check(adasum_reducer_reduce(get(), gradients.data(), gradients.size(), stream));
     }
 
-    // Places for all gradients in the reducer's own buffers (option gradient_buffers): what lies there is reduced in place.
+    // Places for gradients in the reducer's own buffers (option gradient_buffers): what lies there is reduced in place. Null for a
+    // tensor that is sent as another type.
     std::vector<void *> gradient_buffers() { return buffers(); }
 
     // Enqueues; all tensors lie one right behind the other in `buffer`.

@@ -111,12 +111,15 @@ class GradientReducer(_TensorReducer):
 
         self._in_place("tensors", tensors, range(len(self.specs)), stream, timeout, enqueue)
 
-    def gradient_buffers(self) -> list[View]:
-        """Places for all gradients in the reducer's own buffers on the device: gradients that lie there are reduced where they are.
-        Needs the option gradient_buffers. Local."""
+    def gradient_buffers(self) -> list[Optional[View]]:
+        """Places for gradients in the reducer's own buffers on the device: gradients that lie there are reduced where they are. They are
+        there until the reducer is closed, also for tensors that were made of them (`torch.from_dlpack`). None for a tensor that is sent as
+        another type, as 16-bit tensors of fewer than 64 elements are. Needs the option gradient_buffers. Local."""
         places = (c_void_p * len(self.specs))()
         call("adasum_reducer_gradient_buffers", self, places, len(places))
-        return [View(place or 0, spec.count, spec.dtype, True) for place, spec in zip(places, self.specs)]
+        device = self._world.device
+        views = (View(place or 0, spec.count, spec.dtype, True, device) for place, spec in zip(places, self.specs))
+        return [seen if seen.address or not seen.count else None for seen in views]
 
     def reduce_some(
         self, indices: Sequence[int], tensors: Tensors, stream: Optional[AnyStream] = None, timeout: float = DEFAULT_TIMEOUT

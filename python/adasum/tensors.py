@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import ctypes
 from dataclasses import dataclass
-from typing import Any, Iterable, Mapping, Sequence, Union
+from typing import Any, Iterable, Mapping, Optional, Sequence, Union
 
+from adasum import _dlpack
 from adasum._abi import CONSTANTS
 
 F32, F16, BF16 = (CONSTANTS[name] for name in ("F32", "F16", "BF16"))
@@ -65,17 +66,34 @@ class TensorSpec:
 
 @dataclass(frozen=True)
 class View:
-    """Where a tensor lies. `device` says that `address` is memory of the world's device."""
+    """Where a tensor lies. `device` says that `address` is memory of the world's device, which has the number `device_id`.
+
+    Other libraries make a flat tensor of it, without a copy: `torch.from_dlpack(view)` one on the NPU with torch_npu, `numpy.from_dlpack(view)`
+    an array of memory of the host. Nothing of this keeps the memory: whoever allocated it must live longer."""
 
     address: int
     count: int
     dtype: int
     device: bool
+    device_id: int = 0
 
     @property
     def bytes(self) -> int:
         """Length in bytes."""
         return self.count * element_bytes(self.dtype)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return (_dlpack.EXTENSION, self.device_id) if self.device else (_dlpack.CPU, 0)
+
+    def __dlpack__(
+        self, *, stream: Any = None, max_version: Optional[tuple[int, int]] = None, dl_device: Optional[tuple[int, int]] = None,
+        copy: Optional[bool] = None,
+    ) -> Any:
+        """A capsule for one user. Nothing is waited for, on no stream."""
+        if copy or dl_device not in (None, self.__dlpack_device__()):
+            raise BufferError("a view is given as it is: not as a copy, and not on another device")
+        code = _dlpack.BFLOAT if self.dtype == BF16 else _dlpack.FLOAT
+        return _dlpack.capsule(self.address, self.count, code, 8 * element_bytes(self.dtype), self.__dlpack_device__())
 
 
 def view(tensor: Any) -> View:

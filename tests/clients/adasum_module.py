@@ -122,6 +122,8 @@ def reduces_in_its_own_buffers(world):
         places = reducer.gradient_buffers()
         assert [(place.count, place.dtype, place.device) for place in places] == \
             [(seen.count, seen.dtype, True) for seen in views]
+        # 12: as torch_npu has its tensors.
+        assert {place.__dlpack_device__() for place in places} == {(12, world.device)}
         stage.addresses = [place.address for place in places]
         stage.upload(addresses)
         reducer.reduce(places, stage.stream)

@@ -48,6 +48,15 @@ cp tests/clients/adasum_module.py "$work/elsewhere"
 cd "$work/elsewhere"
 export PATH=$work/venv/bin:$PATH ADASUM_CACHE_DIR=$work/cache
 if has numpy; then
+    python - <<'PYTHON'
+import array, numpy, adasum
+values = array.array("f", [1, 2, 3])
+seen = numpy.from_dlpack(adasum.view(values))
+values[1] = 7
+assert seen.dtype == numpy.float32 and seen.tolist() == [1, 7, 3], seen
+halves = numpy.array([0.5, 4], numpy.float16)
+assert numpy.from_dlpack(adasum.view(halves)).tolist() == [0.5, 4]
+PYTHON
     # The AdaSum of equal vectors is the vector: 64 * 10 ones.
     adasum-run launch -n 4 --timeout 300 -- python program.py > said
     cat said

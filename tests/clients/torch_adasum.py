@@ -104,6 +104,46 @@ def streams(world):
                 expect(f"side stream, {seed}", copies, expected(range(SIZE), seed=seed))
 
 
+def buffers(world):
+    """Gradients in the reducer's buffers, where the other ranks read them."""
+    if DEVICE != "npu":
+        return
+    shared = {"exchange": "shared", "gradient_buffers": True}
+    for dtype, tolerance in ((torch.float32, 0.0), (torch.bfloat16, 0.06)):
+        own = values(RANK, dtype)
+        with adasum.GradientReducer(world, adasum.specs(own), **shared) as reducer:
+            gradients = []
+            for place, x in zip(reducer.gradient_buffers(), own):
+                # 16-bit tensors with few elements travel as fp32.
+                assert (place is None) == (dtype != torch.float32 and x.numel() < 64)
+                gradient = torch.empty_like(x, device=DEVICE) if place is None else torch.from_dlpack(place)
+                assert (gradient.dtype, gradient.device.type, gradient.device.index) == (dtype, "npu", world.device)
+                gradients.append(gradient.as_strided(x.size(), x.stride()).copy_(x))
+            reducer.reduce(gradients, adasum_torch.current_stream(gradients[0]))
+            exact = [values(rank, dtype) for rank in range(SIZE)]
+            expect(f"buffers of {dtype}", gradients, [combined(of_ranks) for of_ranks in zip(*exact)], tolerance)
+
+    def trained(**choices):
+        torch.manual_seed(7)
+        model = torch.nn.Sequential(torch.nn.Conv2d(1, 3, 2), torch.nn.Flatten(), torch.nn.Linear(27, 3))
+        model = model.to(DEVICE)
+        sgd = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+        with adasum_torch.GradientOptimizer(sgd, world, model, **choices) as optimizer:
+            before = [parameter.grad is not None and parameter.grad.data_ptr() for parameter in model.parameters()]
+            for step in range(3):
+                optimizer.zero_grad()
+                generator = torch.Generator().manual_seed(100 * step + RANK)
+                (model(torch.randn(5, 1, 4, 4, generator=generator).to(DEVICE)) ** 2).mean().backward()
+                optimizer.step()
+            after = [parameter.grad.data_ptr() for parameter in model.parameters()]
+            assert not choices or before == after, "gradients have left the reducer's buffers"
+        # Nothing looks into freed memory.
+        assert not choices or not set(after) & {parameter.grad.data_ptr() for parameter in model.parameters()}
+        return [parameter.detach().cpu() for parameter in [*model.parameters(), *(p.grad for p in model.parameters())]]
+
+    expect("optimizer with gradients in buffers", trained(**shared), trained())
+
+
 def delta(world, form):
     """Three steps of Adam in which each rank keeps a state of its own, beside the same in one process."""
     def model():
@@ -152,6 +192,7 @@ def main():
     with adasum_torch.world() as world:
         types(world)
         streams(world)
+        buffers(world)
         for form in ("server_mean", "local"):
             delta(world, form)
     dist.barrier()

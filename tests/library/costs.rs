@@ -266,7 +266,10 @@ fn copied(
         let mut reducer = GradientReducer::new(world, &specs(counts), &options).unwrap();
         let stream = Stream::new(world.device()).unwrap();
         let spans = match options.gradient_buffers {
-            true => reducer.gradient_buffers().unwrap(),
+            true => {
+                let places = reducer.gradient_buffers().unwrap();
+                places.into_iter().map(Option::unwrap).collect()
+            }
             false => padded(world, counts),
         };
         // Vectors of zeros are read twice: their products are taken again, scaled.

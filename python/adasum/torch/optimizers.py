@@ -263,7 +263,11 @@ class GradientOptimizer(_Wrapper):
     """Wraps an optimizer: it steps on the mean or sum of all ranks' gradients (the option reduction), or on their AdaSum. Instead of
     DistributedDataParallel, not beside it. Making one is collective.
 
-    To change gradients between reduction and step: `synchronize()`, the change, `step()`."""
+    To change gradients between reduction and step: `synchronize()`, the change, `step()`.
+
+    With the option gradient_buffers the gradients of parameters on an NPU lie in the reducer's buffers until `close`, where other ranks
+    read them (exchange="shared"): `zero_grad` then keeps them, as zeros. Gradients that lie elsewhere are reduced, too, but copied: those
+    that were replaced, and 16-bit ones of fewer than 64 elements, which have no place there."""
 
     def __init__(
         self, optimizer: torch.optim.Optimizer, world: Optional[adasum.World] = None,
@@ -271,8 +275,46 @@ class GradientOptimizer(_Wrapper):
         sparse_as_dense: bool = False, **choices: Unpack[adasum.OptionValues],
     ):
         """As for `DeltaOptimizer`."""
+        in_buffers = bool(choices.get("gradient_buffers"))
         super().__init__(optimizer, world, parameters, adasum.GradientReducer, choices, backward_passes_per_step, sparse_as_dense)
         self._synchronized = self._skips = False
+        # Parameters whose gradients lie in the reducer's buffers, and where.
+        self._placed: list[tuple[torch.Tensor, int]] = []
+        if in_buffers and self._parameters[0].device.type == "npu":
+            self._place_gradients()
+
+    def _place_gradients(self) -> None:
+        for tensor, place in zip(self._parameters, self._reducer.gradient_buffers()):
+            if tensor.requires_grad and place is not None and place.count > 0:
+                gradient = torch.from_dlpack(place).as_strided(tensor.size(), tensor.stride())
+                if tensor.grad is None:
+                    gradient.zero_()
+                else:
+                    gradient.copy_(tensor.grad)
+                # Who forgets `close` must not write to memory that is free.
+                setattr(gradient, "_reducer", self._reducer)
+                tensor.grad = gradient
+                self._placed.append((tensor, place.address))
+
+    def _take_gradients_back(self, values: bool) -> None:
+        for tensor, address in self._placed:
+            if tensor.grad is not None and tensor.grad.data_ptr() == address:
+                tensor.grad = tensor.grad.clone() if values else None
+        self._placed = []
+
+    def zero_grad(self, set_to_none: bool = True) -> None:
+        super().zero_grad(set_to_none and not self._placed)
+
+    def close(self) -> None:
+        self._take_gradients_back(values=True)
+        super().close()
+
+    close.__doc__ = Reducing.close.__doc__
+
+    def __exit__(self, kind: Any, *rest: Any) -> None:
+        if kind is not None:
+            self._take_gradients_back(values=False)
+        super().__exit__(kind, *rest)
 
     def synchronize(self) -> None:
         """Replaces the gradients by their reduction; parameters without one have zeros. Collective."""

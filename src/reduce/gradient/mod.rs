@@ -237,32 +237,34 @@ impl GradientReducer {
         self.world.synchronize(&stream, self.options.create_timeout)
     }
 
-    /// Places for all gradients in the reducer's own buffers, in the order of creation: gradients that lie there are reduced
+    /// Places for gradients in the reducer's own buffers, in the order of creation: gradients that lie there are reduced
     /// where they are. With [`Form::Shared`](crate::reduce::Form::Shared) there is no other memory of which that holds. Where a
     /// tensor lies does not change as long as the reducer lives; what lies between tensors may be overwritten. A rank
-    /// may give other memory in any call.
+    /// may give other memory in any call, which overwrites what is here. A tensor that is sent as another type ([`Wire`](crate::reduce::options::Wire)) has no place.
     ///
     /// # Errors
-    /// `InvalidState` without [`Options::gradient_buffers`], or where tensors are scaled or of another type than the wire's.
-    pub fn gradient_buffers(&self) -> Result<Vec<Span>> {
+    /// `InvalidState` without [`Options::gradient_buffers`], or where tensors are scaled.
+    pub fn gradient_buffers(&self) -> Result<Vec<Option<Span>>> {
         let refused = |why: &str| Error::new(ErrorKind::InvalidState, why.to_owned());
         let slots = self.buffers.as_ref();
         let slots = slots.ok_or_else(|| refused("the option gradient_buffers is not set"))?;
+        if (self.options.scale, self.options.result_scale) != (1.0, 1.0) {
+            return Err(refused(
+                "the option scale or result_scale is set: gradients have no place in the reducer's buffers",
+            ));
+        }
         let plan = self.plan(WHOLE)?;
         let mut places: Vec<Option<Span>> = vec![None; self.specs.len()];
         for (index, bucket) in plan.buckets.iter().enumerate() {
             if !bucket.native {
-                return Err(refused(
-                    "gradients are scaled, or are sent as another type: they have no place in the reducer's buffers",
-                ));
+                continue;
             }
             let spans = slots.places(index, bucket)?;
             for (&member, span) in bucket.members.iter().zip(spans) {
                 places[plan.tensors[member]] = Some(span);
             }
         }
-        let places: Option<Vec<Span>> = places.into_iter().collect();
-        places.ok_or_else(|| refused("a tensor is in no bucket"))
+        Ok(places)
     }
 
     /// The device memory that this reducer takes on this rank now.

@@ -1,6 +1,7 @@
 //! Features beside the plain reduction of all ranks: parts of a world, votes, clipping, accumulation, rows, options.
 
 mod clip_and_overflow;
+mod gradient_buffers;
 mod inputs;
 mod parts;
 mod scattered;

@@ -74,7 +74,7 @@ impl<'a> Bench<'a> {
             .enumerate()
             .map(|(index, &count)| TensorSpec::new(format!("t{index}"), count, what.dtype.into()))
             .collect();
-        let (bucket_bytes, pipeline_depth) = buffers()?;
+        let (bucket_bytes, pipeline_depth) = buffers(what)?;
         let options = Options {
             reduction: match what.mean {
                 true => Reduction::Mean,
@@ -103,10 +103,12 @@ impl<'a> Bench<'a> {
         };
         let originals = within(Buffer::from_slice(device, &values)?.span())?;
         let reducer = GradientReducer::new(world, &specs, &options)?;
-        let gradients = match options.gradient_buffers {
-            true => reducer.gradient_buffers()?,
-            false => within(Buffer::zeroed(device, bytes)?.span())?,
-        };
+        let mut gradients = within(Buffer::zeroed(device, bytes)?.span())?;
+        if options.gradient_buffers {
+            for (gradient, place) in gradients.iter_mut().zip(reducer.gradient_buffers()?) {
+                *gradient = place.unwrap_or_else(|| gradient.clone());
+            }
+        }
         Ok(Bench {
             world,
             numbers,
@@ -259,14 +261,35 @@ impl<'a> Bench<'a> {
 }
 
 /// The standard bytes and number of fused buffers under way. Over the mock messages and kernels are the work of the same
-/// cores: nothing is gained by overlapping them, and much by what stays in the cache from step to step.
-fn buffers() -> Result<(u64, usize)> {
-    const CACHED: u64 = 4 << 20;
+/// cores: nothing is gained by overlapping them, and something by what stays in the cache from step to step.
+fn buffers(what: &Reduced) -> Result<(u64, usize)> {
     let standard = Options::default();
     Ok(match backend()?.name {
-        "mock" => (CACHED, 1),
+        "mock" => (cached(what.ranks, what.exchange, largest_cache()), 1),
         _ => (standard.bucket_bytes, standard.pipeline_depth),
     })
+}
+
+/// Bytes of a bucket for ranks that share a cache of `cache` bytes. Ranks that read each other wait for each other at each bucket, so
+/// these are large where the buckets of all ranks fit the cache, and where even small ones do not.
+fn cached(ranks: u32, exchange: Option<Form>, cache: u64) -> u64 {
+    const SMALL: u64 = 4 << 20;
+    const LARGE: u64 = 16 << 20;
+    let fits = |bytes: u64| u64::from(ranks) * bytes <= cache;
+    match exchange {
+        Some(Form::Shared) if fits(LARGE) || !fits(SMALL) => LARGE,
+        _ => SMALL,
+    }
+}
+
+/// Bytes of the largest cache of the first core, as Linux says; 0 if it does not.
+fn largest_cache() -> u64 {
+    let size = |index: u32| {
+        let path = format!("/sys/devices/system/cpu/cpu0/cache/index{index}/size");
+        let text = std::fs::read_to_string(path).ok()?;
+        text.trim().strip_suffix('K')?.parse::<u64>().ok()
+    };
+    (0..8).filter_map(size).max().unwrap_or(0) << 10
 }
 
 /// Where the tensors lie, in bytes. Those that travel as another type are converted and so copied; they lie behind the
@@ -284,4 +307,19 @@ fn places(specs: &[TensorSpec]) -> Vec<std::ops::Range<usize>> {
         next = end.next_multiple_of(ALIGNMENT);
     }
     places
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn buckets_are_as_large_as_the_cache_lets_them() {
+        let shared = Some(Form::Shared);
+        assert_eq!(cached(16, shared, 256 << 20), 16 << 20);
+        assert_eq!(cached(8, shared, 32 << 20), 4 << 20);
+        // Nothing fits.
+        assert_eq!(cached(16, shared, 32 << 20), 16 << 20);
+        assert_eq!(cached(16, None, 256 << 20), 4 << 20);
+    }
 }
