@@ -333,19 +333,21 @@ void destroy(const Rank &me) {
 // An abort of the stream ends what is queued, and the peers learn of it.
 void aborted(const Rank &me) {
     const World world(me);
-    const Vector<float> data(8);
-    OK(all_reduce(world, data));
+    // More than a rank leaves with the others at once: what it has left would be enough for them.
+    constexpr uint64_t COUNT = 16384;
+    const Vector<float> data(COUNT);
+    OK(all_reduce(world, data, COUNT));
     world.synchronize();
     if (me.rank == 0) {
-        OK(all_reduce(world, data));
+        OK(all_reduce(world, data, COUNT));
         const double begin = now();
         OK(aclrtStreamAbort(world.stream));
         CHECK(now() - begin < 10);
         OK(aclrtSynchronizeStream(world.stream));
-        FAILS(HCCL_E_INTERNAL, "aborted", all_reduce(world, data));
+        FAILS(HCCL_E_INTERNAL, "aborted", all_reduce(world, data, COUNT));
     } else {
         pause_ms(300);
-        if (all_reduce(world, data) == HCCL_SUCCESS) {
+        if (all_reduce(world, data, COUNT) == HCCL_SUCCESS) {
             FAILS(REMOTE, "rank 0 failed", aclrtSynchronizeStream(world.stream));
         }
     }
