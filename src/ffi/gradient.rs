@@ -227,8 +227,8 @@ pub unsafe extern "C" fn adasum_reducer_overflow(
 
 /// Device addresses of places for gradients, in the order of creation, in the reducer's own buffers (option
 /// gradient_buffers): gradients that lie there are reduced where they are. They are the reducer's, and stay the same until it
-/// is destroyed; what lies between tensors may be overwritten, and all of it by a reduction of other memory. NULL for a tensor that is sent as another type (option wire).
-/// Gradient reducers. Local.
+/// is destroyed; what lies between tensors may be overwritten, and all of it by a reduction of other memory. NULL for a tensor
+/// that is sent as another type (option wire). Gradient reducers. Local.
 ///
 /// # Safety
 /// `reducer` is NULL or live; `out_gradients` points to `count` addresses that may be written to.

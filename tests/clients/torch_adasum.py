@@ -5,8 +5,10 @@
 
 What comes out is compared with AdaSum in the arithmetic of digits_reference.py, bit for bit in fp32."""
 
+import gc
 import os
 import sys
+import weakref
 from pathlib import Path
 
 import torch
@@ -142,6 +144,17 @@ def buffers(world):
         return [parameter.detach().cpu() for parameter in [*model.parameters(), *(p.grad for p in model.parameters())]]
 
     expect("optimizer with gradients in buffers", trained(**shared), trained())
+    # Gradients of an optimizer that nobody has closed keep the memory.
+    model = torch.nn.Linear(9, 9).to(DEVICE)
+    optimizer = adasum_torch.GradientOptimizer(torch.optim.SGD(model.parameters(), lr=0.1), world, model, **shared)
+    reducer = weakref.ref(optimizer._reducer)
+    del optimizer
+    gc.collect()
+    assert reducer() is not None, "the buffers are gone, their gradients are not"
+    model(torch.ones(9).to(DEVICE)).sum().backward()
+    model.zero_grad()
+    gc.collect()
+    assert reducer() is None, "nobody uses the buffers any more"
 
 
 def delta(world, form):

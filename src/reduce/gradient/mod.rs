@@ -240,7 +240,8 @@ impl GradientReducer {
     /// Places for gradients in the reducer's own buffers, in the order of creation: gradients that lie there are reduced
     /// where they are. With [`Form::Shared`](crate::reduce::Form::Shared) there is no other memory of which that holds. Where a
     /// tensor lies does not change as long as the reducer lives; what lies between tensors may be overwritten. A rank
-    /// may give other memory in any call, which overwrites what is here. A tensor that is sent as another type ([`Wire`](crate::reduce::options::Wire)) has no place.
+    /// may give other memory in any call, which overwrites what is here. A tensor that is sent as another type
+    /// ([`Wire`](crate::reduce::options::Wire)) has no place.
     ///
     /// # Errors
     /// `InvalidState` without [`Options::gradient_buffers`], or where tensors are scaled.

@@ -17,8 +17,9 @@ impl World {
     /// parts that they share in the same order. The members are renumbered from 0 in their order; `locals`
     /// consecutive ones count as a server, whatever this world's servers are. A part shares device, streams and order
     /// of work with this world: what is enqueued through either waits for what either was given before, and a failure
-    /// of one poisons both. With [`Form::Shared`](crate::plan::Form::Shared) all members end it with [`World::finish`]: dropping it frees
-    /// what others may still have mapped. Uses: the ranks of one server, of one pipeline stage, of one shard of a model.
+    /// of one poisons both. With [`Form::Shared`](crate::plan::Form::Shared) all members end it with [`World::finish`]:
+    /// dropping it frees what others may still have mapped. Uses: the ranks of one server, of one pipeline stage, of one
+    /// shard of a model.
     ///
     /// # Errors
     /// `InvalidArgument` if `ranks` are not ascending ranks of this world with this one among them, or no
