@@ -150,6 +150,11 @@ fn acl_shared_memory_conforms() {
 }
 
 #[test]
+fn acl_memory_of_a_supernode_conforms() {
+    conforms("conform_fabric.cpp");
+}
+
+#[test]
 fn acl_copies_conform() {
     conforms("conform_copies.cpp");
 }

@@ -7,18 +7,15 @@
 
 #include <memory>
 
-#include "conform.h"
+#include "conform_sharing.h"
 
 using namespace harness;
 
 namespace {
 
-constexpr size_t MB = 1 << 20;
 constexpr size_t KEY = 65;
 constexpr uint64_t ANYONE = ACL_RT_IPC_MEM_EXPORT_FLAG_DISABLE_PID_VALIDATION;
 constexpr uint64_t ACCESS = ACL_RT_IPC_MEM_IMPORT_FLAG_ENABLE_PEER_ACCESS;
-
-using Words = Vector<uint32_t>;
 
 struct Key {
     char text[KEY] = {};
@@ -30,11 +27,6 @@ Key share(void *memory, size_t bytes, uint64_t flags = ANYONE) {
     OK(aclrtIpcMemGetExportKey(memory, bytes, key, KEY, flags));
     return key;
 }
-
-// Ranks tell each other things in files, each once.
-void say(const std::string &name, const std::string &content = "") { write_file(folder() + "/" + name, content); }
-
-std::string hear(const std::string &name) { return read_file(folder() + "/" + name); }
 
 void send(const std::string &name, Key &key) { say(name, std::string(key, KEY)); }
 
@@ -50,26 +42,6 @@ uint32_t *import(Key &key, uint64_t flags = ACCESS) {
     void *memory = nullptr;
     OK(aclrtIpcMemImportByKey(&memory, key, flags));
     return static_cast<uint32_t *>(memory);
-}
-
-// Copies in stream order, as memory of another device allows.
-void copy(const World &world, void *to, const void *from, size_t bytes) {
-    OK(aclrtMemcpyAsync(to, bytes, from, bytes, ACL_MEMCPY_DEVICE_TO_DEVICE, world.stream));
-    world.synchronize();
-}
-
-aclrtFuncHandle kernel(const char *name) {
-    const char *path = std::getenv("HARNESS_KERNEL");
-    CHECK(path != nullptr);
-    aclrtBinHandle binary = nullptr;
-    aclrtFuncHandle function = nullptr;
-    OK(aclrtBinaryLoadFromFile(path, nullptr, &binary));
-    OK(aclrtBinaryGetFunction(binary, name, &function));
-    return function;
-}
-
-void launch(aclrtFuncHandle function, std::vector<uint64_t> arguments, aclrtStream stream) {
-    OK(aclrtLaunchKernelWithHostArgs(function, 2, stream, nullptr, arguments.data(), arguments.size() * 8, nullptr, 0));
 }
 
 // --- export
@@ -408,7 +380,7 @@ const Behaviour freed("ipc-freed-memory", Ranks::Processes, 2, [](const Rank &me
 const Behaviour ended("ipc-owner-ends", Ranks::Processes, 2, [](const Rank &me) {
     auto world = std::make_unique<World>(me, false);
     if (me.rank == 0) {
-        const auto *data = new Words(2 * MB / 4, [](size_t i) { return static_cast<uint32_t>(i); });
+        static const auto *data = new Words(2 * MB / 4, [](size_t i) { return static_cast<uint32_t>(i); });
         Key first = share(data->at(), 4096);
         Key second = share(data->at(), 4096);
         send("first", first);

@@ -222,6 +222,17 @@ typedef enum aclrtMemGranularityOptions {
     ACL_RT_MEM_ALLOC_GRANULARITY_UNDEF = 0xFFFF,
 } aclrtMemGranularityOptions;
 
+// How far a shared handle reaches, and the bytes of one of the kind FABRIC; of the kind DEFAULT it is a uint64_t.
+// "aclrtMemSharedHandleType".
+typedef enum aclrtMemSharedHandleType {
+    ACL_MEM_SHARE_HANDLE_TYPE_DEFAULT = 1, // processes of a server
+    ACL_MEM_SHARE_HANDLE_TYPE_FABRIC = 2,  // of a supernode
+} aclrtMemSharedHandleType;
+
+typedef struct aclrtMemFabricHandle {
+    uint8_t data[128];
+} aclrtMemFabricHandle;
+
 // Arithmetic on the way of a copy. "aclrtReduceAsync".
 typedef enum aclrtReduceKind {
     ACL_RT_MEMCPY_SDMA_AUTOMATIC_SUM = 10,
@@ -371,6 +382,7 @@ typedef enum {
     ACL_DEV_ATTR_UBUF_PER_VECTOR_CORE = 204,
     ACL_DEV_ATTR_TOTAL_GLOBAL_MEM_SIZE = 301,
     ACL_DEV_ATTR_L2_CACHE_SIZE = 302,
+    ACL_DEV_ATTR_SUPER_POD_ID = 405, // 2^32 - 1: none
     ACL_DEV_ATTR_NPU_ARCH = 601,
 } aclrtDevAttr;
 
@@ -629,6 +641,20 @@ ACL_FUNC_VISIBILITY aclError aclrtMapMem(void *virPtr, size_t size, size_t offse
 ACL_FUNC_VISIBILITY aclError aclrtUnmapMem(void *virPtr);
 ACL_FUNC_VISIBILITY aclError aclrtMemGetAllocationGranularity(aclrtPhysicalMemProp *prop,
                                                               aclrtMemGranularityOptions option, size_t *granularity);
+
+// Physical memory shared between processes: "aclrtMemExportToShareableHandleV2". Handles of the kind FABRIC reach all servers
+// of an A3 supernode. The memory lives until all that have it have freed their handles.
+#define ACL_RT_VMM_EXPORT_FLAG_DEFAULT 0x0UL // only processes of aclrtMemSetPidToShareableHandleV2 may import
+#define ACL_RT_VMM_EXPORT_FLAG_DISABLE_PID_VALIDATION 0x1UL
+ACL_FUNC_VISIBILITY aclError aclrtMemExportToShareableHandleV2(aclrtDrvMemHandle handle, uint64_t flags,
+                                                               aclrtMemSharedHandleType shareType,
+                                                               void *shareableHandle); // 8.5.0
+ACL_FUNC_VISIBILITY aclError aclrtMemSetPidToShareableHandleV2(void *shareableHandle,
+                                                               aclrtMemSharedHandleType shareType, int32_t *pid,
+                                                               size_t pidNum); // 8.5.0
+ACL_FUNC_VISIBILITY aclError aclrtMemImportFromShareableHandleV2(void *shareableHandle,
+                                                                 aclrtMemSharedHandleType shareType, uint64_t flags,
+                                                                 aclrtDrvMemHandle *handle); // 8.5.0
 
 // Device memory shared between processes of a machine: "IPC memory". A key is a string of at most 64 characters, in 65
 // bytes; characters may be any but 0. Importers close it first, then the process that exported it, which then frees the

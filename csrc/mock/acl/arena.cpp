@@ -9,8 +9,8 @@
 #include <sys/stat.h>
 
 #include "device.h"
-#include "ipc.h"
 #include "mapping.h"
+#include "sharing.h"
 
 namespace mock {
 namespace {
@@ -155,7 +155,9 @@ Arena::Arena(int device)
 }
 
 void *Arena::allocate(uint64_t bytes) {
+    Ended ended;
     std::lock_guard<std::mutex> lock(mutex_);
+    sweep(&ended);
     uint64_t offset = 0;
     return allocate_seen(bytes, &offset) ? view_.base + offset : nullptr;
 }
@@ -180,7 +182,9 @@ void Arena::give_pages_back(uint64_t offset, uint64_t bytes) {
 }
 
 bool Arena::take_unseen(uint64_t bytes) {
+    Ended ended;
     std::lock_guard<std::mutex> lock(mutex_);
+    sweep(&ended);
     if (bytes > memory_.free_bytes() - unseen_) {
         return false;
     }
@@ -204,10 +208,11 @@ bool Arena::find(const void *address, Region *region) const {
     uint64_t bytes = 0;
     std::lock_guard<std::mutex> lock(mutex_);
     if (!memory_.find(offset, &begin, &bytes)) {
-        if (!find_mapped(offset, &bytes)) {
+        uint64_t place = 0;
+        if (!find_mapped(offset, &place, &bytes)) {
             return false;
         }
-        *region = {device_, offset, bytes};
+        *region = {device_, place, bytes};
         return true;
     }
     *region = {device_, offset, begin + bytes - offset};
@@ -222,8 +227,10 @@ uint64_t Arena::allocation_at(const void *address) const {
     return memory_.find(offset, &begin, &bytes) && begin == offset ? bytes : 0;
 }
 
-void Arena::memory_info(size_t *free, size_t *total) const {
+void Arena::memory_info(size_t *free, size_t *total) {
+    Ended ended;
     std::lock_guard<std::mutex> lock(mutex_);
+    sweep(&ended);
     *free = memory_.free_bytes() - unseen_;
     *total = device_memory_bytes();
 }
@@ -304,7 +311,7 @@ Arena *arena_of(const void *address) {
 
 bool find_memory(const void *address, Region *region) {
     const Arena *owner = arena_of(address);
-    return owner != nullptr ? owner->find(address, region) : find_imported(address, region);
+    return (owner != nullptr && owner->find(address, region)) || find_imported(address, region);
 }
 
 bool is_device_memory(const void *address) { return arena_of(address) != nullptr || is_imported(address); }

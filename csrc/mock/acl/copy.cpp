@@ -7,7 +7,7 @@
 #include "deviate.h"
 #include "device.h"
 #include "host_memory.h"
-#include "ipc.h"
+#include "sharing.h"
 #include "stream.h"
 
 namespace mock {

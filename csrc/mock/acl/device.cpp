@@ -2,8 +2,11 @@
 
 #include "device.h"
 
+#include <fstream>
 #include <mutex>
 #include <set>
+
+#include <unistd.h>
 
 #include "deviate.h"
 
@@ -79,6 +82,16 @@ long long setting(const char *name, long long standard, long long low, long long
         value = standard;
     }
     return value;
+}
+
+// One for all processes that can share memory here: those of a machine that number processes alike.
+int64_t supernode() {
+    std::string place;
+    std::ifstream("/proc/sys/kernel/random/boot_id") >> place;
+    char numbers[64] = {};
+    const ssize_t length = readlink("/proc/self/ns/pid", numbers, sizeof(numbers) - 1);
+    place.append(numbers, length > 0 ? static_cast<size_t>(length) : 0);
+    return static_cast<int64_t>(hash64(place, 0) >> 33);
 }
 
 int64_t told(int64_t cores) { return deviates(Deviation::CoresZero) ? 0 : cores; }
@@ -212,6 +225,12 @@ aclError aclrtGetDeviceInfo(uint32_t deviceId, aclrtDevAttr attr, int64_t *value
         case ACL_DEV_ATTR_TOTAL_GLOBAL_MEM_SIZE: *value = static_cast<int64_t>(device_memory_bytes()); return;
         case ACL_DEV_ATTR_L2_CACHE_SIZE: *value = soc().l2_bytes; return;
         case ACL_DEV_ATTR_NPU_ARCH: *value = soc().arch; return;
+        case ACL_DEV_ATTR_SUPER_POD_ID:
+            if (soc().family != Family::Ascend910C) {
+                fail(ACL_ERROR_RT_FEATURE_NOT_SUPPORT, "%s is in no supernode", soc().name.c_str());
+            }
+            *value = supernode();
+            return;
         default: fail(ACL_ERROR_INVALID_PARAM, "no attribute has number %d", static_cast<int>(attr));
         }
     });

@@ -1,14 +1,29 @@
 // Virtual memory: addresses are reserved in the arena, and physical memory is put behind parts of them.
 
+#include <algorithm>
 #include <cstring>
+#include <utility>
+
+#include <sys/mman.h>
 
 #include "arena.h"
 #include "counters.h"
 #include "device.h"
 #include "host_memory.h"
-#include "registry.h"
+#include "physical.h"
+#include "sharing.h"
 
 namespace mock {
+namespace {
+
+// Another thread may have freed the last one meanwhile.
+void require_handle(const Physical &memory) {
+    if (memory.handles == 0) {
+        fail(ACL_ERROR_RT_INVALID_HANDLE, "the physical memory is freed");
+    }
+}
+
+} // namespace
 
 void *Arena::reserve(uint64_t bytes) {
     std::lock_guard<std::mutex> lock(mutex_);
@@ -43,16 +58,89 @@ std::shared_ptr<Physical> Arena::allocate_physical(uint64_t bytes) {
     auto memory = std::make_shared<Physical>();
     memory->device = device_;
     memory->bytes = bytes;
+    Ended ended;
     std::lock_guard<std::mutex> lock(mutex_);
+    sweep(&ended);
     return allocate_seen(bytes, &memory->home) ? memory : nullptr;
 }
 
-void Arena::free_physical(Physical &memory) {
-    std::lock_guard<std::mutex> lock(mutex_);
-    memory.freed = true;
-    if (!memory.mapped) {
-        give_pages_back(memory.home, memory_.release(memory.home));
+// The memory itself ends when all processes that have it have freed it.
+void Arena::end_physical(const std::shared_ptr<Physical> &memory, Ended *ended) {
+    if (memory->imported != nullptr) {
+        memory->imported->leave();
+        return;
     }
+    if (memory->shared != nullptr) {
+        if (memory->shared->importers() > 0) {
+            memory->shared->end(Sharing::Left);
+            left_.push_back(memory);
+            return;
+        }
+        ended->push_back(std::move(memory->shared));
+    }
+    give_pages_back(memory->home, memory_.release(memory->home));
+}
+
+void Arena::sweep(Ended *ended) {
+    for (const auto &memory : std::exchange(left_, {})) {
+        end_physical(memory, ended);
+    }
+}
+
+bool Arena::hold_physical(Physical &memory) {
+    std::lock_guard<std::mutex> lock(mutex_);
+    if (memory.handles == 0) {
+        return false;
+    }
+    memory.handles++;
+    return true;
+}
+
+bool Arena::free_physical(const std::shared_ptr<Physical> &memory) {
+    Ended ended;
+    std::lock_guard<std::mutex> lock(mutex_);
+    require_handle(*memory);
+    memory->handles--;
+    if (memory->handles == 0 && !memory->mapped) {
+        end_physical(memory, &ended);
+    }
+    return memory->handles == 0;
+}
+
+std::shared_ptr<SharedRange> Arena::shared(const Physical &memory) const {
+    std::lock_guard<std::mutex> lock(mutex_);
+    return memory.shared;
+}
+
+std::string Arena::share_physical(Physical &memory, bool anyone) {
+    if (memory.imported != nullptr) {
+        fail(DRIVER_ERROR, "the memory is imported");
+    }
+    auto shared = std::make_shared<SharedRange>(device_, memory.home, memory.bytes, anyone);
+    std::lock_guard<std::mutex> lock(mutex_);
+    require_handle(memory);
+    if (memory.shared != nullptr) {
+        fail(DRIVER_ERROR, "the memory has a shared handle");
+    }
+    if (memory.mapped) {
+        const auto mapping = std::find_if(mapped_.begin(), mapped_.end(),
+                                          [&](const auto &entry) { return entry.second.get() == &memory; });
+        std::memcpy(view_.base + memory.home, view_.base + mapping->first, memory.bytes);
+        show(mapping->first, memory.bytes, view_.file, memory.home);
+        give_pages_back(mapping->first, memory.bytes);
+    }
+    memory.shared = std::move(shared);
+    return memory.shared->key();
+}
+
+void Arena::show(uint64_t offset, uint64_t bytes, int file, uint64_t place) {
+    void *shown = mmap(view_.base + offset, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE | MAP_FIXED, file,
+                       static_cast<off_t>(place));
+    if (shown == MAP_FAILED) {
+        fail(ACL_ERROR_RT_MEMORY_ALLOCATION, "%llu bytes cannot be mapped (%s)", static_cast<unsigned long long>(bytes),
+             std::strerror(errno));
+    }
+    madvise(shown, bytes, MADV_DONTDUMP);
 }
 
 void Arena::map(void *address, std::shared_ptr<Physical> memory) {
@@ -65,10 +153,16 @@ void Arena::map(void *address, std::shared_ptr<Physical> memory) {
     if (overlaps_next || overlaps_before) {
         fail(ACL_ERROR_RT_PARAM_INVALID, "physical memory is mapped to a part of %p already", address);
     }
-    if (memory->mapped || memory->freed) {
-        fail(ACL_ERROR_RT_PARAM_INVALID, "the physical memory is %s", memory->freed ? "freed" : "mapped already");
+    require_handle(*memory);
+    if (memory->mapped) {
+        fail(ACL_ERROR_RT_PARAM_INVALID, "the physical memory is mapped already");
     }
-    if (memory->written) {
+    if (memory->imported != nullptr) {
+        show(offset, memory->bytes, memory->imported->file(), memory->imported->offset());
+        add_imported(address, {memory->imported, true});
+    } else if (memory->shared != nullptr) {
+        show(offset, memory->bytes, view_.file, memory->home);
+    } else if (memory->written) {
         std::memcpy(address, view_.base + memory->home, memory->bytes);
         give_pages_back(memory->home, memory->bytes);
     }
@@ -79,43 +173,50 @@ void Arena::map(void *address, std::shared_ptr<Physical> memory) {
 
 void Arena::unmap(void *address) {
     const uint64_t offset = offset_of(address);
+    Ended ended;
     std::lock_guard<std::mutex> lock(mutex_);
     const auto found = mapped_.find(offset);
     if (found == mapped_.end()) {
         fail(ACL_ERROR_RT_PARAM_INVALID, "no mapping starts at %p", address);
     }
-    Physical &memory = *found->second;
-    memory.mapped = false;
-    if (memory.freed) {
-        memory_.release(memory.home);
-    } else {
-        std::memcpy(view_.base + memory.home, address, memory.bytes);
-    }
-    give_pages_back(offset, memory.bytes);
+    const std::shared_ptr<Physical> memory = found->second;
     mapped_.erase(found);
+    memory->mapped = false;
+    if (memory->imported != nullptr || memory->shared != nullptr) {
+        show(offset, memory->bytes, view_.file, offset);
+    } else if (memory->handles > 0) {
+        std::memcpy(view_.base + memory->home, address, memory->bytes);
+    }
+    if (memory->imported != nullptr) {
+        remove_imported(address, memory->imported.get());
+    }
+    give_pages_back(offset, memory->bytes);
+    if (memory->handles == 0) {
+        end_physical(memory, &ended);
+    }
 }
 
-// Mappings side by side are one range: `bytes` counts to the end of the last.
-bool Arena::find_mapped(uint64_t offset, uint64_t *bytes) const {
+// Mappings side by side are one range: `bytes` counts to the end of the last. What is shared lies elsewhere, for itself.
+bool Arena::find_mapped(uint64_t offset, uint64_t *place, uint64_t *bytes) const {
     auto mapping = mapped_.upper_bound(offset);
     if (mapping == mapped_.begin()) {
         return false;
     }
     --mapping;
-    uint64_t end = mapping->first + mapping->second->bytes;
-    if (offset >= end) {
+    const Physical &memory = *mapping->second;
+    uint64_t end = mapping->first + memory.bytes;
+    if (offset >= end || memory.imported != nullptr) {
         return false;
     }
-    for (++mapping; mapping != mapped_.end() && mapping->first == end; ++mapping) {
+    *place = memory.shared != nullptr ? memory.home + (offset - mapping->first) : offset;
+    for (++mapping; memory.shared == nullptr && mapping != mapped_.end() && mapping->first == end &&
+                    mapping->second->shared == nullptr && mapping->second->imported == nullptr;
+         ++mapping) {
         end += mapping->second->bytes;
     }
     *bytes = end - offset;
     return true;
 }
-
-namespace {
-
-constexpr size_t HUGE_PAGE = 2 << 20;
 
 Registry<Physical> &physical() {
     static Registry<Physical> &object = *new Registry<Physical>;
@@ -130,6 +231,10 @@ std::shared_ptr<Physical> find_physical(aclrtDrvMemHandle handle) {
     }
     return found;
 }
+
+namespace {
+
+constexpr size_t HUGE_PAGE = 2 << 20;
 
 // The device that the memory is to be on.
 int check_properties(const aclrtPhysicalMemProp *prop) {
@@ -244,8 +349,9 @@ aclError aclrtMallocPhysical(aclrtDrvMemHandle *handle, size_t size, const aclrt
 aclError aclrtFreePhysical(aclrtDrvMemHandle handle) {
     return guarded("aclrtFreePhysical", [&] {
         const std::shared_ptr<Physical> memory = find_physical(handle);
-        physical().remove(handle);
-        arena(memory->device).free_physical(*memory);
+        if (arena(memory->device).free_physical(memory)) {
+            physical().remove(handle);
+        }
     });
 }
 

@@ -57,7 +57,7 @@ uint64_t check_buffer(const Comm &comm, const void *buffer, uint64_t bytes, uint
     }
     // The library shares buffers with its peers itself, and imported memory is not shared again.
     if (region.imported) {
-        fault(HCCL_E_PARA, "EI0003: %s %p is memory of another process (aclrtIpcMemImportByKey)", name, buffer);
+        fault(HCCL_E_PARA, "EI0003: %s %p is memory of another process", name, buffer);
     }
     if (bytes > region.bytes) {
         fault(HCCL_E_PARA, "EI0003: %s: %llu bytes from %p on, but its allocation ends after %llu", name,

@@ -83,6 +83,8 @@ pub const ACL_PROF_L2CACHE: u32 = 16;
 pub const ACL_PROF_HCCL_TRACE: u32 = 32;
 pub const ACL_PROF_MSPROFTX: u32 = 128;
 pub const ACL_PROF_RUNTIME_API: u32 = 256;
+pub const ACL_RT_VMM_EXPORT_FLAG_DEFAULT: u32 = 0;
+pub const ACL_RT_VMM_EXPORT_FLAG_DISABLE_PID_VALIDATION: u32 = 1;
 pub const ACL_RT_IPC_MEM_EXPORT_FLAG_DEFAULT: u32 = 0;
 pub const ACL_RT_IPC_MEM_EXPORT_FLAG_DISABLE_PID_VALIDATION: u32 = 1;
 pub const ACL_RT_IPC_MEM_IMPORT_FLAG_DEFAULT: u32 = 0;
@@ -317,6 +319,34 @@ impl aclrtMemGranularityOptions {
 #[repr(transparent)]
 #[derive(Debug, Copy, Clone, Hash, PartialEq, Eq)]
 pub struct aclrtMemGranularityOptions(pub ::core::ffi::c_uint);
+impl aclrtMemSharedHandleType {
+    pub const ACL_MEM_SHARE_HANDLE_TYPE_DEFAULT: aclrtMemSharedHandleType = aclrtMemSharedHandleType(
+        1,
+    );
+    pub const ACL_MEM_SHARE_HANDLE_TYPE_FABRIC: aclrtMemSharedHandleType = aclrtMemSharedHandleType(
+        2,
+    );
+}
+#[repr(transparent)]
+#[derive(Debug, Copy, Clone, Hash, PartialEq, Eq)]
+pub struct aclrtMemSharedHandleType(pub ::core::ffi::c_uint);
+#[repr(C)]
+#[derive(Debug, Copy, Clone, Hash, PartialEq, Eq)]
+pub struct aclrtMemFabricHandle {
+    pub data: [u8; 128usize],
+}
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    [
+        "Size of aclrtMemFabricHandle",
+    ][::core::mem::size_of::<aclrtMemFabricHandle>() - 128usize];
+    [
+        "Alignment of aclrtMemFabricHandle",
+    ][::core::mem::align_of::<aclrtMemFabricHandle>() - 1usize];
+    [
+        "Offset of field: aclrtMemFabricHandle::data",
+    ][::core::mem::offset_of!(aclrtMemFabricHandle, data) - 0usize];
+};
 impl aclrtReduceKind {
     pub const ACL_RT_MEMCPY_SDMA_AUTOMATIC_SUM: aclrtReduceKind = aclrtReduceKind(10);
     pub const ACL_RT_MEMCPY_SDMA_AUTOMATIC_MAX: aclrtReduceKind = aclrtReduceKind(11);
@@ -488,6 +518,7 @@ impl aclrtDevAttr {
     pub const ACL_DEV_ATTR_UBUF_PER_VECTOR_CORE: aclrtDevAttr = aclrtDevAttr(204);
     pub const ACL_DEV_ATTR_TOTAL_GLOBAL_MEM_SIZE: aclrtDevAttr = aclrtDevAttr(301);
     pub const ACL_DEV_ATTR_L2_CACHE_SIZE: aclrtDevAttr = aclrtDevAttr(302);
+    pub const ACL_DEV_ATTR_SUPER_POD_ID: aclrtDevAttr = aclrtDevAttr(405);
     pub const ACL_DEV_ATTR_NPU_ARCH: aclrtDevAttr = aclrtDevAttr(601);
 }
 #[repr(transparent)]
@@ -1401,6 +1432,33 @@ pub struct Acl {
         ) -> aclError,
         ::libloading::Error,
     >,
+    pub aclrtMemExportToShareableHandleV2: Result<
+        unsafe extern "C" fn(
+            handle: aclrtDrvMemHandle,
+            flags: u64,
+            shareType: aclrtMemSharedHandleType,
+            shareableHandle: *mut ::core::ffi::c_void,
+        ) -> aclError,
+        ::libloading::Error,
+    >,
+    pub aclrtMemSetPidToShareableHandleV2: Result<
+        unsafe extern "C" fn(
+            shareableHandle: *mut ::core::ffi::c_void,
+            shareType: aclrtMemSharedHandleType,
+            pid: *mut i32,
+            pidNum: usize,
+        ) -> aclError,
+        ::libloading::Error,
+    >,
+    pub aclrtMemImportFromShareableHandleV2: Result<
+        unsafe extern "C" fn(
+            shareableHandle: *mut ::core::ffi::c_void,
+            shareType: aclrtMemSharedHandleType,
+            flags: u64,
+            handle: *mut aclrtDrvMemHandle,
+        ) -> aclError,
+        ::libloading::Error,
+    >,
     pub aclrtIpcMemGetExportKey: Result<
         unsafe extern "C" fn(
             devPtr: *mut ::core::ffi::c_void,
@@ -1903,6 +1961,18 @@ impl Acl {
             __library.get(b"aclrtMemGetAllocationGranularity\0")
         }
             .map(|sym| *sym);
+        let aclrtMemExportToShareableHandleV2 = unsafe {
+            __library.get(b"aclrtMemExportToShareableHandleV2\0")
+        }
+            .map(|sym| *sym);
+        let aclrtMemSetPidToShareableHandleV2 = unsafe {
+            __library.get(b"aclrtMemSetPidToShareableHandleV2\0")
+        }
+            .map(|sym| *sym);
+        let aclrtMemImportFromShareableHandleV2 = unsafe {
+            __library.get(b"aclrtMemImportFromShareableHandleV2\0")
+        }
+            .map(|sym| *sym);
         let aclrtIpcMemGetExportKey = unsafe {
             __library.get(b"aclrtIpcMemGetExportKey\0")
         }
@@ -2097,6 +2167,9 @@ impl Acl {
             aclrtMapMem,
             aclrtUnmapMem,
             aclrtMemGetAllocationGranularity,
+            aclrtMemExportToShareableHandleV2,
+            aclrtMemSetPidToShareableHandleV2,
+            aclrtMemImportFromShareableHandleV2,
             aclrtIpcMemGetExportKey,
             aclrtIpcMemSetImportPid,
             aclrtIpcMemImportByKey,
@@ -3308,6 +3381,57 @@ impl Acl {
                 .aclrtMemGetAllocationGranularity
                 .as_ref()
                 .expect("Expected function, got error."))(prop, option, granularity)
+        }
+    }
+    #[must_use]
+    pub unsafe fn aclrtMemExportToShareableHandleV2(
+        &self,
+        handle: aclrtDrvMemHandle,
+        flags: u64,
+        shareType: aclrtMemSharedHandleType,
+        shareableHandle: *mut ::core::ffi::c_void,
+    ) -> aclError {
+        unsafe {
+            (self
+                .aclrtMemExportToShareableHandleV2
+                .as_ref()
+                .expect(
+                    "Expected function, got error.",
+                ))(handle, flags, shareType, shareableHandle)
+        }
+    }
+    #[must_use]
+    pub unsafe fn aclrtMemSetPidToShareableHandleV2(
+        &self,
+        shareableHandle: *mut ::core::ffi::c_void,
+        shareType: aclrtMemSharedHandleType,
+        pid: *mut i32,
+        pidNum: usize,
+    ) -> aclError {
+        unsafe {
+            (self
+                .aclrtMemSetPidToShareableHandleV2
+                .as_ref()
+                .expect(
+                    "Expected function, got error.",
+                ))(shareableHandle, shareType, pid, pidNum)
+        }
+    }
+    #[must_use]
+    pub unsafe fn aclrtMemImportFromShareableHandleV2(
+        &self,
+        shareableHandle: *mut ::core::ffi::c_void,
+        shareType: aclrtMemSharedHandleType,
+        flags: u64,
+        handle: *mut aclrtDrvMemHandle,
+    ) -> aclError {
+        unsafe {
+            (self
+                .aclrtMemImportFromShareableHandleV2
+                .as_ref()
+                .expect(
+                    "Expected function, got error.",
+                ))(shareableHandle, shareType, flags, handle)
         }
     }
     #[must_use]
