@@ -7,7 +7,8 @@ use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError, Weak};
 
 use super::check::check;
 use super::device::Device;
-use super::shared::{self, MemoryKey};
+use super::physical::{self, Physical};
+use super::shared::{self, Import, MemoryKey, Sharing};
 use crate::error::{Error, Result};
 use crate::sys::acl::{aclrtMemMallocPolicy, aclrtMemcpyKind};
 
@@ -47,8 +48,10 @@ enum Origin {
     Own,
     /// Allocated here, with a key for other processes: the key is closed, then it is freed.
     Shared(MemoryKey),
-    /// Another process's: the key is closed.
-    Imported(MemoryKey),
+    /// Physical memory of this process at addresses of its own, with a key once it is shared: both are given back.
+    Physical(Physical, Option<MemoryKey>),
+    /// Another process's: the import is ended.
+    Imported(Import),
     /// Shared by this process itself: nothing, as that allocation does it.
     Local(#[expect(dead_code, reason = "kept alive")] Arc<Allocation>),
     /// Somebody else's: nothing.
@@ -94,35 +97,55 @@ impl Buffer {
         Ok(buffer)
     }
 
-    /// Memory of `bytes` bytes, all zero, that other processes of this machine can map: they [import](Span::import) its
-    /// [key](Buffer::key). It takes whole pages of 2 MiB. Wraps `aclrtIpcMemGetExportKey` and, before the memory is freed,
-    /// `aclrtIpcMemClose`.
+    /// Memory of `bytes` bytes, all zero, that other processes can map, as far as `sharing` says: they
+    /// [import](Span::import) its [key](Buffer::key). It takes whole pages of 2 MiB. Wraps, for those of this machine,
+    /// `aclrtIpcMemGetExportKey` and, before the memory is freed, `aclrtIpcMemClose`; for those of a supernode,
+    /// `aclrtMallocPhysical`, `aclrtMapMem` and `aclrtMemExportToShareableHandleV2`, and what undoes them.
     ///
     /// The importers have to be done with it before the buffer and its spans are dropped: what they enqueue later fails.
     ///
     /// # Errors
     /// As [`Buffer::new`]; [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) if the library cannot share memory.
-    pub fn shareable(device: &Device, bytes: usize) -> Result<Buffer> {
-        let size = bytes.max(1).checked_next_multiple_of(Self::SHAREABLE_PAGE);
-        let size = size.ok_or_else(|| Error::invalid(format!("{bytes} bytes cannot be shared")))?;
-        let mut allocation = Allocation::new(device, size, bytes)?;
+    pub fn shareable(device: &Device, bytes: usize, sharing: Sharing) -> Result<Buffer> {
+        let size = Self::shareable_size(bytes)?;
+        let mut allocation = match sharing {
+            Sharing::Machine => Allocation::new(device, size, bytes)?,
+            Sharing::Supernode => Allocation::physical(device, size, bytes)?,
+        };
         let address = allocation.pointer(0);
         {
             let backend = device.ready()?;
             // SAFETY: the allocation has so many bytes and nothing else uses it yet.
             unsafe { check!(backend.acl.aclrtMemset(address, size, 0, size)) }?;
         }
-        let key = shared::export(device, address, size, bytes)?;
-        allocation.origin = Origin::Shared(key.clone());
+        let key = match &mut allocation.origin {
+            Origin::Physical(memory, shared) => {
+                let handle = physical::export(device, memory)?;
+                shared
+                    .insert(MemoryKey::new(sharing, handle, bytes))
+                    .clone()
+            }
+            own => {
+                let key = shared::export(device, address, size, bytes)?;
+                *own = Origin::Shared(key.clone());
+                key
+            }
+        };
         let allocation = Arc::new(allocation);
         shared_here().insert(key, Arc::downgrade(&allocation));
         Ok(Buffer(allocation))
     }
 
+    /// What memory for so many bytes takes.
+    fn shareable_size(bytes: usize) -> Result<usize> {
+        let size = bytes.max(1).checked_next_multiple_of(Self::SHAREABLE_PAGE);
+        size.ok_or_else(|| Error::invalid(format!("{bytes} bytes cannot be shared")))
+    }
+
     /// What other processes import it by, if it is [shareable](Buffer::shareable).
     pub fn key(&self) -> Option<&MemoryKey> {
         match &self.0.origin {
-            Origin::Shared(key) => Some(key),
+            Origin::Shared(key) | Origin::Physical(_, Some(key)) => Some(key),
             _ => None,
         }
     }
@@ -179,6 +202,18 @@ impl Allocation {
         })
     }
 
+    /// The same as physical memory at addresses of its own.
+    fn physical(device: &Device, size: usize, len: usize) -> Result<Allocation> {
+        let (address, memory) = physical::allocate(device, size)
+            .map_err(|error| error.context(format!("{len} bytes on {device:?}")))?;
+        Ok(Allocation {
+            device: device.clone(),
+            address: address.expose_provenance(),
+            len,
+            origin: Origin::Physical(memory, None),
+        })
+    }
+
     fn pointer(&self, offset: usize) -> *mut c_void {
         std::ptr::with_exposed_provenance_mut(self.address.wrapping_add(offset))
     }
@@ -201,7 +236,13 @@ impl Drop for Allocation {
         let done = match &self.origin {
             Origin::Local(_) | Origin::Borrowed => return,
             Origin::Own => self.free(),
-            Origin::Imported(key) => self.close(key),
+            Origin::Imported(import) => shared::end_import(&self.device, import, self.pointer(0)),
+            Origin::Physical(memory, key) => {
+                if let Some(key) = key {
+                    shared_here().remove(key);
+                }
+                physical::free(&self.device, memory, self.pointer(0))
+            }
             Origin::Shared(key) => {
                 shared_here().remove(key);
                 // Freed all the same: a key that is left over fails for whoever imports it.
@@ -243,10 +284,12 @@ impl Span {
         }
     }
 
-    /// The first `bytes` bytes of the memory that another process of this machine shares by `key`, as memory that `device`
-    /// reaches: streams of `device` copy to and from it, kernels of `device` read and write it, wherever it lies. Host
-    /// copies ([`Span::read`], [`Span::write`]) and HCCL do not take it. Wraps `aclrtIpcMemImportByKey` and, when nothing
-    /// uses the result any more, `aclrtIpcMemClose`. What this process shares itself is not mapped again.
+    /// The first `bytes` bytes of the memory that another process shares by `key`, as memory that `device` reaches: streams
+    /// of `device` copy to and from it, kernels of `device` read and write it, wherever it lies. Host copies
+    /// ([`Span::read`], [`Span::write`]) and HCCL do not take it. Wraps, for memory of this machine,
+    /// `aclrtIpcMemImportByKey` and, when nothing uses the result any more, `aclrtIpcMemClose`; for that of a supernode,
+    /// `aclrtMemImportFromShareableHandleV2`, `aclrtMapMem` and what undoes them. What this process shares itself is not
+    /// mapped again.
     ///
     /// Nothing here waits for the process that shares it, nor keeps that process: as long as work that uses the result is
     /// queued, the owner has to keep its buffer, and both sides have to agree who writes what when. An owner that ends
@@ -265,13 +308,14 @@ impl Span {
         let local = shared_here().get(key).and_then(Weak::upgrade);
         let (address, origin) = match local {
             Some(shared) => {
-                shared::enable_access(device, &shared.device)?;
+                device.enable_access(shared.device.id())?;
                 (shared.address, Origin::Local(shared))
             }
-            None => (
-                shared::import(device, key)?.expose_provenance(),
-                Origin::Imported(key.clone()),
-            ),
+            None => {
+                let size = Buffer::shareable_size(key.len())?;
+                let (address, import) = shared::import(device, key, size)?;
+                (address.expose_provenance(), Origin::Imported(import))
+            }
         };
         Ok(Span {
             allocation: Arc::new(Allocation {

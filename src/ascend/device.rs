@@ -12,9 +12,12 @@ use std::time::Duration;
 
 use super::check::{self, check};
 use super::handle::Handle;
+use super::shared::found;
 use super::stream::milliseconds;
 use crate::error::{Context as _, Error, ErrorKind, Result};
-use crate::sys::acl::{ACL_ERROR_REPEAT_INITIALIZE, aclDeviceInfo, aclrtContext, aclrtMemAttr};
+use crate::sys::acl::{
+    ACL_ERROR_REPEAT_INITIALIZE, aclDeviceInfo, aclrtContext, aclrtDevAttr, aclrtMemAttr,
+};
 use crate::sys::{self, Backend};
 
 /// A device and one context of it. Clones share it.
@@ -140,6 +143,46 @@ impl Device {
             ));
         }
         Ok(name)
+    }
+
+    /// The A3 supernode that the device is in; `None` on other chips, outside of one, and where the library cannot say.
+    /// Wraps `aclrtGetDeviceInfo`.
+    ///
+    /// # Errors
+    /// If the chip has no name.
+    pub fn supernode(&self) -> Result<Option<u32>> {
+        /// What the driver says of a device that is in none.
+        const NONE: u32 = u32::MAX;
+        let is_a3 = self.soc_name()?.starts_with("Ascend910_93");
+        let backend = self.ready()?;
+        let (Ok(get), true, Ok(id)) = (
+            &backend.acl.aclrtGetDeviceInfo,
+            is_a3,
+            u32::try_from(self.0.id),
+        ) else {
+            return Ok(None);
+        };
+        let mut value = 0;
+        // SAFETY: writes one number to a live local.
+        let code = unsafe { get(id, aclrtDevAttr::ACL_DEV_ATTR_SUPER_POD_ID, &mut value) };
+        let told = check::acl(&backend, "aclrtGetDeviceInfo", code);
+        let supernode = told.ok().and_then(|()| u32::try_from(value).ok());
+        Ok(supernode.filter(|&supernode| supernode != NONE))
+    }
+
+    /// Lets this device reach memory of device `peer` of this machine. Wraps `aclrtDeviceEnablePeerAccess`.
+    ///
+    /// # Errors
+    /// If the library refuses it.
+    pub fn enable_access(&self, peer: i32) -> Result<()> {
+        if self.id() == peer {
+            return Ok(());
+        }
+        let backend = self.ready()?;
+        let enable = found!(backend, aclrtDeviceEnablePeerAccess)?;
+        // SAFETY: takes numbers by value.
+        let code = unsafe { enable(peer, 0) };
+        check::acl(&backend, "aclrtDeviceEnablePeerAccess", code)
     }
 
     /// Bytes of device memory, (free, all of it); `None` where the library cannot say. Wraps `aclrtGetMemInfo`.

@@ -16,6 +16,7 @@ mod exchange;
 mod handle;
 mod host;
 mod module;
+mod physical;
 mod queued;
 mod shared;
 mod stream;
@@ -33,7 +34,7 @@ pub use exchange::{GROUPS_RUN, groups_run};
 pub use host::HostBuffer;
 pub use module::{Argument, Function, Module};
 pub use queued::Queued;
-pub use shared::MemoryKey;
+pub use shared::{MemoryKey, Sharing};
 pub use stream::Stream;
 pub use survey::{Survey, survey};
 

@@ -733,7 +733,7 @@ fn a_bad_rank_table_is_named() {
 #[test]
 fn shared_memory_is_imported_within_the_process() {
     let (owner, other) = (device(0), device(1));
-    let buffer = Buffer::shareable(&owner, 4000).unwrap();
+    let buffer = Buffer::shareable(&owner, 4000, Sharing::Machine).unwrap();
     let key = buffer.key().unwrap().clone();
     assert_eq!((buffer.len(), key.len()), (4000, 4000));
     assert_eq!(buffer.span().address() % (2 << 20), 0);
@@ -760,7 +760,7 @@ fn shared_memory_is_imported_within_the_process() {
     );
 }
 
-/// Runs in a process of its own, which the test below starts.
+/// Runs in a process of its own, which `shares_with_a_child` starts.
 #[test]
 fn adds_one_to_shared_memory() {
     let Some(key) = std::env::var_os(KEY_VARIABLE) else {
@@ -771,8 +771,15 @@ fn adds_one_to_shared_memory() {
     let key = MemoryKey::from_bytes(&bytes).unwrap();
     let device = device(1);
     let shared = Span::import(&device, &key, key.len()).unwrap();
-    let again = Span::import(&device, &key, 4).unwrap();
-    assert_eq!(again.address(), shared.address());
+    let again = Span::import(&device, &key, 4);
+    match key.sharing() {
+        Sharing::Machine => assert_eq!(again.unwrap().address(), shared.address()),
+        // The second import has the first one's handle, and memory is mapped once.
+        Sharing::Supernode => assert_eq!(
+            again.unwrap_err().vendor_code().unwrap().function,
+            "aclrtMapMem"
+        ),
+    }
     let own = Buffer::zeroed(&device, shared.len()).unwrap();
     let stream = Stream::new(&device).unwrap();
     stream.copy(&own.span(), &shared).unwrap();
@@ -789,33 +796,84 @@ fn adds_one_to_shared_memory() {
 
 const KEY_VARIABLE: &str = "SHARED_MEMORY_OF_THE_TEST";
 
-#[test]
-fn shared_memory_is_imported_by_another_process() {
-    let buffer = Buffer::shareable(&device(0), 4000).unwrap();
-    buffer.span().write(&[2.5f32; 1000]).unwrap();
-    let bytes = buffer.key().unwrap().as_bytes();
-    let key: Vec<String> = bytes.iter().map(u8::to_string).collect();
-    let child = std::process::Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "ascend::tests::adds_one_to_shared_memory"])
-        .env(KEY_VARIABLE, key.join(" "))
+/// A test of this file in a process of its own.
+fn child(test: &str, variable: (&str, &str)) {
+    let output = std::process::Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", &format!("ascend::tests::{test}"), "--nocapture"])
+        .env(variable.0, variable.1)
         .output()
         .unwrap();
-    assert!(child.status.success(), "{child:?}");
+    assert!(output.status.success(), "{output:?}");
+}
+
+fn shares_with_a_child(sharing: Sharing) {
+    let owner = device(0);
+    let free = || owner.memory().unwrap().unwrap().0;
+    let before = free();
+    // Streams may take a little.
+    let page = 2 << 20;
+    let buffer = Buffer::shareable(&owner, 4000, sharing).unwrap();
+    assert!((page..page + page / 2).contains(&(before - free())));
+    assert_eq!(floats(&buffer.span()), [0.0; 1000]);
+    buffer.span().write(&[2.5f32; 1000]).unwrap();
+    let bytes = buffer.key().unwrap().to_bytes();
+    let key: Vec<String> = bytes.iter().map(u8::to_string).collect();
+    child("adds_one_to_shared_memory", (KEY_VARIABLE, &key.join(" ")));
     assert_eq!(floats(&buffer.span()), [3.5; 1000]);
+    drop(buffer);
+    assert!(before - free() < page / 2);
+}
+
+#[test]
+fn shared_memory_is_imported_by_another_process() {
+    child("shares_with_the_machine", (SHARE_VARIABLE, "machine"));
+    child(
+        "shares_with_the_supernode",
+        ("ASCEND_MOCK_SOC", "Ascend910_9391"),
+    );
+}
+
+const SHARE_VARIABLE: &str = "SHARE_MEMORY_IN_THE_TEST";
+
+/// Only where no other test of the process takes memory meanwhile.
+#[test]
+fn shares_with_the_machine() {
+    if std::env::var_os(SHARE_VARIABLE).is_some() {
+        shares_with_a_child(Sharing::Machine);
+    }
+}
+
+#[test]
+fn shares_with_the_supernode() {
+    let supernode = device(0).supernode().unwrap();
+    let is_a3 = device(0).soc_name().unwrap() == "Ascend910_9391";
+    assert_eq!(supernode.is_some(), is_a3);
+    if is_a3 {
+        shares_with_a_child(Sharing::Supernode);
+        return;
+    }
+    let error = Buffer::shareable(&device(0), 64, Sharing::Supernode).unwrap_err();
+    let vendor = error.vendor_code().unwrap();
+    assert_eq!(
+        (vendor.function, vendor.code),
+        ("aclrtMemExportToShareableHandleV2", 207_000)
+    );
 }
 
 #[test]
 fn keys_of_shared_memory_travel_as_bytes() {
-    let buffer = Buffer::shareable(&device(0), 0).unwrap();
+    let buffer = Buffer::shareable(&device(0), 0, Sharing::Machine).unwrap();
     let key = buffer.key().unwrap();
     assert!(key.is_empty() && buffer.is_empty());
-    assert_eq!(&MemoryKey::from_bytes(key.as_bytes()).unwrap(), key);
-    assert!(!format!("{key:?}").contains(str::from_utf8(&key.as_bytes()[..8]).unwrap()));
+    let bytes = key.to_bytes();
+    assert_eq!(&MemoryKey::from_bytes(&bytes).unwrap(), key);
+    assert!(!format!("{key:?}").contains(str::from_utf8(&bytes[1..9]).unwrap()));
     let error = Span::import(&device(1), key, 1).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::InvalidArgument);
-    let mut endless = *key.as_bytes();
-    endless[64] = b'0';
-    for wrong in [&key.as_bytes()[1..], &[0; MemoryKey::BYTES], &endless] {
+    let (mut endless, mut other) = (bytes, bytes);
+    endless[65] = b'0';
+    other[0] = 3;
+    for wrong in [&bytes[1..], &[0; MemoryKey::BYTES], &endless, &other] {
         let error = MemoryKey::from_bytes(wrong).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::InvalidArgument);
     }

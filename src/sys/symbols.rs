@@ -100,10 +100,12 @@ pub(super) fn optional(acl: &Acl, hccl: &Hccl) -> Vec<Symbol> {
     let mut all = Vec::new();
     all.extend(symbols!(acl;
         "8.1.RC1 or earlier": aclrtGetVersion aclrtGetMemInfo aclrtStreamAbort aclrtSetStreamFailureMode
-            aclsysGetCANNVersion aclrtDeviceTaskAbort aclrtDeviceCanAccessPeer aclrtDeviceEnablePeerAccess;
+            aclsysGetCANNVersion aclrtDeviceTaskAbort aclrtDeviceCanAccessPeer aclrtDeviceEnablePeerAccess
+            aclrtReserveMemAddress aclrtReleaseMemAddress aclrtMallocPhysical aclrtFreePhysical aclrtMapMem aclrtUnmapMem;
         "8.3.RC1": aclrtIpcMemGetExportKey aclrtIpcMemImportByKey aclrtIpcMemClose;
         "8.5.0": aclFinalizeReference aclrtGetDeviceInfo aclrtStreamWaitEventWithTimeout aclrtLaunchHostFunc
-            aclrtReduceAsync aclrtBinaryLoadFromData aclrtLaunchKernelV2 aclrtLaunchKernelWithHostArgs;
+            aclrtReduceAsync aclrtBinaryLoadFromData aclrtLaunchKernelV2 aclrtLaunchKernelWithHostArgs
+            aclrtMemExportToShareableHandleV2 aclrtMemImportFromShareableHandleV2;
     ));
     all.extend(symbols!(hccl;
         "8.0.RC3": HcclCommResume;

@@ -42,6 +42,34 @@ fn positive(line: &Value, key: &str) {
     assert!(value.is_some_and(|value| value > 0.0), "{key} in {line}");
 }
 
+/// In a supernode memory is shared by handles that reach all its servers.
+#[test]
+fn ranks_of_a_supernode_share_memory_by_handles() {
+    let arguments = [
+        "--json",
+        "--ranks",
+        "4",
+        "--bytes",
+        "3000000",
+        "--tensors",
+        "9",
+        "--reps",
+        "2",
+        "--exchange",
+        "shared",
+    ];
+    for (soc, sharing) in [("Ascend910_9391", "Supernode"), ("Ascend910B1", "Machine")] {
+        let output = with(
+            &[("ASCEND_MOCK_SOC", soc), ("ADASUM_LOG", "debug")],
+            &arguments,
+        );
+        assert!(output.status.success(), "{output:?}");
+        let said = format!("can read memory of: All, shared by {sharing}");
+        assert!(text(&output.stderr).contains(&said), "{output:?}");
+        assert!(objects(&output).iter().all(|line| line["wrong"] == 0));
+    }
+}
+
 /// Processes read each other's memory: nothing is wrong, and vectors have no place to be received at.
 #[test]
 fn ranks_that_share_memory_have_the_result() {

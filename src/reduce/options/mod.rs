@@ -111,8 +111,8 @@ pub struct Options {
     /// How exchanges are made; `None` for the calls of HCCL that are fastest on the processor: see
     /// [`Machine::forms`]. Results do not depend on it.
     ///
-    /// With [`Form::Shared`] kernels read the buffers of other ranks where they lie: of all ranks if they are on one machine,
-    /// else of those of the same server, and exchanges between servers are as without it. Other ranks map the reducer's own
+    /// With [`Form::Shared`] kernels read the buffers of other ranks where they lie: of all ranks if they are on one machine or
+    /// in one A3 supernode, else of those of the same server, and exchanges between servers are as without it. Other ranks map the reducer's own
     /// buffers: tensors that do not lie there ([`Options::gradient_buffers`]) are copied into them. Nothing of it has run on
     /// an NPU, so it is never chosen by itself.
     pub exchange: Option<Form>,

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::ascend::{Buffer, MemoryKey, Span};
+use crate::ascend::{Buffer, MemoryKey, Sharing, Span};
 use crate::error::{Context, Error, ErrorKind, Result};
 use crate::plan::{Group, Reach};
 use crate::reduce::world::hosts::{HOST_BYTES, encode};
@@ -25,7 +25,7 @@ pub(in crate::reduce) struct SharedBuffer {
 pub(super) struct SharedBuffers {
     kept: Vec<(u64, Arc<SharedBuffer>)>,
     made: u64,
-    reach: Option<Reach>,
+    reach: Option<(Reach, Sharing)>,
 }
 
 impl SharedBuffers {
@@ -57,7 +57,7 @@ impl Offer {
         let (number, key) = bytes.split_at_mut(8);
         number.copy_from_slice(&self.unused_below.to_le_bytes());
         if let Some(own) = &self.key {
-            key.copy_from_slice(own.as_bytes());
+            key.copy_from_slice(&own.to_bytes());
         }
         bytes
     }
@@ -71,24 +71,122 @@ impl Offer {
     }
 }
 
+/// What a rank tells the others of where it is: its machine, its device there, and its supernode, if it shares memory there.
+struct Place {
+    machine: [u8; HOST_BYTES],
+    device: i32,
+    supernode: Option<u32>,
+}
+
+impl Place {
+    const BYTES: usize = HOST_BYTES + 8 + 4;
+
+    fn write(&self) -> [u8; Place::BYTES] {
+        let mut bytes = [0; Place::BYTES];
+        let (machine, numbers) = bytes.split_at_mut(HOST_BYTES);
+        let (supernode, device) = numbers.split_at_mut(8);
+        machine.copy_from_slice(&self.machine);
+        device.copy_from_slice(&self.device.to_le_bytes());
+        let number = self.supernode.map_or(0, |number| u64::from(number) + 1);
+        supernode.copy_from_slice(&number.to_le_bytes());
+        bytes
+    }
+
+    fn read(bytes: &[u8; Place::BYTES]) -> Self {
+        let (machine, numbers) = bytes.split_at(HOST_BYTES);
+        let (supernode, device) = numbers.split_at(8);
+        let number = supernode.first_chunk().copied().map(u64::from_le_bytes);
+        Place {
+            machine: machine.first_chunk().copied().unwrap_or([0; HOST_BYTES]),
+            device: device.first_chunk().copied().map_or(0, i32::from_le_bytes),
+            supernode: number
+                .and_then(|number| number.checked_sub(1))
+                .and_then(|number| u32::try_from(number).ok()),
+        }
+    }
+}
+
+/// Whose memory ranks in servers of `locals` can read, and by what. As far as both reach, it is what the vendor's own library of
+/// shared memory (SHMEM) takes: handles of a supernode.
+fn reach_of(places: &[Place], locals: usize) -> (Reach, Sharing) {
+    let reach = |alike: &dyn Fn(&[Place]) -> bool| match () {
+        () if alike(places) => Reach::All,
+        () if places.chunks(locals).all(alike) => Reach::Server,
+        () => Reach::None,
+    };
+    let supernode = reach(&|places| {
+        let first = places[0].supernode;
+        first.is_some() && places.iter().all(|place| place.supernode == first)
+    });
+    let machine = reach(&|places| {
+        let first = places[0].machine;
+        places.iter().all(|place| place.machine == first)
+    });
+    match supernode {
+        Reach::None => (machine, Sharing::Machine),
+        _ if supernode < machine => (machine, Sharing::Machine),
+        _ => (supernode, Sharing::Supernode),
+    }
+}
+
 impl World {
-    /// Whose memory ranks can read by its address: that of the ranks on the same machine.
+    /// Whose memory ranks can read by its address: that of the ranks on the same machine or in the same supernode.
     ///
     /// Collective at the first call. Waits for all ranks, at most `timeout`.
     pub(in crate::reduce) fn reach(&self, timeout: Duration) -> Result<Reach> {
+        Ok(self.sharing(timeout)?.0)
+    }
+
+    fn sharing(&self, timeout: Duration) -> Result<(Reach, Sharing)> {
         if let Some(known) = lock(&self.inner.shared).reach {
             return Ok(known);
         }
-        let machines = self.gather(&encode(&host_key()), timeout)?;
-        let (machines, _) = machines.as_chunks::<HOST_BYTES>();
-        let alike = |ranks: &[[u8; HOST_BYTES]]| ranks.iter().all(|machine| *machine == ranks[0]);
-        let reach = match () {
-            () if alike(machines) => Reach::All,
-            () if machines.chunks(self.locals() as usize).all(alike) => Reach::Server,
-            () => Reach::None,
+        let place = Place {
+            machine: encode(&host_key()),
+            device: self.device().id(),
+            supernode: self.shares_in_supernode(),
         };
+        let places = self.gather(&place.write(), timeout)?;
+        let (places, _) = places.as_chunks::<{ Place::BYTES }>();
+        let places: Vec<Place> = places.iter().map(Place::read).collect();
+        let reach = reach_of(&places, self.locals() as usize);
+        log::debug!(
+            "rank {} can read memory of: {:?}, shared by {:?}",
+            self.rank(),
+            reach.0,
+            reach.1
+        );
+        if reach.1 == Sharing::Supernode {
+            self.enable_neighbours(&place, &places);
+        }
         lock(&self.inner.shared).reach = Some(reach);
         Ok(reach)
+    }
+
+    /// Handles leave access to the devices of the same machine to their user; keys enable it by themselves.
+    ///
+    /// A refusal is not the end: devices that this process does not see have no number here, and HCCL enables them, too.
+    fn enable_neighbours(&self, own: &Place, places: &[Place]) {
+        for place in places.iter().filter(|place| place.machine == own.machine) {
+            if let Err(error) = self.device().enable_access(place.device) {
+                log::info!("rank {}, device {}: {error}", self.rank(), place.device);
+            }
+        }
+    }
+
+    /// The supernode of the device, if driver and library share memory there: only a try tells.
+    fn shares_in_supernode(&self) -> Option<u32> {
+        let supernode = self.device().supernode().ok().flatten()?;
+        match Buffer::shareable(self.device(), 1, Sharing::Supernode) {
+            Ok(_) => Some(supernode),
+            Err(error) => {
+                log::info!(
+                    "rank {} in supernode {supernode} shares no memory there: {error}",
+                    self.rank()
+                );
+                None
+            }
+        }
     }
 
     /// A buffer of `bytes` bytes, all 0, and those of the other ranks in `group`, this one among them, to read.
@@ -102,8 +200,9 @@ impl World {
         timeout: Duration,
     ) -> Result<Arc<SharedBuffer>> {
         self.drain(timeout)?;
+        let (_, sharing) = self.sharing(timeout)?;
         let unused_below = lock(&self.inner.shared).close_unused();
-        let own = Buffer::shareable(self.device(), bytes);
+        let own = Buffer::shareable(self.device(), bytes, sharing);
         let offer = Offer {
             key: own.as_ref().ok().and_then(Buffer::key).cloned(),
             unused_below,
@@ -156,5 +255,39 @@ impl World {
             lock(&self.inner.shared).kept.clear();
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Ranks on the machines of that name in the supernodes of that number, as far as it is not 0.
+    fn reach(machines: &str, supernodes: [u32; 4], locals: usize) -> (Reach, Sharing) {
+        let place = |(name, number): (char, u32)| Place {
+            machine: encode(&name.to_string()),
+            device: 0,
+            supernode: number.checked_sub(1),
+        };
+        let places = machines.chars().zip(supernodes).map(place);
+        let told: Vec<Place> = places.map(|place| Place::read(&place.write())).collect();
+        reach_of(&told, locals)
+    }
+
+    #[test]
+    fn memory_is_shared_as_far_as_all_ranks_can() {
+        let machine = |reach| (reach, Sharing::Machine);
+        let supernode = |reach| (reach, Sharing::Supernode);
+        assert_eq!(reach("aaaa", [0; 4], 2), machine(Reach::All));
+        assert_eq!(reach("aabb", [0; 4], 2), machine(Reach::Server));
+        assert_eq!(reach("abcd", [0; 4], 1), machine(Reach::Server));
+        assert_eq!(reach("abab", [0; 4], 2), machine(Reach::None));
+        assert_eq!(reach("aabb", [1; 4], 2), supernode(Reach::All));
+        assert_eq!(reach("aaaa", [1; 4], 2), supernode(Reach::All));
+        assert_eq!(reach("aabb", [1, 1, 2, 2], 2), supernode(Reach::Server));
+        assert_eq!(reach("abcd", [u32::MAX; 4], 2), supernode(Reach::All));
+        // One that does not share there: as far as machines go.
+        assert_eq!(reach("aabb", [1, 1, 1, 0], 2), machine(Reach::Server));
+        assert_eq!(reach("aaaa", [1, 1, 2, 2], 2), machine(Reach::All));
     }
 }
