@@ -18,6 +18,7 @@
 
 #if defined(ADASUM_TWIN) && !defined(ADASUM_TWIN_STRICT) && !defined(ADASUM_TWIN_UNFUSED)
 #include "twin/fused.h"
+#include "twin/fused_gram.h"
 #endif
 
 #endif

@@ -1,12 +1,14 @@
 // gram: the Gram matrix of r vectors, one record a unit, in one pass over memory.
 //
 // How products are summed is in gram_lanes.h. A unit whose squared norms leave the range of fp32 products is summed
-// again with powers of two on its vectors.
+// again with powers of two on its vectors, and one whose vectors could nearly cancel (separation.h) is summed again exactly.
 #include "adasum_ascendc.h"
 #include "device.h"
 #include "entry.h"
+#include "gram_exact.h"
 #include "gram_lanes.h"
 #include "layout.h"
+#include "separation.h"
 #include "two_float.h"
 
 namespace adasum {
@@ -74,13 +76,22 @@ private:
     uint32_t stride_ = 0;
 };
 
-template <typename T, typename Lanes>
+// What sums units again that plain sums do not serve: nothing, for two vectors.
+class NoLanes {
+public:
+    static constexpr bool EXIST = false;
+    static __aicore__ inline constexpr uint32_t ub_bytes(uint32_t) { return 0; }
+    __aicore__ inline NoLanes() {}
+    __aicore__ inline void init(const LocalTensor<float> &, uint32_t) {}
+};
+
+template <typename T, typename Plain, typename Exact>
 class Gram {
 public:
     static __aicore__ inline constexpr uint32_t ub_bytes(uint32_t radix) {
         uint32_t tiles = 2 * radix * tile_stride<T>(radix) * static_cast<uint32_t>(sizeof(T));
-        uint32_t operands = Operands<T>::ub_bytes(radix, Lanes::step(radix));
-        return tiles + operands + Lanes::ub_bytes(radix) + 2 * STAGE_BYTES + UnitCursor::UB_BYTES;
+        uint32_t operands = Operands<T>::ub_bytes(radix, Plain::step(radix));
+        return tiles + operands + lane_bytes(radix) + 2 * STAGE_BYTES + UnitCursor::UB_BYTES;
     }
 
     __aicore__ inline Gram() {}
@@ -95,8 +106,10 @@ public:
         partials_.SetGlobalBuffer(reinterpret_cast<__gm__ float *>(partials));
         pipe.InitBuffer(tiles_, 2, radix * stride_ * static_cast<uint32_t>(sizeof(T)));
         pipe.InitBuffer(stages_, 2, STAGE_BYTES);
-        operands_.init(pipe, radix, Lanes::step(radix));
-        lanes_.init(pipe, radix);
+        operands_.init(pipe, radix, Plain::step(radix));
+        pipe.InitBuffer(lanes_, lane_bytes(radix));
+        plain_.init(lanes_.Get<float>(), radix);
+        exact_.init(lanes_.Get<float>(), radix);
         cursor_.init(pipe, segments, segment_count);
     }
 
@@ -114,13 +127,20 @@ public:
 private:
     static constexpr uint32_t MAX_RUN = 128;
 
+    // A unit has plain sums and then, if need be, exact ones in the same memory.
+    static __aicore__ inline constexpr uint32_t lane_bytes(uint32_t radix) {
+        uint32_t plain = Plain::ub_bytes(radix);
+        uint32_t exact = Exact::ub_bytes(radix);
+        return plain > exact ? plain : exact;
+    }
+
     __aicore__ inline void run_of_units(uint64_t first, uint32_t count) {
         LocalTensor<float> stage = stages_.AllocTensor<float>();
         Duplicate(stage, 0.0f, static_cast<int32_t>(count * words_));
         PipeBarrier<PIPE_V>();
         for (uint32_t i = 0; i < count; ++i) {
             spans_[i] = cursor_.next();
-            sum_unit(stage[i * words_], spans_[i]);
+            sum_plainly(stage[i * words_], spans_[i]);
         }
         wait_for<HardEvent::V_S>();
         for (uint32_t i = 0; i < count; ++i) {
@@ -133,29 +153,35 @@ private:
         stages_.FreeTensor(stage);
     }
 
-    // Writes the entries of the unit's record.
-    __aicore__ inline void sum_unit(const LocalTensor<float> &record, const UnitSpan &unit) {
+    __aicore__ inline void sum_plainly(const LocalTensor<float> &record, const UnitSpan &unit) {
 #ifdef ADASUM_FUSED
-        if constexpr (Lanes::FUSED) {
-            if (!operands_.scaled()) {
-                lanes_.sum(record, vectors_[0].access(unit.offset, unit.len), vectors_[1].access(unit.offset, unit.len),
-                           unit.len);
-                return;
+        if (!operands_.scaled()) {
+            const T *x[MAX_RADIX];
+            for (uint32_t i = 0; i < radix_; ++i) {
+                x[i] = vectors_[i].access(unit.offset, unit.len);
             }
+            plain_.sum(record, x, unit.len);
+            return;
         }
 #endif
-        uint32_t step = lanes_.start(unit.len);
+        sum_unit(plain_, record, unit);
+    }
+
+    // Writes the entries of the unit's record.
+    template <typename Lanes>
+    __aicore__ inline void sum_unit(Lanes &lanes, const LocalTensor<float> &record, const UnitSpan &unit) {
+        uint32_t step = lanes.start(unit.len);
         for (uint32_t done = 0; done < unit.len; done += tile_) {
             uint32_t count = static_cast<uint32_t>(smaller(tile_, unit.len - done));
             load_tiles(unit.offset + done, count);
             LocalTensor<T> tiles = tiles_.template DeQue<T>();
             for (uint32_t from = 0; from < count; from += step) {
                 uint32_t part = static_cast<uint32_t>(smaller(step, count - from));
-                lanes_.add(operands_.take(tiles, from, part), static_cast<int32_t>(part));
+                lanes.add(operands_.take(tiles, from, part), static_cast<int32_t>(part));
             }
             tiles_.FreeTensor(tiles);
         }
-        lanes_.finish(record);
+        lanes.finish(record);
     }
 
     __aicore__ inline void load_tiles(uint64_t offset, uint32_t count) {
@@ -166,30 +192,39 @@ private:
         tiles_.EnQue(tiles);
     }
 
-    // The range rule: afterwards the record is final.
+    // Sums again what needs it: afterwards the record is final.
     __aicore__ inline void check_unit(const LocalTensor<float> &record, const UnitSpan &unit) {
-        bool redo = false;
+        bool scaled = false;
         for (uint32_t i = 0; i < radix_; ++i) {
             exponents_[i] = exponent_for(diagonal(record, i));
-            redo = redo || exponents_[i] != 0;
+            scaled = scaled || exponents_[i] != 0;
         }
-        if (!redo) {
-            return;
-        }
-        wait_for<HardEvent::S_V>();
-        operands_.scale_by(exponents_);
-        sum_unit(record, unit);
-        operands_.scale_by(nullptr);
-        wait_for<HardEvent::V_S>();
-        for (uint32_t i = 0; i < radix_; ++i) {
-            if (!is_finite(diagonal(record, i))) {
-                give_up(record);
-                return;
+        if (scaled) {
+            operands_.scale_by(exponents_);
+            wait_for<HardEvent::S_V>();
+            sum_plainly(record, unit);
+            wait_for<HardEvent::V_S>();
+            for (uint32_t i = 0; i < radix_; ++i) {
+                if (!is_finite(diagonal(record, i))) {
+                    operands_.scale_by(nullptr);
+                    give_up(record);
+                    return;
+                }
             }
         }
-        for (uint32_t i = 0; i < radix_; ++i) {
-            int32_t exponent = diagonal(record, i) == 0.0f ? ZERO_EXPONENT : exponents_[i];
-            record.SetValue(record_exponents(radix_) + i, to_float(exponent));
+        if constexpr (Exact::EXIST) {
+            if (!is_separated(record, radix_)) {
+                wait_for<HardEvent::S_V>();
+                sum_unit(exact_, record, unit);
+                wait_for<HardEvent::V_S>();
+            }
+        }
+        if (scaled) {
+            operands_.scale_by(nullptr);
+            for (uint32_t i = 0; i < radix_; ++i) {
+                int32_t exponent = diagonal(record, i) == 0.0f ? ZERO_EXPONENT : exponents_[i];
+                record.SetValue(record_exponents(radix_) + i, to_float(exponent));
+            }
         }
     }
 
@@ -197,7 +232,7 @@ private:
         return record.GetValue(2 * entry_index(vector, vector, radix_));
     }
 
-    // Two-float sums of numbers that are too large may also come out as NaN.
+    // Sums of numbers that are too large may also come out as NaN.
     static __aicore__ inline int32_t exponent_for(float norm) {
         if (!(norm <= power_of_two(DIAGONAL_LOG2_MAX))) {
             return EXPONENT_OF_HUGE;
@@ -219,7 +254,9 @@ private:
     TQue<TPosition::VECIN, 1> tiles_;
     TQue<TPosition::VECOUT, 1> stages_;
     Operands<T> operands_;
-    Lanes lanes_;
+    TBuf<TPosition::VECCALC> lanes_;
+    Plain plain_;
+    Exact exact_;
     UnitCursor cursor_;
     GlobalTensor<T> vectors_[MAX_RADIX];
     GlobalTensor<float> partials_;
@@ -234,8 +271,8 @@ private:
 template <typename T>
 struct GramOf {
     static_assert(tile_of<T>(2) == UNIT, "gram: the sums of two vectors take a unit as one tile");
-    using Pair = Gram<T, PlainLanes>;
-    using Many = Gram<T, WideLanes<sizeof(T) == 2>>;
+    using Pair = Gram<T, PairLanes, NoLanes>;
+    using Many = Gram<T, PlainLanes, ExactLanes<sizeof(T) == 2>>;
 
     static __aicore__ inline constexpr uint32_t ub_bytes(uint32_t radix) {
         return radix == 2 ? Pair::ub_bytes(radix) : Many::ub_bytes(radix);
@@ -243,9 +280,10 @@ struct GramOf {
     // Whether a row of the table is what the code does, and fits.
     static __aicore__ inline constexpr bool fits(uint32_t radix) {
         const uint32_t *row = GRAM_TABLE[radix - 2];
-        uint32_t more = ADASUM_WHOLE_BLOCKS && radix == 2 ? entries(2) * PlainLanes::WIDTH * 4 : 0;
-        return row[0] == lanes_of(radix) && row[1] == tile_bytes(radix) &&
-               row[sizeof(T) == sizeof(float) ? 2 : 3] + more == ub_bytes(radix) && ub_bytes(radix) <= UB_BUDGET;
+        uint32_t more = ADASUM_WHOLE_BLOCKS && radix == 2 ? entries(2) * PairLanes::WIDTH * 4 : 0;
+        return row[0] == plain_lanes(radix) && row[1] == exact_lanes(radix) && row[2] == tile_bytes(radix) &&
+               row[sizeof(T) == sizeof(float) ? 3 : 4] + more == ub_bytes(radix) && ub_bytes(radix) <= UB_BUDGET &&
+               exact_lanes(radix) <= plain_lanes(radix);
     }
     static __aicore__ inline constexpr bool fits_all() {
         return fits(2) && fits(3) && fits(4) && fits(5) && fits(6) && fits(7) && fits(8);

@@ -27,17 +27,18 @@ namespace adasum {
 // The relative error that two-float sums of a whole tensor stay well below.
 constexpr int32_t NOISE_LOG2 = -40;
 
-constexpr float CANCELLING_KAPPA = 4.0f;
+// The kappa from which on vectors nearly cancel.
+constexpr int32_t CANCELLING_KAPPA_LOG2 = 2;
 
 class Tree {
 public:
     __aicore__ inline Tree() {}
 
-    // Solves for the weights. The vectors of `sum` are finite; `zero_tol` is at least 0 and below 1. Of a pair's tree the
-    // rest is only there if it is wanted.
-    __aicore__ inline void solve(const RecordSum &sum, uint32_t radix, float zero_tol, bool whole) {
+    // Solves for the weights. The vectors of `sum` are finite; `zero_tol` is at least 0 and below 1. The norms of the result
+    // and of the plain sum, the cosine and kappa are only there if `statistics` are wanted.
+    __aicore__ inline void solve(const RecordSum &sum, uint32_t radix, float zero_tol, bool statistics) {
         radix_ = radix;
-        whole_ = whole || radix > 2;
+        statistics_ = statistics;
         tolerance_ = normalise(TwoFloat{zero_tol, 0.0f}, 0);
         load(sum);
         uint32_t nodes = radix;
@@ -70,9 +71,7 @@ public:
 
     // Whether vectors nearly cancel, so that the rounding of fp32 weights and products would be much of their sum. Two do so
     // where their cosine is below -0.7, more where kappa is at least 4.
-    __aicore__ inline bool nearly_cancels() const {
-        return radix_ > 2 ? to_float(kappa_) >= CANCELLING_KAPPA : opposed_;
-    }
+    __aicore__ inline bool nearly_cancels() const { return radix_ > 2 ? cancelled_ : opposed_; }
 
 private:
     static __aicore__ inline Scaled positive(const Scaled &a) {
@@ -85,7 +84,7 @@ private:
             for (uint32_t j = i; j < radix_; ++j) {
                 gram_[i][j] = sum.entry(i, j);
                 gram_[j][i] = gram_[i][j];
-                if (whole_) {
+                if (statistics_) {
                     sum_square_ = add(sum_square_, shift(gram_[i][j], i == j ? 0 : 1));
                 }
             }
@@ -97,6 +96,7 @@ private:
         }
         cosine_ = Scaled{TwoFloat{0.0f, 0.0f}, 0};
         kappa_ = scaled_one();
+        cancelled_ = false;
     }
 
     // Node a becomes the AdaSum of a and b, and b is gone.
@@ -109,8 +109,8 @@ private:
         Scaled dot = without_a || without_b ? zero : gram_[a][b];
         Scaled weight_a = without_a ? zero : weight_of(a, dot, norm_a);
         Scaled weight_b = without_b ? zero : weight_of(b, dot, norm_b);
-        cosine_ = is_zero(dot) || !whole_ ? zero : divide(dot, square_root(multiply(norm_a, norm_b)));
-        opposed_ = dot.m.hi < 0.0f && is_less(shift(multiply(norm_a, norm_b), -1), multiply(dot, dot));
+        cosine_ = is_zero(dot) || !statistics_ ? zero : divide(dot, square_root(multiply(norm_a, norm_b)));
+        opposed_ = radix_ == 2 && dot.m.hi < 0.0f && is_less(shift(multiply(norm_a, norm_b), -1), multiply(dot, dot));
         for (uint32_t leaf = 0; leaf < radix_; ++leaf) {
             if (node_of_[leaf] == a) {
                 weights_[leaf] = multiply(weights_[leaf], weight_a);
@@ -119,7 +119,7 @@ private:
                 node_of_[leaf] = a;
             }
         }
-        if (whole_) {
+        if (statistics_ || radix_ > 2) {
             combine(a, b, weight_a, weight_b);
         }
     }
@@ -162,8 +162,13 @@ private:
         Scaled spread_b = multiply(multiply(weight_b, weight_b), spread_[b]);
         spread_[a] = add(spread_a, spread_b);
         // What cancels exactly does no harm.
-        if (!is_zero(gram_[a][a])) {
-            Scaled kappa = divide(spread_[a], norm_of(a));
+        if (is_zero(gram_[a][a])) {
+            return;
+        }
+        Scaled norm = norm_of(a);
+        cancelled_ = cancelled_ || !is_less(spread_[a], shift(norm, CANCELLING_KAPPA_LOG2));
+        if (statistics_) {
+            Scaled kappa = divide(spread_[a], norm);
             kappa_ = is_less(kappa_, kappa) ? kappa : kappa_;
         }
     }
@@ -182,11 +187,12 @@ private:
     Scaled cosine_;
     Scaled kappa_;
     bool opposed_ = false;
+    bool cancelled_ = false;
     // A node goes by the number of its first leaf.
     uint32_t nodes_[MAX_RADIX];
     uint32_t node_of_[MAX_RADIX];
     uint32_t radix_ = 0;
-    bool whole_ = true;
+    bool statistics_ = true;
 };
 
 } // namespace adasum

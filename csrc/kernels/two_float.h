@@ -141,7 +141,7 @@ __aicore__ inline Scaled normalise(TwoFloat value, int32_t exponent) {
         field = static_cast<int32_t>((bits_of(value.hi) >> 23) & 0xff);
     }
     int32_t power = field - 127;
-    return Scaled{shift(value, -power), exponent + power};
+    return power == 0 ? Scaled{value, exponent} : Scaled{shift(value, -power), exponent + power};
 }
 
 __aicore__ inline bool is_zero(const Scaled &a) { return a.m.hi == 0.0f; }

@@ -145,7 +145,7 @@ impl Machine {
         }
     }
 
-    /// Ranks on the cores of one machine over the mock: one memory for all, and much arithmetic costs much.
+    /// Ranks on the cores of one machine over the mock: one memory for all.
     pub fn mock() -> Self {
         let memory = |latency| Link {
             latency,
@@ -157,7 +157,8 @@ impl Machine {
             local: memory(30e-6),
             remote: memory(30e-6),
             message: 10e-6,
-            memory: 10e9,
+            // A bucket stays in the caches.
+            memory: 20e9,
             // A core does 16 elements at a time at 5 GHz; eight ranks share one.
             operation: 0.1e-9,
             all_to_all: Some(0.0),

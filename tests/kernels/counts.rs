@@ -122,11 +122,17 @@ fn tables(launches: &[Launch]) -> String {
         ("subtract", 2),
         ("unpack", 1),
     ];
-    for (kernel, radix) in radices("gram").chain(radices("weighted_sum")).chain(others) {
+    let exact = (3..=8).map(|radix| ("gram_exact", radix));
+    for (kernel, radix) in radices("gram")
+        .chain(exact)
+        .chain(radices("weighted_sum"))
+        .chain(others)
+    {
         let [wide, narrow] = [4, 2].map(|bytes| find(kernel, bytes, radix, true));
         let units = wide.elements.div_ceil(UNIT);
         let name = match kernel {
             "gram" | "weighted_sum" => format!("`{kernel}`, r = {radix}"),
+            "gram_exact" => format!("`gram`, r = {radix}, exact"),
             _ => format!("`{kernel}`"),
         };
         writeln!(

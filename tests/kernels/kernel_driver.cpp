@@ -142,7 +142,7 @@ Output gram_of(const Problem &problem, uint32_t radix, uint64_t dtype) {
 Output run_gram() {
     Output result = gram_of(small_problem(), 2, DTYPE_FLOAT);
     Problem few;
-    for (uint64_t len : {0, 1, 7, 65, 511, 513, 4097, 9000}) {
+    for (uint64_t len : {0, 1, 7, 65, 511, 513, 1500, 4097, 4500, 9000}) {
         few.add(len, 5);
     }
     append(result, gram_of(few, 2, DTYPE_FLOAT16));
@@ -153,6 +153,7 @@ Output run_gram() {
     Problem least;
     least.add(5, 3);
     least.add(1500, 0);
+    least.add(1400, 0);
     append(result, gram_of(least, 8, DTYPE_FLOAT));
     return result;
 }
@@ -561,6 +562,9 @@ void solve_each(const Problem &problem, uint32_t radix) {
 void print_counts() {
     Problem large;
     large.add(64 * UNIT + 7, 0);
+    // One whose units have to be summed exactly as well.
+    Problem alike;
+    alike.add(64 * 1000 + 500, 0);
     Problem small;
     for (int tensor = 0; tensor < 128; ++tensor) {
         small.add(64, 0);
@@ -573,6 +577,9 @@ void print_counts() {
                     print_counted("gram", dtype, radix, *problem, [&] { gram_of(*problem, radix, dtype); });
                 }
                 print_counted("weighted_sum", dtype, radix, *problem, [&] { sum_of(*problem, radix, dtype, false); });
+            }
+            if (radix > 2) {
+                print_counted("gram_exact", dtype, radix, alike, [&] { gram_of(alike, radix, dtype); });
             }
             if (radix > 1 && dtype == DTYPE_FLOAT) {
                 print_counted("coefficients", dtype, radix, small, [&] { solve_each(small, radix); });

@@ -195,3 +195,36 @@ pub(super) fn lane_sum(a: &[f32], b: &[f32]) -> f32 {
     }
     sums[0]
 }
+
+/// The least eigenvalue of the Gram matrix of the vectors scaled to norm 1, without those of zeros: by Jacobi's rotations.
+pub(crate) fn least_eigenvalue(vectors: &[&[f32]]) -> f64 {
+    let vectors: Vec<_> = vectors.iter().filter(|x| dot(x, x) > 0.0).collect();
+    let n = vectors.len();
+    let norms: Vec<f64> = vectors.iter().map(|x| dot(x, x).sqrt()).collect();
+    let mut matrix: Vec<Vec<f64>> = (0..n)
+        .map(|i| {
+            let row = (0..n).map(|j| dot(vectors[i], vectors[j]) / (norms[i] * norms[j]));
+            row.collect()
+        })
+        .collect();
+    for _ in 0..12 {
+        for p in 0..n {
+            for q in p + 1..n {
+                let angle = 0.5 * (2.0 * matrix[p][q]).atan2(matrix[q][q] - matrix[p][p]);
+                let (sin, cos) = angle.sin_cos();
+                for row in &mut matrix {
+                    let (a, b) = (row[p], row[q]);
+                    row[p] = cos * a - sin * b;
+                    row[q] = sin * a + cos * b;
+                }
+                let (above, below) = matrix.split_at_mut(q);
+                for (x, y) in above[p].iter_mut().zip(&mut below[0]) {
+                    let (a, b) = (*x, *y);
+                    *x = cos * a - sin * b;
+                    *y = sin * a + cos * b;
+                }
+            }
+        }
+    }
+    (0..n).map(|i| matrix[i][i]).fold(f64::INFINITY, f64::min)
+}

@@ -228,6 +228,26 @@ pub(super) fn run(program: &Path, arguments: &[&str]) -> Result<String, String> 
     }
 }
 
+/// Vectors of a launch: apart, so alike that their products are summed exactly, or each zero where others are not.
+fn vector(kind: usize, index: usize, radix: usize, len: usize) -> Vec<f32> {
+    let own = random(len, 2000 + index as u64, 1.0);
+    match kind {
+        0 => own,
+        1 => {
+            let common = random(len, 1999, 1.0);
+            let near = common
+                .iter()
+                .zip(own)
+                .map(|(c, o)| c + o * 2.0_f32.powi(-7));
+            near.collect()
+        }
+        _ => {
+            let mine = |(at, o): (usize, f32)| if at % radix == index { o } else { 0.0 * o };
+            own.into_iter().enumerate().map(mine).collect()
+        }
+    }
+}
+
 /// Every type, radix and kind of length on all twins, which the machine compares; with segments as arch 1001 wants them,
 /// and with ones that fit no chip's blocks.
 #[test]
@@ -235,7 +255,7 @@ fn twins_agree_on_every_type_and_radix() {
     let sizes = [0, 1, 2, 3, 7, 16, 17, 255, 256, 257, 4095, 4096, 4097];
     for dtype in [DataType::F32, DataType::F16, DataType::Bf16] {
         for radix in 2..=8 {
-            for whole_blocks in [true, false] {
+            for (kind, whole_blocks) in [(0, true), (0, false), (1, true), (1, false), (2, false)] {
                 // Any number of cores.
                 let machine = Machine::with_blocks(Some([1, 3, 48][radix % 3]));
                 let segments = if whole_blocks {
@@ -244,9 +264,9 @@ fn twins_agree_on_every_type_and_radix() {
                     packed(&sizes, 5)
                 };
                 let shift = if whole_blocks { 0 } else { radix };
-                let vectors: Vec<Span> = (0..radix as u64)
+                let vectors: Vec<Span> = (0..radix)
                     .map(|i| {
-                        let values = random(extent(&segments), 2000 + i, 1.0);
+                        let values = vector(kind, i, radix, extent(&segments));
                         machine.upload_as(dtype, &values, shift)
                     })
                     .collect();

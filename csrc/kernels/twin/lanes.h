@@ -9,7 +9,7 @@
 
 #include "types.h"
 
-#if defined(__F16C__) || defined(__AVX512F__)
+#if defined(__F16C__) || defined(__AVX2__)
 #include <immintrin.h>
 #endif
 
@@ -37,7 +37,7 @@ inline Lanes load_lanes(const float *from) {
 
 inline void store_lanes(float *to, const Lanes &lanes) { std::memcpy(to, &lanes, sizeof(lanes)); }
 
-// 16 bits a lane to 32 and back. Compilers do not find the instructions for 16 lanes behind a conversion of vectors.
+// 16 bits a lane to 32 and back. Compilers do not find the instructions behind a conversion of vectors.
 #if defined(__AVX512F__)
 
 inline LaneBits load_shorts(const void *from) {
@@ -48,6 +48,21 @@ inline LaneBits load_shorts(const void *from) {
 
 inline void store_shorts(void *to, const LaneBits &bits) {
     __m256i shorts = _mm512_maskz_cvtepi32_epi16(0xffffU, reinterpret_cast<__m512i>(bits));
+    std::memcpy(to, &shorts, sizeof(shorts));
+}
+
+#elif defined(__AVX2__)
+
+inline LaneBits load_shorts(const void *from) {
+    __m128i shorts;
+    std::memcpy(&shorts, from, sizeof(shorts));
+    return reinterpret_cast<LaneBits>(_mm256_cvtepu16_epi32(shorts));
+}
+
+// No number has more than 16 bits.
+inline void store_shorts(void *to, const LaneBits &bits) {
+    __m256i whole = reinterpret_cast<__m256i>(bits);
+    __m128i shorts = _mm_packus_epi32(_mm256_castsi256_si128(whole), _mm256_extracti128_si256(whole, 1));
     std::memcpy(to, &shorts, sizeof(shorts));
 }
 

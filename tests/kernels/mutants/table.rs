@@ -115,16 +115,26 @@ mutants! {
         "static_cast<int32_t>(half));\n}\nAscendC::PipeBarrier<PIPE_V>();\n",
         "static_cast<int32_t>(half));\n}\n",
     )];
+    mutant_gram_many_products_without_barrier: "gram", BARRIERS, [(
+        "gram_lanes.h",
+        "count);\n}\n}\nAscendC::PipeBarrier<PIPE_V>();\n}\n\n// Writes the hi words of a record; its lo words stay as they are, which is zero.\n__aicore__ inline void finish(const AscendC::LocalTensor<float> &record) {\njoin_lanes(record, sums_, lanes_, width_",
+        "count);\n}\n}\n}\n\n__aicore__ inline void finish(const AscendC::LocalTensor<float> &record) {\njoin_lanes(record, sums_, lanes_, width_",
+    )];
+    mutant_gram_many_sums_before_they_are_cleared: "gram", BARRIERS, [(
+        "gram_lanes.h",
+        "(entries_ * width_));\nAscendC::PipeBarrier<PIPE_V>();\n",
+        "(entries_ * width_));\n",
+    )];
     mutant_gram_overwrites_what_is_read: "gram", BARRIERS, [(
-        "gram_lanes.h", "Sub(rest_, sum, work_, count)", "Sub(work_, sum, work_, count)",
+        "gram_exact.h", "Sub(rest_, sum, work_, count)", "Sub(work_, sum, work_, count)",
     )];
     mutant_gram_joins_lanes_too_early: "gram", BARRIERS, [(
-        "gram_lanes.h",
+        "gram_exact.h",
         "static_cast<int32_t>(BLOCK));\n}\nAscendC::PipeBarrier<PIPE_V>();\n",
         "static_cast<int32_t>(BLOCK));\n}\n",
     )];
     mutant_gram_sorts_lanes_of_one_entry_more: "gram", UNINITIALISED, [(
-        "gram_lanes.h", "sums.hi, entries_);\n", "sums.hi, entries_ + 1);\n",
+        "gram_exact.h", "sums.hi, entries_);\n", "sums.hi, entries_ + 1);\n",
     )];
     mutant_gram_overwrites_a_sum_that_is_needed: "gram", BARRIERS, [(
         "two_float_lanes.h",
@@ -165,11 +175,11 @@ mutants! {
     )];
     mutant_gram_tree_overlaps: "gram", LIMITS, [(
         "gram_lanes.h",
-        "sums[half], static_cast<int32_t>(half)",
-        "sums[half / 2], static_cast<int32_t>(half)",
+        "own[half], static_cast<int32_t>(half)",
+        "own[half / 2], static_cast<int32_t>(half)",
     )];
     mutant_gram_too_many_repeats: "gram", LIMITS, [(
-        "gram_lanes.h", "sums_, WIDTH, entries_)", "sums_, WIDTH, entries_ + 256)",
+        "gram_lanes.h", "sums, width, entries);\n}\n\n// One fp32 sum a lane, for two", "sums, width, entries + 256);\n}\n\n// One fp32 sum a lane, for two",
     )];
     mutant_gram_mask_too_wide: "gram", LIMITS, [(
         "arch.h", "static_cast<int32_t>(BLOCK), static", "static_cast<int32_t>(128), static",
@@ -243,6 +253,15 @@ mutants! {
         "entry.h",
         "AscendC::DataCopy(signatures, one, BLOCK);\n",
         "AscendC::DataCopy(signatures, one, BLOCK);\nAscendC::DataCopy(signatures, one, BLOCK);\n",
+    )];
+    mutant_gram_exact_sums_unscaled: "gram", DATA, [(
+        "gram.cpp", "sum_unit(exact_, record, unit);", "operands_.scale_by(nullptr);\nsum_unit(exact_, record, unit);",
+    )];
+    mutant_gram_takes_all_for_separated: "gram", DATA, [(
+        "separation.h", "if (!(pivot > LEAST_PIVOT * squares[k])) {", "if (pivot < -1.0f) {",
+    )];
+    mutant_gram_stops_at_a_vector_of_zeros: "gram", DATA, [(
+        "separation.h", "if (squares[k] == 0.0f) {\ncontinue;\n}\n", "",
     )];
     mutant_sum_never_signs: "weighted_sum", DATA, [(
         "weighted_sum.cpp", "sign(pipe, receipt, complete);\n", "",
@@ -374,6 +393,9 @@ mutants! {
         "arch.h",
         "AscendC::Mul(work, a, b, count);\nAscendC::PipeBarrier<PIPE_V>();\n",
         "AscendC::Mul(work, a, b, count);\n",
+    )];
+    mutant_1001_products_in_one_place: "gram" on 1001, BARRIERS, [(
+        "gram_lanes.h", "products_[entry % 2 * width_]", "products_[0]",
     )];
     mutant_1001_product_of_strips_without_barrier: "gram" on 1001, BARRIERS, [(
         "arch.h",

@@ -152,10 +152,13 @@ impl Cases {
         self.stream.synchronize_timeout(PATIENCE)
     }
 
-    pub(crate) fn gram(&self, dtype: ElementType, radix: usize) -> Result<Case> {
+    /// Of random vectors, or of vectors that are all the same, for which more than two have to be summed exactly.
+    pub(crate) fn gram(&self, dtype: ElementType, radix: usize, exact: bool) -> Result<Case> {
         let size = size(dtype);
         let extent = self.source.extent(radix * size);
-        let vectors = Vectors::new(&self.device, &self.vectors(dtype, radix, extent.0)?)?;
+        let seed = |vector| if exact { 1 } else { 1 + vector };
+        let spans = (0..radix as u64).map(|vector| self.random(dtype, extent.0, seed(vector)));
+        let vectors = Vectors::new(&self.device, &spans.collect::<Result<Vec<_>>>()?)?;
         let table = self.table(&[extent.0], extent.1)?;
         let partials = self.zeroed(as_usize(table.units) * 4 * record_words(radix))?;
         let launch = move |kernels: &Kernels, stream: &Stream| {
@@ -170,7 +173,7 @@ impl Cases {
         let bytes = (radix * size) as f64;
         let mut case = Case::new("gram", dtype, extent, bytes, Box::new(launch));
         case.radix = radix;
-        if radix > 2 {
+        if exact {
             case.form = "two_float";
         }
         Ok(case)
@@ -383,10 +386,12 @@ impl Cases {
 
     /// Random vectors of `elements`.
     fn vectors(&self, dtype: ElementType, radix: usize, elements: usize) -> Result<Vec<Span>> {
-        let bytes = elements * size(dtype);
-        (0..radix as u64)
-            .map(|seed| self.upload(&operands::random(dtype, bytes, 1 + seed)))
-            .collect()
+        let vector = |index| self.random(dtype, elements, 1 + index);
+        (0..radix as u64).map(vector).collect()
+    }
+
+    fn random(&self, dtype: ElementType, elements: usize, seed: u64) -> Result<Span> {
+        self.upload(&operands::random(dtype, elements * size(dtype), seed))
     }
 
     /// One segment for each of `counts`, again for each round.

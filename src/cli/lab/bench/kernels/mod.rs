@@ -78,7 +78,7 @@ pub(crate) fn on_all_cores(
     let cases = Cases::new(device, Source::Memory(bytes), None)?;
     let copy = DeviceCopy::new(device, (bytes / 2).max(1))?;
     let mut bench = Bench { copy, reps, tell };
-    let pair = cases.gram(ElementType::F32, 2)?;
+    let pair = cases.gram(ElementType::F32, 2, false)?;
     bench.time(&cases, pair)?;
     bench.all(&cases, dtypes)
 }
@@ -107,7 +107,10 @@ impl Bench<'_> {
     fn reductions(&mut self, cases: &Cases, dtype: ElementType) -> Result<()> {
         for radix in RADICES {
             if (dtype, radix) != (ElementType::F32, 2) {
-                self.time(cases, cases.gram(dtype, radix)?)?;
+                self.time(cases, cases.gram(dtype, radix, false)?)?;
+            }
+            if radix > 2 {
+                self.time(cases, cases.gram(dtype, radix, true)?)?;
             }
             self.time(cases, cases.weighted_sum(dtype, radix, false)?)?;
             self.time(cases, cases.weighted_sum(dtype, radix, true)?)?;
@@ -145,7 +148,7 @@ impl Bench<'_> {
 
     /// The Gram matrix of two fp32 vectors, the copy and the scalar loop in turn.
     fn beside_scalar(&mut self, cases: &Cases) -> Result<()> {
-        let case = cases.gram(ElementType::F32, 2)?;
+        let case = cases.gram(ElementType::F32, 2, false)?;
         let mut scalar = ScalarDot::new(case.elements, case.rounds);
         let copy = &self.copy;
         let mut kernel = || cases.run(&case);

@@ -1,0 +1,426 @@
+// The steps of gram in one loop (fused.h): products of two vectors, of more, and their exact sums.
+#ifndef ADASUM_TWIN_FUSED_GRAM_H
+#define ADASUM_TWIN_FUSED_GRAM_H
+
+#include "../two_float.h"
+#include "fused.h"
+#include "lanes.h"
+
+namespace adasum {
+namespace fused {
+
+// Elements of a unit, from the start of one to that of the next.
+constexpr uint32_t UNIT_AHEAD = 4096;
+
+// Lanes that are summed together: those of whole cache lines.
+constexpr uint32_t GROUP = 64;
+
+// The products of two vectors, as gram_lanes.h has them: an entry has PAIR_WIDTH lanes, a group for each strip of
+// PAIR_STRIP elements.
+constexpr uint32_t PAIR_WIDTH = 512;
+constexpr uint32_t PAIR_STRIP = 512;
+
+// Elements of each vector that are asked for at the end of a unit, so that memory does not wait while its lanes are
+// summed up.
+constexpr uint32_t BETWEEN_UNITS = 48;
+// Within a unit a processor fetches ahead by itself where its registers hold all lanes of a strip: loads come in order
+// then, with little between them. Else the lanes are loaded and stored between, and asking this far ahead helps.
+constexpr uint32_t WITHIN_UNITS = 1024;
+constexpr bool STRIP_FITS_REGISTERS = AscendC::twin::REGISTER_BYTES == 64;
+
+// The lanes of one strip: sums of xx, xy and yy.
+class StripSums {
+public:
+    StripSums() {
+        for (uint32_t k = 0; k < REGISTERS; ++k) {
+            xx_[k] = xy_[k] = yy_[k] = Lanes{};
+        }
+    }
+
+    // Adds the products of as many elements as there are lanes.
+    template <bool ASK_AHEAD, typename T>
+    void add(const T *x, const T *y) {
+        for (uint32_t k = 0; k < REGISTERS; ++k) {
+            uint32_t i = k * AscendC::twin::REGISTER_LANES;
+            if (ASK_AHEAD && i * sizeof(T) % 64 == 0) {
+                expect(x + i + WITHIN_UNITS);
+                expect(y + i + WITHIN_UNITS);
+            }
+            Lanes a = AscendC::twin::load_lanes(x + i);
+            Lanes b = AscendC::twin::load_lanes(y + i);
+            xx_[k] = xx_[k] + a * a;
+            xy_[k] = xy_[k] + a * b;
+            yy_[k] = yy_[k] + b * b;
+        }
+    }
+
+    // Adds the sums of another strip, which are stored there.
+    void join(const float *sums) {
+        for (uint32_t k = 0; k < REGISTERS; ++k) {
+            const float *from = sums + k * AscendC::twin::REGISTER_LANES;
+            xx_[k] = AscendC::twin::load_lanes(from) + xx_[k];
+            xy_[k] = AscendC::twin::load_lanes(from + PAIR_WIDTH) + xy_[k];
+            yy_[k] = AscendC::twin::load_lanes(from + 2 * PAIR_WIDTH) + yy_[k];
+        }
+    }
+
+    void store(float *sums) const {
+        for (uint32_t k = 0; k < REGISTERS; ++k) {
+            float *to = sums + k * AscendC::twin::REGISTER_LANES;
+            AscendC::twin::store_lanes(to, xx_[k]);
+            AscendC::twin::store_lanes(to + PAIR_WIDTH, xy_[k]);
+            AscendC::twin::store_lanes(to + 2 * PAIR_WIDTH, yy_[k]);
+        }
+    }
+
+private:
+    using Lanes = AscendC::twin::Lanes;
+    static constexpr uint32_t REGISTERS = GROUP / AscendC::twin::REGISTER_LANES;
+
+    Lanes xx_[REGISTERS];
+    Lanes xy_[REGISTERS];
+    Lanes yy_[REGISTERS];
+};
+
+// The last elements of a strip, fewer than its lanes, as that many with zeros behind.
+template <typename T>
+struct PaddedTail {
+    T values[GROUP] = {};
+
+    PaddedTail(const T *from, uint32_t count) { std::memcpy(values, from, count * sizeof(T)); }
+};
+
+// Sums `count` elements of strip number `strip`, and joins its lanes with those of earlier strips as halves of all
+// `lanes` are joined: as soon as both halves are there. Inlined, since a call costs as much as a tenth of a strip.
+template <typename T>
+[[gnu::always_inline]] inline void sum_strip(float *sums, uint32_t lanes, uint32_t strip, const T *x, const T *y,
+                                             uint32_t count) {
+    uint32_t tail = count % GROUP;
+    StripSums strip_sums;
+    // Not unrolled: what fetches ahead looks at each load instruction, and its steps through memory stay small.
+#pragma GCC unroll 1
+    for (uint32_t i = 0; i < count - tail; i += GROUP) {
+        strip_sums.add<!STRIP_FITS_REGISTERS>(x + i, y + i);
+    }
+    if (tail != 0) {
+        PaddedTail<T> a(x + count - tail, tail);
+        PaddedTail<T> b(y + count - tail, tail);
+        strip_sums.add<false>(a.values, b.values);
+    }
+    uint32_t place = strip * GROUP;
+    for (uint32_t half = lanes / 2; half >= GROUP && place >= half; half /= 2) {
+        place -= half;
+        strip_sums.join(sums + place);
+    }
+    strip_sums.store(sums + place);
+}
+
+// The sum of a group of lanes as a tree: halves are joined until 8 lanes are left, then neighbours.
+inline float sum_of_lanes(const float *sums) {
+    using namespace AscendC::twin;
+    constexpr uint32_t REGISTERS = GROUP / REGISTER_LANES;
+    constexpr uint32_t BLOCK_LANES = 8;
+    Lanes parts[REGISTERS];
+    for (uint32_t k = 0; k < REGISTERS; ++k) {
+        parts[k] = load_lanes(sums + k * REGISTER_LANES);
+    }
+    uint32_t left = REGISTERS;
+    for (; left * REGISTER_LANES > BLOCK_LANES && left > 1; left /= 2) {
+        for (uint32_t k = 0; k < left / 2; ++k) {
+            parts[k] = parts[k] + parts[k + left / 2];
+        }
+    }
+    for (uint32_t half = REGISTER_LANES / 2; half >= BLOCK_LANES; half /= 2) {
+        parts[0] = parts[0] + exchanged(parts[0], half);
+    }
+    // What a register cannot hold of 8 lanes lies in the second one.
+    for (uint32_t distance = 1; distance < BLOCK_LANES && distance < REGISTER_LANES; distance *= 2) {
+        for (uint32_t k = 0; k < left; ++k) {
+            parts[k] = parts[k] + exchanged(parts[k], distance);
+        }
+    }
+    return left == 2 ? parts[0][0] + parts[1][0] : parts[0][0];
+}
+
+// Sums the products of a unit into the hi words of its record. `lanes` is a power of two; `sums` has room for three
+// entries.
+template <typename T>
+inline void sum_pair(float *record, float *sums, uint32_t lanes, const T *x, const T *y, uint32_t count) {
+    for (uint32_t strip = 0; strip < lanes / GROUP; ++strip) {
+        // Strips behind the end are there for the halves of others that they are joined with.
+        uint32_t from = strip * PAIR_STRIP < count ? strip * PAIR_STRIP : count;
+        uint32_t part = count - from < PAIR_STRIP ? count - from : PAIR_STRIP;
+        sum_strip(sums, lanes, strip, x + from, y + from, part);
+    }
+    for (uint32_t i = 0; i < BETWEEN_UNITS; i += 64 / sizeof(T)) {
+        expect(x + count + i);
+        expect(y + count + i);
+    }
+    for (uint32_t entry = 0; entry < 3; ++entry) {
+        record[2 * entry] = sum_of_lanes(sums + entry * PAIR_WIDTH);
+    }
+}
+
+// The products of more vectors: as many lanes as a register has at a time, in blocks of rows of the Gram matrix whose sums,
+// with the vectors, registers hold.
+constexpr uint32_t MOST_SUMS = AscendC::twin::REGISTER_BYTES == 64 ? 24 : 10;
+
+// How many rows from `row` on make a block.
+constexpr uint32_t rows_of_block(uint32_t radix, uint32_t row) {
+    uint32_t rows = 0;
+    for (uint32_t sums = 0; row + rows < radix && sums + radix - row - rows <= MOST_SUMS; ++rows) {
+        sums += radix - row - rows;
+    }
+    return rows;
+}
+
+constexpr uint32_t sums_of_block(uint32_t radix, uint32_t row, uint32_t rows) {
+    return rows * (2 * (radix - row) - rows + 1) / 2;
+}
+
+// Adds the products of vectors whose elements `load(j)` gives.
+template <uint32_t COLUMNS, uint32_t ROWS, typename Load>
+[[gnu::always_inline]] inline void add_rows(AscendC::twin::Lanes *sums, const Load &load) {
+    AscendC::twin::Lanes values[COLUMNS];
+#pragma GCC unroll 8
+    for (uint32_t j = 0; j < COLUMNS; ++j) {
+        values[j] = load(j);
+    }
+    uint32_t entry = 0;
+#pragma GCC unroll 8
+    for (uint32_t i = 0; i < ROWS; ++i) {
+#pragma GCC unroll 8
+        for (uint32_t j = i; j < COLUMNS; ++j, ++entry) {
+            sums[entry] = sums[entry] + values[i] * values[j];
+        }
+    }
+}
+
+// The sums of the rows from ROW on in a register of lanes from `lane` on, of a unit of `len` elements; GROUP apart.
+template <uint32_t RADIX, uint32_t ROW, typename T>
+[[gnu::always_inline]] inline void sum_rows(float *sums, uint32_t lanes, uint32_t lane, const T *const *x,
+                                            uint32_t len) {
+    using namespace AscendC::twin;
+    if constexpr (ROW < RADIX) {
+        constexpr uint32_t ROWS = rows_of_block(RADIX, ROW);
+        constexpr uint32_t SUMS = sums_of_block(RADIX, ROW, ROWS);
+        constexpr uint32_t COLUMNS = RADIX - ROW;
+        const T *const *columns = x + ROW;
+        Lanes block[SUMS];
+        for (Lanes &sum : block) {
+            sum = Lanes{};
+        }
+        uint32_t i = lane;
+        for (; i + REGISTER_LANES <= len; i += lanes) {
+            add_rows<COLUMNS, ROWS>(block, [&](uint32_t j) {
+                // The same place of the next unit, once a cache line; so far ahead it is for the second cache.
+                if (ROW == 0 && i * sizeof(T) % 64 == 0) {
+                    __builtin_prefetch(columns[j] + i + UNIT_AHEAD, 0, 2);
+                }
+                return load_lanes(columns[j] + i);
+            });
+        }
+        if (i < len) {
+            add_rows<COLUMNS, ROWS>(block, [&](uint32_t j) {
+                T padded[REGISTER_LANES] = {};
+                std::memcpy(padded, columns[j] + i, (len - i) * sizeof(T));
+                return load_lanes(padded);
+            });
+        }
+#pragma GCC unroll 24
+        for (uint32_t entry = 0; entry < SUMS; ++entry) {
+            store_lanes(sums + entry * GROUP, block[entry]);
+        }
+        sum_rows<RADIX, ROW + ROWS>(sums + SUMS * GROUP, lanes, lane, x, len);
+    }
+}
+
+// The `bits` low bits of a number in reverse.
+inline uint32_t reversed(uint32_t number, uint32_t bits) {
+    uint32_t result = 0;
+    for (uint32_t bit = 0; bit < bits; ++bit) {
+        result |= (number >> bit & 1U) << (bits - 1 - bit);
+    }
+    return result;
+}
+
+// Sums the products of a unit into the hi words of its record. `lanes` is a power of two. Halves of all lanes are joined as
+// soon as both are there: in an order of bits reversed, `sums` has room for what waits for its other half.
+template <uint32_t RADIX, typename T>
+inline void sum_many_of(float *record, float *sums, uint32_t lanes, const T *const *x, uint32_t len) {
+    using namespace AscendC::twin;
+    constexpr uint32_t WORDS = RADIX * (RADIX + 1) / 2 * GROUP;
+    uint32_t groups = lanes > GROUP ? lanes / GROUP : 1;
+    uint32_t levels = static_cast<uint32_t>(__builtin_ctz(groups));
+    for (uint32_t step = 0; step < groups; ++step) {
+        float *own = sums + static_cast<uint32_t>(__builtin_popcount(step)) * WORDS;
+        for (uint32_t part = 0; part < GROUP; part += REGISTER_LANES) {
+            sum_rows<RADIX, 0>(own + part, lanes, reversed(step, levels) * GROUP + part, x, len);
+        }
+        for (uint32_t done = step; (done & 1U) != 0; done >>= 1) {
+            float *waiting = own - WORDS;
+            for (uint32_t i = 0; i < WORDS; i += REGISTER_LANES) {
+                store_lanes(waiting + i, load_lanes(waiting + i) + load_lanes(own + i));
+            }
+            own = waiting;
+        }
+    }
+    for (uint32_t entry = 0; entry < WORDS / GROUP; ++entry) {
+        record[2 * entry] = sum_of_lanes(sums + entry * GROUP);
+    }
+}
+
+template <typename T>
+inline void sum_many(float *record, float *sums, uint32_t lanes, const T *const *x, uint32_t radix, uint32_t len) {
+    switch (radix) {
+    case 3: return sum_many_of<3>(record, sums, lanes, x, len);
+    case 4: return sum_many_of<4>(record, sums, lanes, x, len);
+    case 5: return sum_many_of<5>(record, sums, lanes, x, len);
+    case 6: return sum_many_of<6>(record, sums, lanes, x, len);
+    case 7: return sum_many_of<7>(record, sums, lanes, x, len);
+    default: return sum_many_of<8>(record, sums, lanes, x, len);
+    }
+}
+
+// Two-float sums of all entries of a Gram matrix, `width` lanes apart, of which `lanes` are in use.
+struct ExactSums {
+    float *high;
+    float *low;
+    uint32_t width;
+    uint32_t lanes;
+    uint32_t radix;
+    bool fresh;
+};
+
+// One factor of products; the halves of 12 bits are needed where products are not exact.
+struct Factor {
+    const float *x;
+    const float *upper;
+    const float *lower;
+};
+
+inline void split(float *upper, float *lower, const float *x, int32_t count) {
+#pragma GCC ivdep
+    for (int32_t i = 0; i < count; ++i) {
+        float wide = x[i] * 4097.0f;
+        float rest = wide - x[i];
+        float high = wide - rest;
+        upper[i] = high;
+        lower[i] = x[i] - high;
+    }
+}
+
+inline float product_error(const Factor &a, const Factor &b, float product, int32_t i) {
+    float error = a.upper[i] * b.upper[i] - product;
+    error = error + a.upper[i] * b.lower[i];
+    error = error + a.lower[i] * b.upper[i];
+    return error + a.lower[i] * b.lower[i];
+}
+
+// hi + lo = hi + lo + addend.
+inline void add_exactly(float &hi, float &lo, float addend) {
+    float sum = hi + addend;
+    float part = sum - hi;
+    float error = addend - part;
+    float rest = sum - part;
+    lo = lo + error;
+    lo = lo + (hi - rest);
+    hi = sum;
+}
+
+// high + low = a * b; low is zero already where products are exact.
+template <bool EXACT>
+inline void set_entry(float *__restrict high, float *__restrict low, const Factor &a, const Factor &b, int32_t count) {
+    for (int32_t i = 0; i < count; ++i) {
+        float product = a.x[i] * b.x[i];
+        high[i] = product;
+        if (!EXACT) {
+            low[i] = product_error(a, b, product, i);
+        }
+    }
+}
+
+// high + low += a * b.
+template <bool EXACT>
+inline void add_entry(float *__restrict high, float *__restrict low, const Factor &a, const Factor &b, int32_t count) {
+    for (int32_t i = 0; i < count; ++i) {
+        float product = a.x[i] * b.x[i];
+        float sum = high[i];
+        float rest = low[i];
+        if (!EXACT) {
+            rest = rest + product_error(a, b, product, i);
+        }
+        add_exactly(sum, rest, product);
+        high[i] = sum;
+        low[i] = rest;
+    }
+}
+
+// Adds the products of up to as many elements of each vector as there are lanes. `halves` has room for two times
+// `width` numbers of each vector.
+template <bool EXACT>
+inline void add_products(const ExactSums &sums, const Tensor &halves, const Tensor *x, int32_t count) {
+    Factor factors[8];
+    for (uint32_t k = 0; k < sums.radix; ++k) {
+        factors[k].x = AscendC::twin::input(x[k], count);
+        if (!EXACT) {
+            for (int32_t i = 0; i < count; i += 16) {
+                expect(factors[k].x + i + AHEAD);
+            }
+            float *upper = halves.write(2 * k * sums.width, sums.width);
+            float *lower = halves.write((2 * k + 1) * sums.width, sums.width);
+            split(upper, lower, factors[k].x, count);
+            factors[k].upper = upper;
+            factors[k].lower = lower;
+        }
+    }
+    float *high = sums.high;
+    float *low = sums.low;
+    for (uint32_t a = 0; a < sums.radix; ++a) {
+        for (uint32_t b = a; b < sums.radix; ++b) {
+            if (sums.fresh) {
+                set_entry<EXACT>(high, low, factors[a], factors[b], count);
+            } else {
+                add_entry<EXACT>(high, low, factors[a], factors[b], count);
+            }
+            high += sums.width;
+            low += sums.width;
+        }
+    }
+}
+
+// Joins lanes by halves, first in sums and errors, the last 8 as two-float numbers; writes hi and lo of each entry.
+inline void finish_products(const ExactSums &sums, const Tensor &record) {
+    constexpr uint32_t BLOCK_LANES = 8;
+    uint32_t entries = sums.radix * (sums.radix + 1) / 2;
+    for (uint32_t entry = 0; entry < entries; ++entry) {
+        float *high = sums.high + entry * sums.width;
+        float *low = sums.low + entry * sums.width;
+        for (uint32_t half = sums.lanes / 2; half >= BLOCK_LANES; half /= 2) {
+#pragma GCC ivdep
+            for (uint32_t i = 0; i < half; ++i) {
+                float sum = high[i];
+                float rest = low[i] + low[i + half];
+                add_exactly(sum, rest, high[i + half]);
+                high[i] = sum;
+                low[i] = rest;
+            }
+        }
+        TwoFloat lanes[BLOCK_LANES];
+        for (uint32_t lane = 0; lane < BLOCK_LANES; ++lane) {
+            lanes[lane] = two_sum(high[lane], low[lane]);
+        }
+        for (uint32_t half = BLOCK_LANES / 2; half > 0; half /= 2) {
+            for (uint32_t lane = 0; lane < half; ++lane) {
+                lanes[lane] = adasum::add(lanes[lane], lanes[lane + half]);
+            }
+        }
+        record.SetValue(2 * entry, lanes[0].hi);
+        record.SetValue(2 * entry + 1, lanes[0].lo);
+    }
+}
+
+} // namespace fused
+} // namespace adasum
+
+#endif
