@@ -68,6 +68,11 @@ fn reduce(setup: &Setup, dtype: DataType, radix: usize, findings: &mut Findings)
         }
         return;
     };
+    if radix > 2 {
+        findings.check(of("exact sums of gram"), || {
+            problem::within(problem.exactness()?, problem::EXACT)
+        });
+    }
     if !findings.check(of("coefficients"), || {
         problem::within(problem.weights(setup)?, problem::FP32)
     }) {

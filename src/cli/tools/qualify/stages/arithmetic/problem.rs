@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use crate::ascend::{Buffer, DataType, Span};
-use crate::cli::lab::reference::{adasum, dot, download, relative_error, roundoff, upload, vector};
+use crate::cli::lab::reference::{
+    adasum, dot, download, relative_error, rounded, roundoff, upload, vector,
+};
 use crate::cli::tools::qualify::findings::{Seen, require};
 use crate::cli::tools::qualify::stages::arithmetic::setup::Setup;
 use crate::error::Result;
@@ -15,8 +17,12 @@ use crate::kernel::{Coefficients, Fold, Gram, Queue, SegmentTable, Vectors, Weig
 
 /// Elements of the tensors: about the grains of instructions, of copies and of units.
 const COUNTS: [u64; 7] = [1, 3, 65, 511, 4096, 9001, 40_003];
+/// Which of them has vectors so near to each other that products of more than two are summed exactly.
+const ALIKE: usize = 5;
 /// Largest error of sums in fp32, relative to the norms of the vectors.
 pub(crate) const FP32: f64 = 2e-6;
+/// Largest error of exact sums.
+pub(crate) const EXACT: f64 = 1e-11;
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A segment for each tensor, with gaps between them where the processor can copy from anywhere.
@@ -82,9 +88,17 @@ impl Problem {
         let device = &setup.device;
         let segments = segments(setup);
         let len = extent(&segments);
-        let values: Vec<Vec<f64>> = (1..=radix as u64)
+        let mut values: Vec<Vec<f64>> = (1..=radix as u64)
             .map(|seed| vector(dtype, seed, len))
             .collect();
+        let (first, others) = values.split_at_mut(1);
+        let start = usize::try_from(segments[ALIKE].offset).unwrap_or(usize::MAX);
+        let common = part(&first[0], &segments[ALIKE]);
+        for other in others {
+            for (value, common) in other[start..].iter_mut().zip(common) {
+                *value = rounded(dtype, common + *value / 32.0);
+            }
+        }
         let spans = values.iter().map(|values| upload(device, dtype, values));
         let spans: Vec<Span> = spans.collect::<Result<_>>()?;
         let record = 4 * record_words(radix);
@@ -137,24 +151,35 @@ impl Problem {
         };
         kernels.fold(stream, &fold)?;
         stream.synchronize_timeout(PATIENCE)?;
+        Ok(self.errors()?.into_iter().fold(0.0, f64::max))
+    }
+
+    /// The same for the tensor whose vectors are nearly the same, once products are there.
+    pub(crate) fn exactness(&self) -> Result<f64> {
+        Ok(self.errors()?[ALIKE])
+    }
+
+    /// The largest error of each tensor's record; infinite instead of NaN.
+    fn errors(&self) -> Result<Vec<f64>> {
         let words = download(DataType::F32, &self.records)?;
         let records = words.chunks_exact(record_words(self.radix));
-        let mut worst: f64 = 0.0;
-        for ((_, parts), record) in self.tensors().zip(records) {
+        let errors = self.tensors().zip(records).map(|((_, parts), record)| {
+            let mut worst: f64 = 0.0;
             for row in 0..self.radix {
                 for column in row..self.radix {
                     let (a, b) = (&parts[row], &parts[column]);
                     let norms = (dot(a, a) * dot(b, b)).sqrt();
                     let error = (self.entry(record, row, column) - dot(a, b)).abs() / norms;
-                    worst = if error > worst || error.is_nan() {
-                        error
+                    worst = if error.is_nan() {
+                        f64::INFINITY
                     } else {
-                        worst
+                        worst.max(error)
                     };
                 }
             }
-        }
-        Ok(if worst.is_nan() { f64::INFINITY } else { worst })
+            worst
+        });
+        Ok(errors.collect())
     }
 
     /// An entry of the Gram matrix that a record holds.
