@@ -153,6 +153,7 @@ private:
         stages_.FreeTensor(stage);
     }
 
+    // Writes the entries of the unit's record, summed in fp32.
     __aicore__ inline void sum_plainly(const LocalTensor<float> &record, const UnitSpan &unit) {
 #ifdef ADASUM_FUSED
         if (!operands_.scaled()) {
@@ -167,7 +168,6 @@ private:
         sum_unit(plain_, record, unit);
     }
 
-    // Writes the entries of the unit's record.
     template <typename Lanes>
     __aicore__ inline void sum_unit(Lanes &lanes, const LocalTensor<float> &record, const UnitSpan &unit) {
         uint32_t step = lanes.start(unit.len);
@@ -204,14 +204,26 @@ private:
             wait_for<HardEvent::S_V>();
             sum_plainly(record, unit);
             wait_for<HardEvent::V_S>();
-            for (uint32_t i = 0; i < radix_; ++i) {
-                if (!is_finite(diagonal(record, i))) {
-                    operands_.scale_by(nullptr);
-                    give_up(record);
-                    return;
-                }
+        }
+        if (scaled && !is_finite_record(record)) {
+            give_up(record);
+        } else {
+            sum_exactly_if_needed(record, unit);
+            set_exponents(record);
+        }
+        operands_.scale_by(nullptr);
+    }
+
+    __aicore__ inline bool is_finite_record(const LocalTensor<float> &record) const {
+        for (uint32_t i = 0; i < radix_; ++i) {
+            if (!is_finite(diagonal(record, i))) {
+                return false;
             }
         }
+        return true;
+    }
+
+    __aicore__ inline void sum_exactly_if_needed(const LocalTensor<float> &record, const UnitSpan &unit) {
         if constexpr (Exact::EXIST) {
             if (!is_separated(record, radix_)) {
                 wait_for<HardEvent::S_V>();
@@ -219,9 +231,12 @@ private:
                 wait_for<HardEvent::V_S>();
             }
         }
-        if (scaled) {
-            operands_.scale_by(nullptr);
-            for (uint32_t i = 0; i < radix_; ++i) {
+    }
+
+    // Words of vectors that were not scaled are zero already.
+    __aicore__ inline void set_exponents(const LocalTensor<float> &record) {
+        for (uint32_t i = 0; i < radix_; ++i) {
+            if (exponents_[i] != 0) {
                 int32_t exponent = diagonal(record, i) == 0.0f ? ZERO_EXPONENT : exponents_[i];
                 record.SetValue(record_exponents(radix_) + i, to_float(exponent));
             }

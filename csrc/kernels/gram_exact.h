@@ -13,8 +13,8 @@
 
 namespace adasum {
 
-// Two-float sums a lane. EXACT says that products are exact in fp32; else their errors come from split factors.
-template <bool EXACT>
+// Two-float sums a lane. Where products are not exact in fp32, their errors come from split factors.
+template <bool EXACT_PRODUCTS>
 class ExactLanes {
 public:
     static constexpr bool EXIST = true;
@@ -24,6 +24,7 @@ public:
         uint32_t lanes = (sums + TEMPORARIES) * exact_lanes(radix);
         return (lanes + spare_words(radix)) * 4;
     }
+
     __aicore__ inline ExactLanes() {}
 
     // Works in `all`, which has ub_bytes(radix).
@@ -50,7 +51,7 @@ public:
             if (!fresh_) {
                 AscendC::Duplicate(high(entry), 0.0f, static_cast<int32_t>(lanes_));
             }
-            if (!fresh_ || EXACT) {
+            if (!fresh_ || EXACT_PRODUCTS) {
                 AscendC::Duplicate(low(entry), 0.0f, static_cast<int32_t>(lanes_));
             }
         }
@@ -61,11 +62,11 @@ public:
     // Adds the products of up to as many elements as there are lanes; the first ones are set where they fill all lanes.
     __aicore__ inline void add(const AscendC::LocalTensor<float> *x, int32_t count) {
 #ifdef ADASUM_FUSED
-        fused::add_products<EXACT>(exact_sums(), halves_, x, count);
+        fused::add_products<EXACT_PRODUCTS>(exact_sums(), halves_, x, count);
         fresh_ = false;
         return;
 #endif
-        if (!EXACT) {
+        if (!EXACT_PRODUCTS) {
             split_all(x, count);
         }
         uint32_t entry = 0;
@@ -107,7 +108,7 @@ private:
 
     // What is halves while products are added, and work when they are joined.
     static __aicore__ inline constexpr uint32_t spare_words(uint32_t radix) {
-        uint32_t halves = EXACT ? 0 : 2 * radix * exact_lanes(radix);
+        uint32_t halves = EXACT_PRODUCTS ? 0 : 2 * radix * exact_lanes(radix);
         uint32_t join = BLOCKS_IN_JOIN * BLOCK * entry_lanes(radix);
         return halves > join ? halves : join;
     }
@@ -203,7 +204,7 @@ private:
                                         int32_t count) {
         AscendC::Mul(high(entry), x[i], x[j], count);
         AscendC::PipeBarrier<PIPE_V>();
-        if (!EXACT) {
+        if (!EXACT_PRODUCTS) {
             find_error(low(entry), high(entry), i, j, count);
         }
     }
@@ -212,7 +213,7 @@ private:
                                         int32_t count) {
         AscendC::Mul(product_, x[i], x[j], count);
         AscendC::PipeBarrier<PIPE_V>();
-        if (!EXACT) {
+        if (!EXACT_PRODUCTS) {
             find_error(error_, product_, i, j, count);
             AscendC::Add(low(entry), low(entry), error_, count);
             AscendC::PipeBarrier<PIPE_V>();

@@ -1,5 +1,6 @@
 //! The kernels, launched through ACL on the mock, against plain loops in double precision.
 
+mod bounds;
 mod counts;
 mod elements;
 mod machine;
@@ -8,6 +9,7 @@ mod radix;
 mod receipts;
 mod reference;
 mod rule;
+mod separation;
 pub(crate) mod strict;
 
 use adasum::ErrorKind;

@@ -4,36 +4,17 @@ use adasum::ascend::DataType;
 use adasum::kernel::layout::{
     COEFFICIENT_COSINE, COEFFICIENT_FLAGS, COEFFICIENT_GAIN, COEFFICIENT_KAPPA,
     COEFFICIENT_LEAF_NORM, COEFFICIENT_POST, COEFFICIENT_RESULT_NORM, COEFFICIENT_WEIGHT,
-    COEFFICIENT_WEIGHT_LOW, COEFFICIENT_WORDS, Segment, UNIT, entry_index, record_exponents,
-    record_flags, record_words,
+    COEFFICIENT_WEIGHT_LOW, COEFFICIENT_WORDS, Segment, UNIT, entry_index, record_words,
 };
 
+use super::bounds::{TYPES, assert_record, assert_tree, checked, one, roundoff};
 use super::machine::{Machine, extent, packed, rounded};
-use super::reference::{dot, least_eigenvalue, part, random, tree};
+use super::reference::{dot, part, random, tree};
 use crate::support::oracle::norm;
 
-const TYPES: [DataType; 3] = [DataType::F32, DataType::F16, DataType::Bf16];
 const SIZES: [usize; 17] = [
     0, 1, 2, 3, 7, 16, 17, 255, 256, 257, 4095, 4096, 4097, 65_535, 65_536, 65_537, 1_000_003,
 ];
-
-/// Half a unit in the last place, relative.
-fn roundoff(dtype: DataType) -> f64 {
-    match dtype {
-        DataType::F32 => 2.0_f64.powi(-24),
-        DataType::F16 => 2.0_f64.powi(-11),
-        _ => 2.0_f64.powi(-8),
-    }
-}
-
-/// Half of the smallest positive number.
-fn smallest_half(dtype: DataType) -> f64 {
-    match dtype {
-        DataType::F32 => 2.0_f64.powi(-150),
-        DataType::F16 => 2.0_f64.powi(-25),
-        _ => 2.0_f64.powi(-134),
-    }
-}
 
 /// Vectors that have something in common, as gradients do.
 fn related(radix: usize, len: usize, seed: u64, dtype: DataType) -> Vec<Vec<f32>> {
@@ -45,116 +26,6 @@ fn related(radix: usize, len: usize, seed: u64, dtype: DataType) -> Vec<Vec<f32>
             rounded(dtype, sum)
         })
         .collect()
-}
-
-/// What sums of a unit may be off, relative to the norms of the two vectors: in fp32 where roundings go either way, and exact ones.
-const PLAIN: f64 = 4e-7;
-const EXACT: f64 = 1.0 / (1_u64 << 43) as f64;
-
-/// The same in fp32 at worst: all roundings of an element, of its product, in its lane and where lanes are joined.
-fn worst(radix: usize) -> f64 {
-    let lanes: usize = if radix == 8 { 256 } else { 512 };
-    let in_lane = UNIT as usize / lanes - 1;
-    (1 + in_lane + lanes.ilog2() as usize) as f64 * 2.0_f64.powi(-24)
-}
-
-/// How the products of a unit have to be summed (`csrc/kernels/separation.h`).
-#[derive(Debug, Clone, Copy, PartialEq)]
-enum Sums {
-    Plain,
-    Exact,
-    /// So near the limit that rounding decides.
-    Either,
-}
-
-fn sums_of(unit: &[&[f32]]) -> Sums {
-    const LIMIT: f64 = 1.0 / 64.0;
-    match least_eigenvalue(unit) {
-        _ if unit.len() == 2 => Sums::Plain,
-        least if least > LIMIT + 3e-5 => Sums::Plain,
-        least if least < LIMIT - 1e-5 => Sums::Exact,
-        _ => Sums::Either,
-    }
-}
-
-fn units<'a>(vectors: &'a [&'a [f32]]) -> impl Iterator<Item = Vec<&'a [f32]>> {
-    let len = vectors[0].len();
-    (0..len).step_by(UNIT as usize).map(move |from| {
-        let to = len.min(from + UNIT as usize);
-        vectors.iter().map(|x| &x[from..to]).collect()
-    })
-}
-
-fn assert_record(record: &[f32], vectors: &[&[f32]], what: &str) {
-    let radix = vectors.len();
-    // The error of an entry is at most the sum of those of its units.
-    let mut allowed = vec![0.0; radix * radix];
-    let mut plain = true;
-    for unit in units(vectors) {
-        let sums = sums_of(&unit);
-        plain &= sums == Sums::Plain;
-        let precision = if sums == Sums::Exact { EXACT } else { PLAIN };
-        let norms: Vec<f64> = unit.iter().map(|x| dot(x, x).sqrt()).collect();
-        for (at, allowed) in allowed.iter_mut().enumerate() {
-            *allowed += precision * norms[at / radix] * norms[at % radix];
-        }
-    }
-    for i in 0..radix {
-        for j in i..radix {
-            let entry = entry_index(i, j, radix);
-            let exponent =
-                record[record_exponents(radix) + i] + record[record_exponents(radix) + j];
-            let got = (f64::from(record[2 * entry]) + f64::from(record[2 * entry + 1]))
-                * f64::from(exponent).exp2();
-            let truth = dot(vectors[i], vectors[j]);
-            let allowed = allowed[i * radix + j] + EXACT * truth.abs();
-            assert!(
-                (got - truth).abs() <= allowed,
-                "{what}, entry {i},{j}: {got:e}, not {truth:e}"
-            );
-            // A unit that fp32 sums serve is not summed again.
-            if plain && vectors[0].len() <= UNIT as usize {
-                assert_eq!(record[2 * entry + 1], 0.0, "{what}, entry {i},{j}: exact");
-            }
-        }
-    }
-    assert_eq!(record[record_flags(radix)].to_bits(), 0, "{what}: flag");
-}
-
-/// Checks a result: errors of the Gram matrix grow with what cancels, weights and products round in fp32, and the
-/// result rounds once. Where sums are plain, kappa is at most 64.
-fn assert_tree(out: &[f32], vectors: &[&[f32]], dtype: DataType, what: &str) {
-    let truth = tree(vectors);
-    let largest = vectors.iter().map(|x| dot(x, x).sqrt()).fold(0.0, f64::max);
-    let terms: f64 = truth
-        .weights
-        .iter()
-        .zip(vectors)
-        .map(|(weight, x)| weight.abs() * dot(x, x).sqrt())
-        .sum();
-    let exact = units(vectors).all(|unit| sums_of(&unit) == Sums::Exact);
-    let cancelled = match vectors.len() {
-        2 => PLAIN * truth.kappa,
-        _ if exact => EXACT * truth.kappa,
-        _ => PLAIN * truth.kappa.min(64.0) + EXACT * truth.kappa,
-    };
-    let scale = norm(&truth.result);
-    let allowed = 3.0 * 2.0_f64.powi(-24) * terms
-        + 2.0 * cancelled * largest
-        + roundoff(dtype) * scale
-        + smallest_half(dtype) * (out.len() as f64).sqrt();
-    let difference: Vec<f64> = out
-        .iter()
-        .zip(&truth.result)
-        .map(|(&x, t)| f64::from(x) - t)
-        .collect();
-    assert!(out.iter().all(|x| x.is_finite()), "{what}: not finite");
-    let error = norm(&difference);
-    assert!(
-        error <= allowed,
-        "{what}: error {error:e}, allowed {allowed:e}, norm {scale:e}, kappa {:e}",
-        truth.kappa
-    );
 }
 
 fn parts<'a>(vectors: &'a [Vec<f32>], segment: &Segment) -> Vec<&'a [f32]> {
@@ -229,29 +100,6 @@ fn bits_do_not_depend_on_blocks_or_alignment() {
     }
 }
 
-/// One tensor: its coefficients and its result, which is checked against the tree.
-fn checked(
-    machine: &Machine,
-    vectors: &[Vec<f32>],
-    dtype: DataType,
-    what: &str,
-) -> (Vec<f32>, Vec<f32>) {
-    let (coefficients, out) = one(machine, vectors, dtype);
-    let x: Vec<&[f32]> = vectors.iter().map(Vec::as_slice).collect();
-    assert_tree(&out, &x, dtype, what);
-    (coefficients, out)
-}
-
-fn one(machine: &Machine, vectors: &[Vec<f32>], dtype: DataType) -> (Vec<f32>, Vec<f32>) {
-    let spans: Vec<_> = vectors
-        .iter()
-        .map(|x| machine.upload_as(dtype, x, 0))
-        .collect();
-    let segments = packed(&[vectors[0].len()], 0);
-    let (coefficients, out) = machine.tree(dtype, &spans, &segments);
-    (machine.read(&coefficients), machine.read_as(dtype, &out))
-}
-
 fn scaled(x: &[f32], factor: f32) -> Vec<f32> {
     x.iter().map(|x| x * factor).collect()
 }
@@ -281,131 +129,6 @@ fn cancelling_leaves_keep_their_precision() {
                 checked(&machine, &vectors, dtype, &what);
             }
         }
-    }
-}
-
-/// Units whose vectors cancel beside units whose vectors do not, at all ratios of their norms: what the plain sums of the latter
-/// are off must not be much beside what is left of the former.
-#[test]
-fn units_that_cancel_and_units_that_do_not_make_one_tensor() {
-    let machine = Machine::new();
-    let unit = UNIT as usize;
-    for radix in 3..=8 {
-        for distance in [1e-1_f32, 1e-3, 1e-5] {
-            for share in [1.0_f32, 1e-2, 1e-4, 1e-6] {
-                let g = random(unit, 470, 1.0);
-                let vectors: Vec<Vec<f32>> = (0..radix)
-                    .map(|i| {
-                        let sign = if i % 2 == 0 { 1.0 } else { -1.0 };
-                        let other = random(unit, 471 + i as u64, distance);
-                        let near = g.iter().zip(other).map(|(g, o)| sign * g + o);
-                        near.chain(random(3 * unit + 5, 480 + i as u64, share))
-                            .collect()
-                    })
-                    .collect();
-                let what = format!("radix {radix}, {distance:e}, {share:e}");
-                checked(&machine, &vectors, DataType::F32, &what);
-            }
-        }
-    }
-}
-
-/// Cosines of all pairs from below -1/7, where eight vectors cancel, to near 1, past the limit of plain sums.
-#[test]
-fn plain_and_exact_sums_meet_at_the_limit() {
-    let machine = Machine::new();
-    let len = 3 * UNIT as usize;
-    let mut seen = [0, 0];
-    for dtype in TYPES {
-        for radix in [3, 4, 8] {
-            for common in [
-                -0.14_f32, -0.1, 0.0, 0.3, 0.9, 0.98, 0.984, 0.985, 0.99, 0.999,
-            ] {
-                let g = random(len, 490, 1.0);
-                let own: Vec<Vec<f32>> = (0..radix)
-                    .map(|i| random(len, 491 + i as u64, 1.0))
-                    .collect();
-                let vectors: Vec<Vec<f32>> = (0..radix)
-                    .map(|i| {
-                        let values = (0..len).map(|k| {
-                            if common >= 0.0 {
-                                common.sqrt() * g[k] + (1.0 - common).sqrt() * own[i][k]
-                            } else {
-                                // Less a part of their sum.
-                                let sum: f32 = own.iter().map(|x| x[k]).sum();
-                                own[i][k] - (-7.0 * common) * sum / radix as f32
-                            }
-                        });
-                        rounded(dtype, values.collect())
-                    })
-                    .collect();
-                let what = format!("{dtype:?}, radix {radix}, common {common}");
-                let x: Vec<&[f32]> = vectors.iter().map(Vec::as_slice).collect();
-                for unit in units(&x) {
-                    match sums_of(&unit) {
-                        Sums::Plain => seen[0] += 1,
-                        Sums::Exact => seen[1] += 1,
-                        Sums::Either => {}
-                    }
-                }
-                let spans: Vec<_> = vectors
-                    .iter()
-                    .map(|x| machine.upload_as(dtype, x, 0))
-                    .collect();
-                let (partials, _) = machine.gram_of(dtype, &spans, &packed(&[len], 0));
-                let partials = machine.read(&partials);
-                let words = record_words(radix);
-                for (unit, record) in units(&x).zip(partials.chunks(words)) {
-                    assert_record(record, &unit, &what);
-                }
-                checked(&machine, &vectors, dtype, &what);
-            }
-        }
-    }
-    assert!(seen.iter().all(|&count| count > 50), "{seen:?}");
-}
-
-/// Ones and their 4096th parts: a product of two of the latter added to a one is half a unit in the last place, which is lost
-/// each time. So all roundings of a lane go one way.
-#[test]
-fn roundings_that_go_one_way_stay_within_their_number() {
-    let machine = Machine::new();
-    for radix in 3..=8_usize {
-        let lanes = if radix == 8 { 256 } else { 512 };
-        let vectors: Vec<Vec<f32>> = (0..radix)
-            .map(|i| {
-                let element = |k: usize| match (k / lanes, k % lanes) {
-                    (0, lane) if lane / (lanes / 64) == i => -1.0,
-                    (0, _) => 1.0,
-                    (step, _) if (step & (i + 1)).count_ones() % 2 == 1 => -1.0 / 4096.0,
-                    _ => 1.0 / 4096.0,
-                };
-                (0..UNIT as usize).map(element).collect()
-            })
-            .collect();
-        let x: Vec<&[f32]> = vectors.iter().map(Vec::as_slice).collect();
-        assert_eq!(sums_of(&x), Sums::Plain);
-        let spans: Vec<_> = vectors.iter().map(|x| machine.upload(x)).collect();
-        let (partials, _) = machine.gram_of(DataType::F32, &spans, &packed(&[UNIT as usize], 0));
-        let record = machine.read(&partials);
-        let square = dot(&vectors[0], &vectors[0]);
-        let off = (f64::from(record[0]) - square).abs() / square;
-        let lost = (UNIT as usize / lanes - 1) as f64 * 2.0_f64.powi(-24);
-        assert!(
-            off > 0.9 * lost && off < worst(radix),
-            "radix {radix}: {off:e}"
-        );
-        // What separation.h derives, with as much for each level.
-        let (_, out) = one(&machine, &vectors, DataType::F32);
-        let truth = tree(&x);
-        let difference: Vec<f64> = out
-            .iter()
-            .zip(&truth.result)
-            .map(|(&x, t)| f64::from(x) - t)
-            .collect();
-        let levels = f64::from(radix.next_power_of_two().ilog2());
-        let allowed = levels * worst(radix) * radix as f64 * truth.kappa * square.sqrt();
-        assert!(norm(&difference) < allowed, "radix {radix}");
     }
 }
 

@@ -197,7 +197,7 @@ pub(super) fn lane_sum(a: &[f32], b: &[f32]) -> f32 {
 }
 
 /// The least eigenvalue of the Gram matrix of the vectors scaled to norm 1, without those of zeros: by Jacobi's rotations.
-pub(crate) fn least_eigenvalue(vectors: &[&[f32]]) -> f64 {
+pub(super) fn least_eigenvalue(vectors: &[&[f32]]) -> f64 {
     let vectors: Vec<_> = vectors.iter().filter(|x| dot(x, x) > 0.0).collect();
     let n = vectors.len();
     let norms: Vec<f64> = vectors.iter().map(|x| dot(x, x).sqrt()).collect();

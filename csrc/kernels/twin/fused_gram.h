@@ -2,15 +2,13 @@
 #ifndef ADASUM_TWIN_FUSED_GRAM_H
 #define ADASUM_TWIN_FUSED_GRAM_H
 
+#include "../layout.h"
 #include "../two_float.h"
 #include "fused.h"
 #include "lanes.h"
 
 namespace adasum {
 namespace fused {
-
-// Elements of a unit, from the start of one to that of the next.
-constexpr uint32_t UNIT_AHEAD = 4096;
 
 // Lanes that are summed together: those of whole cache lines.
 constexpr uint32_t GROUP = 64;
@@ -215,7 +213,7 @@ template <uint32_t RADIX, uint32_t ROW, typename T>
             add_rows<COLUMNS, ROWS>(block, [&](uint32_t j) {
                 // The same place of the next unit, once a cache line; so far ahead it is for the second cache.
                 if (ROW == 0 && i * sizeof(T) % 64 == 0) {
-                    __builtin_prefetch(columns[j] + i + UNIT_AHEAD, 0, 2);
+                    __builtin_prefetch(columns[j] + i + UNIT, 0, 2);
                 }
                 return load_lanes(columns[j] + i);
             });
@@ -329,25 +327,25 @@ inline void add_exactly(float &hi, float &lo, float addend) {
 }
 
 // high + low = a * b; low is zero already where products are exact.
-template <bool EXACT>
+template <bool EXACT_PRODUCTS>
 inline void set_entry(float *__restrict high, float *__restrict low, const Factor &a, const Factor &b, int32_t count) {
     for (int32_t i = 0; i < count; ++i) {
         float product = a.x[i] * b.x[i];
         high[i] = product;
-        if (!EXACT) {
+        if (!EXACT_PRODUCTS) {
             low[i] = product_error(a, b, product, i);
         }
     }
 }
 
 // high + low += a * b.
-template <bool EXACT>
+template <bool EXACT_PRODUCTS>
 inline void add_entry(float *__restrict high, float *__restrict low, const Factor &a, const Factor &b, int32_t count) {
     for (int32_t i = 0; i < count; ++i) {
         float product = a.x[i] * b.x[i];
         float sum = high[i];
         float rest = low[i];
-        if (!EXACT) {
+        if (!EXACT_PRODUCTS) {
             rest = rest + product_error(a, b, product, i);
         }
         add_exactly(sum, rest, product);
@@ -358,12 +356,12 @@ inline void add_entry(float *__restrict high, float *__restrict low, const Facto
 
 // Adds the products of up to as many elements of each vector as there are lanes. `halves` has room for two times
 // `width` numbers of each vector.
-template <bool EXACT>
+template <bool EXACT_PRODUCTS>
 inline void add_products(const ExactSums &sums, const Tensor &halves, const Tensor *x, int32_t count) {
     Factor factors[8];
     for (uint32_t k = 0; k < sums.radix; ++k) {
         factors[k].x = AscendC::twin::input(x[k], count);
-        if (!EXACT) {
+        if (!EXACT_PRODUCTS) {
             for (int32_t i = 0; i < count; i += 16) {
                 expect(factors[k].x + i + AHEAD);
             }
@@ -379,9 +377,9 @@ inline void add_products(const ExactSums &sums, const Tensor &halves, const Tens
     for (uint32_t a = 0; a < sums.radix; ++a) {
         for (uint32_t b = a; b < sums.radix; ++b) {
             if (sums.fresh) {
-                set_entry<EXACT>(high, low, factors[a], factors[b], count);
+                set_entry<EXACT_PRODUCTS>(high, low, factors[a], factors[b], count);
             } else {
-                add_entry<EXACT>(high, low, factors[a], factors[b], count);
+                add_entry<EXACT_PRODUCTS>(high, low, factors[a], factors[b], count);
             }
             high += sums.width;
             low += sums.width;
