@@ -68,6 +68,11 @@ impl Anchor {
         Some(self.at + nanoseconds(passed))
     }
 
+    /// How long ago it was at `now`: none, where [`Anchor::not_before`] has put it into the future.
+    pub(super) fn age(&self, now: u64) -> u64 {
+        now.saturating_sub(self.at)
+    }
+
     /// With a time that is not before `ended`.
     pub(super) fn not_before(self, ended: u64) -> Anchor {
         let missing = ended.saturating_sub(self.at);
@@ -123,6 +128,8 @@ mod tests {
         assert_eq!((same.at, same.error), (at, error));
         let later = same.not_before(at + 700);
         assert_eq!((later.at, later.error), (at + 700, error + 700));
+        // What has ended by an anchor with an error may be in the future.
+        assert_eq!((later.age(at), later.age(at + 900)), (0, 200));
         // What begins behind it is not before either, on any stream.
         let event = Event::timed(&device).unwrap();
         let other = Stream::new(&device).unwrap();

@@ -181,7 +181,7 @@ impl Trace {
                 state.write(&[TraceLine::LeftOut { step: number }]);
                 return Ok(());
             }
-            if shared.clock.now() - state.anchor.at >= nanoseconds(FRESH)
+            if state.anchor.age(shared.clock.now()) >= nanoseconds(FRESH)
                 && let Ok(anchor) =
                     Anchor::new(&shared.device, &state.stream, &shared.clock, LATER_LIMIT)
             {
