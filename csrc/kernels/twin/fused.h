@@ -18,11 +18,46 @@ namespace fused {
 
 using Tensor = AscendC::LocalTensor<float>;
 
-// Asks for memory that is likely to be read soon.
-inline void expect(const void *address) { __builtin_prefetch(address, 0, 3); }
+// Elements of a cache line: what loops over vectors do at a time.
+template <typename T>
+constexpr uint32_t LINE = 64 / sizeof(T);
 
-// Elements from those that a loop over vectors reads to those that it asks for.
-constexpr uint32_t AHEAD = 2048;
+// Asks for the cache line that a loop will come to after this one.
+template <typename T>
+inline void expect_after(const T *line) {
+    constexpr uint32_t AHEAD = 2048;
+    __builtin_prefetch(line + AHEAD, 0, 3);
+}
+
+// Asks for it where a loop reads several vectors of 16-bit numbers. Of several vectors in fp32 a processor fetches enough ahead
+// by itself, and asking takes up to half of the time of what is in cache.
+template <typename T>
+inline void expect_shorts_after(const T *line) {
+    if (sizeof(T) == 2) {
+        expect_after(line);
+    }
+}
+
+// Does `line` at the begin of each whole cache line of T, `lanes` for each register of it and of the rest, and `one` for each of
+// the last elements.
+template <typename T, typename Line, typename Lanes, typename One>
+[[gnu::always_inline]] inline void for_each(uint32_t count, const Line &line, const Lanes &lanes, const One &one) {
+    using AscendC::twin::REGISTER_LANES;
+    uint32_t i = 0;
+    for (; i + LINE<T> <= count; i += LINE<T>) {
+        line(i);
+#pragma GCC unroll 8
+        for (uint32_t k = 0; k < LINE<T>; k += REGISTER_LANES) {
+            lanes(i + k);
+        }
+    }
+    for (; i + REGISTER_LANES <= count; i += REGISTER_LANES) {
+        lanes(i);
+    }
+    for (; i < count; ++i) {
+        one(i);
+    }
+}
 
 // The sum of the elements times zero: zero if all are finite, else NaN.
 template <typename T>
@@ -62,23 +97,30 @@ struct Weighted {
 template <uint32_t RADIX, typename T>
 inline void weighted_sum(T *out, const Weighted<T> &from, uint32_t count) {
     using namespace AscendC::twin;
-    uint32_t i = 0;
-    for (; i + REGISTER_LANES <= count; i += REGISTER_LANES) {
-        Lanes sum = load_lanes(from.x[0] + i) * from.weights[0];
-        expect(from.x[0] + i + AHEAD);
+    float weights[RADIX];
+    std::memcpy(weights, from.weights, sizeof(weights));
+    auto ask = [&](uint32_t i) {
+#pragma GCC unroll 8
+        for (uint32_t k = 0; k < RADIX; ++k) {
+            expect_shorts_after(from.x[k] + i);
+        }
+    };
+    auto sum_lanes = [&](uint32_t i) {
+        Lanes sum = load_lanes(from.x[0] + i) * weights[0];
+#pragma GCC unroll 8
         for (uint32_t k = 1; k < RADIX; ++k) {
-            expect(from.x[k] + i + AHEAD);
-            sum = sum + load_lanes(from.x[k] + i) * from.weights[k];
+            sum = sum + load_lanes(from.x[k] + i) * weights[k];
         }
         store_lanes(out + i, sum);
-    }
-    for (; i < count; ++i) {
-        float sum = load_one(from.x[0] + i) * from.weights[0];
+    };
+    auto sum_one = [&](uint32_t i) {
+        float sum = load_one(from.x[0] + i) * weights[0];
         for (uint32_t k = 1; k < RADIX; ++k) {
-            sum = sum + load_one(from.x[k] + i) * from.weights[k];
+            sum = sum + load_one(from.x[k] + i) * weights[k];
         }
         store_one(out + i, sum);
-    }
+    };
+    for_each<T>(count, ask, sum_lanes, sum_one);
 }
 
 // One more vector in a sum of two-float numbers, as two_float.h does it; `Number` is Lanes or float.
@@ -151,29 +193,23 @@ inline void weighted_sum_of(T *out, const Weighted<T> &from, uint32_t radix, boo
 template <typename T>
 inline void subtract(T *out, const T *a, const T *b, uint32_t count) {
     using namespace AscendC::twin;
-    uint32_t i = 0;
-    for (; i + REGISTER_LANES <= count; i += REGISTER_LANES) {
-        expect(a + i + AHEAD);
-        expect(b + i + AHEAD);
-        store_lanes(out + i, load_lanes(a + i) - load_lanes(b + i));
-    }
-    for (; i < count; ++i) {
-        store_one(out + i, load_one(a + i) - load_one(b + i));
-    }
+    auto ask = [&](uint32_t i) {
+        expect_shorts_after(a + i);
+        expect_shorts_after(b + i);
+    };
+    auto lanes = [&](uint32_t i) { store_lanes(out + i, load_lanes(a + i) - load_lanes(b + i)); };
+    auto one = [&](uint32_t i) { store_one(out + i, load_one(a + i) - load_one(b + i)); };
+    for_each<T>(count, ask, lanes, one);
 }
 
 // to = from * factor, in fp32.
 template <typename To, typename From>
 inline void scale(To *to, const From *from, float factor, uint32_t count) {
     using namespace AscendC::twin;
-    uint32_t i = 0;
-    for (; i + REGISTER_LANES <= count; i += REGISTER_LANES) {
-        expect(from + i + AHEAD);
-        store_lanes(to + i, load_lanes(from + i) * factor);
-    }
-    for (; i < count; ++i) {
-        store_one(to + i, load_one(from + i) * factor);
-    }
+    auto ask = [&](uint32_t i) { expect_after(from + i); };
+    auto lanes = [&](uint32_t i) { store_lanes(to + i, load_lanes(from + i) * factor); };
+    auto one = [&](uint32_t i) { store_one(to + i, load_one(from + i) * factor); };
+    for_each<From>(count, ask, lanes, one);
 }
 
 } // namespace fused

@@ -19,31 +19,30 @@ constexpr uint32_t PAIR_WIDTH = 512;
 constexpr uint32_t PAIR_STRIP = 512;
 
 // Elements of each vector that are asked for at the end of a unit, so that memory does not wait while its lanes are
-// summed up.
+// summed up. Within a unit a processor fetches ahead by itself.
 constexpr uint32_t BETWEEN_UNITS = 48;
-// Within a unit a processor fetches ahead by itself where its registers hold all lanes of a strip: loads come in order
-// then, with little between them. Else the lanes are loaded and stored between, and asking this far ahead helps.
-constexpr uint32_t WITHIN_UNITS = 1024;
-constexpr bool STRIP_FITS_REGISTERS = AscendC::twin::REGISTER_BYTES == 64;
 
-// The lanes of one strip: sums of xx, xy and yy.
+// As many lanes of a strip as registers hold: sums of xx, xy and yy. Loops are unrolled early: compilers keep the sums in
+// memory else.
 class StripSums {
 public:
+    static constexpr uint32_t REGISTERS = 4;
+    static constexpr uint32_t LANES = REGISTERS * AscendC::twin::REGISTER_LANES;
+    static_assert(GROUP % LANES == 0, "a group is a whole number of parts");
+
     StripSums() {
+#pragma GCC unroll 4
         for (uint32_t k = 0; k < REGISTERS; ++k) {
             xx_[k] = xy_[k] = yy_[k] = Lanes{};
         }
     }
 
     // Adds the products of as many elements as there are lanes.
-    template <bool ASK_AHEAD, typename T>
+    template <typename T>
     void add(const T *x, const T *y) {
+#pragma GCC unroll 4
         for (uint32_t k = 0; k < REGISTERS; ++k) {
             uint32_t i = k * AscendC::twin::REGISTER_LANES;
-            if (ASK_AHEAD && i * sizeof(T) % 64 == 0) {
-                expect(x + i + WITHIN_UNITS);
-                expect(y + i + WITHIN_UNITS);
-            }
             Lanes a = AscendC::twin::load_lanes(x + i);
             Lanes b = AscendC::twin::load_lanes(y + i);
             xx_[k] = xx_[k] + a * a;
@@ -54,6 +53,7 @@ public:
 
     // Adds the sums of another strip, which are stored there.
     void join(const float *sums) {
+#pragma GCC unroll 4
         for (uint32_t k = 0; k < REGISTERS; ++k) {
             const float *from = sums + k * AscendC::twin::REGISTER_LANES;
             xx_[k] = AscendC::twin::load_lanes(from) + xx_[k];
@@ -63,6 +63,7 @@ public:
     }
 
     void store(float *sums) const {
+#pragma GCC unroll 4
         for (uint32_t k = 0; k < REGISTERS; ++k) {
             float *to = sums + k * AscendC::twin::REGISTER_LANES;
             AscendC::twin::store_lanes(to, xx_[k]);
@@ -73,7 +74,6 @@ public:
 
 private:
     using Lanes = AscendC::twin::Lanes;
-    static constexpr uint32_t REGISTERS = GROUP / AscendC::twin::REGISTER_LANES;
 
     Lanes xx_[REGISTERS];
     Lanes xy_[REGISTERS];
@@ -88,29 +88,30 @@ struct PaddedTail {
     PaddedTail(const T *from, uint32_t count) { std::memcpy(values, from, count * sizeof(T)); }
 };
 
-// Sums `count` elements of strip number `strip`, and joins its lanes with those of earlier strips as halves of all
-// `lanes` are joined: as soon as both halves are there. Inlined, since a call costs as much as a tenth of a strip.
+// Sums the lanes from `part` on of strip number `strip`, which has `count` elements, and joins them with those of earlier
+// strips as halves of all `lanes` are joined: as soon as both halves are there. Inlined, since a call costs as much as a
+// tenth of a strip.
 template <typename T>
-[[gnu::always_inline]] inline void sum_strip(float *sums, uint32_t lanes, uint32_t strip, const T *x, const T *y,
-                                             uint32_t count) {
+[[gnu::always_inline]] inline void sum_part(float *sums, uint32_t lanes, uint32_t strip, uint32_t part, const T *x,
+                                            const T *y, uint32_t count) {
     uint32_t tail = count % GROUP;
-    StripSums strip_sums;
-    // Not unrolled: what fetches ahead looks at each load instruction, and its steps through memory stay small.
+    StripSums part_sums;
+    // Not unrolled: a processor fetches ahead by itself, by the steps of each load instruction, while these are small.
 #pragma GCC unroll 1
     for (uint32_t i = 0; i < count - tail; i += GROUP) {
-        strip_sums.add<!STRIP_FITS_REGISTERS>(x + i, y + i);
+        part_sums.add(x + i + part, y + i + part);
     }
-    if (tail != 0) {
+    if (tail > part) {
         PaddedTail<T> a(x + count - tail, tail);
         PaddedTail<T> b(y + count - tail, tail);
-        strip_sums.add<false>(a.values, b.values);
+        part_sums.add(a.values + part, b.values + part);
     }
     uint32_t place = strip * GROUP;
     for (uint32_t half = lanes / 2; half >= GROUP && place >= half; half /= 2) {
         place -= half;
-        strip_sums.join(sums + place);
+        part_sums.join(sums + place + part);
     }
-    strip_sums.store(sums + place);
+    part_sums.store(sums + place + part);
 }
 
 // The sum of a group of lanes as a tree: halves are joined until 8 lanes are left, then neighbours.
@@ -147,12 +148,14 @@ inline void sum_pair(float *record, float *sums, uint32_t lanes, const T *x, con
     for (uint32_t strip = 0; strip < lanes / GROUP; ++strip) {
         // Strips behind the end are there for the halves of others that they are joined with.
         uint32_t from = strip * PAIR_STRIP < count ? strip * PAIR_STRIP : count;
-        uint32_t part = count - from < PAIR_STRIP ? count - from : PAIR_STRIP;
-        sum_strip(sums, lanes, strip, x + from, y + from, part);
+        uint32_t len = count - from < PAIR_STRIP ? count - from : PAIR_STRIP;
+        for (uint32_t part = 0; part < GROUP; part += StripSums::LANES) {
+            sum_part(sums, lanes, strip, part, x + from, y + from, len);
+        }
     }
-    for (uint32_t i = 0; i < BETWEEN_UNITS; i += 64 / sizeof(T)) {
-        expect(x + count + i);
-        expect(y + count + i);
+    for (uint32_t i = 0; i < BETWEEN_UNITS; i += LINE<T>) {
+        __builtin_prefetch(x + count + i);
+        __builtin_prefetch(y + count + i);
     }
     for (uint32_t entry = 0; entry < 3; ++entry) {
         record[2 * entry] = sum_of_lanes(sums + entry * PAIR_WIDTH);
@@ -212,7 +215,7 @@ template <uint32_t RADIX, uint32_t ROW, typename T>
         for (; i + REGISTER_LANES <= len; i += lanes) {
             add_rows<COLUMNS, ROWS>(block, [&](uint32_t j) {
                 // The same place of the next unit, once a cache line; so far ahead it is for the second cache.
-                if (ROW == 0 && i * sizeof(T) % 64 == 0) {
+                if (ROW == 0 && i % LINE<T> == 0) {
                     __builtin_prefetch(columns[j] + i + UNIT, 0, 2);
                 }
                 return load_lanes(columns[j] + i);
@@ -362,9 +365,6 @@ inline void add_products(const ExactSums &sums, const Tensor &halves, const Tens
     for (uint32_t k = 0; k < sums.radix; ++k) {
         factors[k].x = AscendC::twin::input(x[k], count);
         if (!EXACT_PRODUCTS) {
-            for (int32_t i = 0; i < count; i += 16) {
-                expect(factors[k].x + i + AHEAD);
-            }
             float *upper = halves.write(2 * k * sums.width, sums.width);
             float *lower = halves.write((2 * k + 1) * sums.width, sums.width);
             split(upper, lower, factors[k].x, count);

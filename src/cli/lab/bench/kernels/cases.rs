@@ -16,6 +16,8 @@ use crate::kernel::{
 const PATIENCE: Duration = Duration::from_secs(120);
 /// Elements of a vector that stays in cache.
 const CACHED: usize = 32 << 10;
+/// Bytes by which a vector begins later in its page of memory than the one before.
+const STAGGER: usize = 256;
 /// Tensors that pack and unpack find.
 const TENSORS: usize = 16;
 /// Records that fold adds up to one, and that the coefficients of a tensor come from.
@@ -157,8 +159,8 @@ impl Cases {
         let size = size(dtype);
         let extent = self.source.extent(radix * size);
         let seed = |vector| if exact { 1 } else { 1 + vector };
-        let spans = (0..radix as u64).map(|vector| self.random(dtype, extent.0, seed(vector)));
-        let vectors = Vectors::new(&self.device, &spans.collect::<Result<Vec<_>>>()?)?;
+        let spans = self.vectors(dtype, radix, extent.0, seed)?;
+        let vectors = Vectors::new(&self.device, &spans)?;
         let table = self.table(&[extent.0], extent.1)?;
         let partials = self.zeroed(as_usize(table.units) * 4 * record_words(radix))?;
         let launch = move |kernels: &Kernels, stream: &Stream| {
@@ -188,7 +190,7 @@ impl Cases {
     ) -> Result<Case> {
         let size = size(dtype);
         let extent = self.source.extent(radix * size);
-        let spans = self.vectors(dtype, radix, extent.0)?;
+        let spans = self.vectors(dtype, radix, extent.0, |vector| 1 + vector)?;
         let out = spans[0].clone();
         let vectors = Vectors::new(&self.device, &spans)?;
         let table = self.table(&[extent.0], extent.1)?;
@@ -271,7 +273,7 @@ impl Cases {
     pub(crate) fn subtract(&self, dtype: ElementType) -> Result<Case> {
         let size = size(dtype);
         let extent = self.source.extent(2 * size);
-        let vectors = self.vectors(dtype, 2, extent.0)?;
+        let vectors = self.vectors(dtype, 2, extent.0, |vector| 1 + vector)?;
         let launch = move |kernels: &Kernels, stream: &Stream| {
             let launch = Subtract {
                 a: &vectors[0],
@@ -293,7 +295,7 @@ impl Cases {
     pub(crate) fn finite_check(&self, dtype: ElementType) -> Result<Case> {
         let size = size(dtype);
         let extent = self.source.extent(size);
-        let vector = self.vectors(dtype, 1, extent.0)?.remove(0);
+        let vector = self.vectors(dtype, 1, extent.0, |_| 1)?.remove(0);
         let table = self.table(&[extent.0], extent.1)?;
         let flags = self.zeroed(64)?;
         let launch = move |kernels: &Kernels, stream: &Stream| {
@@ -385,13 +387,26 @@ impl Cases {
     }
 
     /// Random vectors of `elements`.
-    fn vectors(&self, dtype: ElementType, radix: usize, elements: usize) -> Result<Vec<Span>> {
-        let vector = |index| self.random(dtype, elements, 1 + index);
-        (0..radix as u64).map(vector).collect()
-    }
-
-    fn random(&self, dtype: ElementType, elements: usize, seed: u64) -> Result<Span> {
-        self.upload(&operands::random(dtype, elements * size(dtype), seed))
+    /// Random vectors with these seeds. They begin at different places of a page of memory, as those of tensors do: a
+    /// cache has room for few elements that are a power of two apart.
+    fn vectors(
+        &self,
+        dtype: ElementType,
+        radix: usize,
+        elements: usize,
+        seed: impl Fn(u64) -> u64,
+    ) -> Result<Vec<Span>> {
+        let vector = |index: usize| {
+            let place = index * STAGGER;
+            let mut bytes = vec![0; place];
+            bytes.extend(operands::random(
+                dtype,
+                elements * size(dtype),
+                seed(index as u64),
+            ));
+            self.upload(&bytes)?.slice(place..bytes.len())
+        };
+        (0..radix).map(vector).collect()
     }
 
     /// One segment for each of `counts`, again for each round.
