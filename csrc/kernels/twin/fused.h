@@ -38,24 +38,25 @@ inline void expect_shorts_after(const T *line) {
     }
 }
 
-// Does `line` at the begin of each whole cache line of T, `lanes` for each register of it and of the rest, and `one` for each of
-// the last elements.
-template <typename T, typename Line, typename Lanes, typename One>
-[[gnu::always_inline]] inline void for_each(uint32_t count, const Line &line, const Lanes &lanes, const One &one) {
+// Calls `at_line` for the first element of each whole cache line of T, `do_lanes` for each register of lanes, and `do_one` for
+// each of the last elements, which fill no register.
+template <typename T, typename AtLine, typename DoLanes, typename DoOne>
+[[gnu::always_inline]] inline void for_each(uint32_t count, const AtLine &at_line, const DoLanes &do_lanes,
+                                            const DoOne &do_one) {
     using AscendC::twin::REGISTER_LANES;
     uint32_t i = 0;
     for (; i + LINE<T> <= count; i += LINE<T>) {
-        line(i);
+        at_line(i);
 #pragma GCC unroll 8
         for (uint32_t k = 0; k < LINE<T>; k += REGISTER_LANES) {
-            lanes(i + k);
+            do_lanes(i + k);
         }
     }
     for (; i + REGISTER_LANES <= count; i += REGISTER_LANES) {
-        lanes(i);
+        do_lanes(i);
     }
     for (; i < count; ++i) {
-        one(i);
+        do_one(i);
     }
 }
 
@@ -197,9 +198,9 @@ inline void subtract(T *out, const T *a, const T *b, uint32_t count) {
         expect_shorts_after(a + i);
         expect_shorts_after(b + i);
     };
-    auto lanes = [&](uint32_t i) { store_lanes(out + i, load_lanes(a + i) - load_lanes(b + i)); };
-    auto one = [&](uint32_t i) { store_one(out + i, load_one(a + i) - load_one(b + i)); };
-    for_each<T>(count, ask, lanes, one);
+    auto subtract_lanes = [&](uint32_t i) { store_lanes(out + i, load_lanes(a + i) - load_lanes(b + i)); };
+    auto subtract_one = [&](uint32_t i) { store_one(out + i, load_one(a + i) - load_one(b + i)); };
+    for_each<T>(count, ask, subtract_lanes, subtract_one);
 }
 
 // to = from * factor, in fp32.
@@ -207,9 +208,9 @@ template <typename To, typename From>
 inline void scale(To *to, const From *from, float factor, uint32_t count) {
     using namespace AscendC::twin;
     auto ask = [&](uint32_t i) { expect_after(from + i); };
-    auto lanes = [&](uint32_t i) { store_lanes(to + i, load_lanes(from + i) * factor); };
-    auto one = [&](uint32_t i) { store_one(to + i, load_one(from + i) * factor); };
-    for_each<From>(count, ask, lanes, one);
+    auto scale_lanes = [&](uint32_t i) { store_lanes(to + i, load_lanes(from + i) * factor); };
+    auto scale_one = [&](uint32_t i) { store_one(to + i, load_one(from + i) * factor); };
+    for_each<From>(count, ask, scale_lanes, scale_one);
 }
 
 } // namespace fused
