@@ -22,15 +22,15 @@ constexpr uint32_t PAIR_STRIP = 512;
 // summed up. Within a unit a processor fetches ahead by itself.
 constexpr uint32_t BETWEEN_UNITS = 48;
 
-// As many lanes of a strip as registers hold: sums of xx, xy and yy. Loops are unrolled early: compilers keep the sums in
+// A part of the lanes of a strip, as many as registers hold: sums of xx, xy and yy. Loops are unrolled early: compilers keep the sums in
 // memory else.
-class StripSums {
+class PartSums {
 public:
     static constexpr uint32_t REGISTERS = 4;
     static constexpr uint32_t LANES = REGISTERS * AscendC::twin::REGISTER_LANES;
     static_assert(GROUP % LANES == 0, "a group is a whole number of parts");
 
-    StripSums() {
+    PartSums() {
 #pragma GCC unroll 4
         for (uint32_t k = 0; k < REGISTERS; ++k) {
             xx_[k] = xy_[k] = yy_[k] = Lanes{};
@@ -95,23 +95,23 @@ template <typename T>
 [[gnu::always_inline]] inline void sum_part(float *sums, uint32_t lanes, uint32_t strip, uint32_t part, const T *x,
                                             const T *y, uint32_t count) {
     uint32_t tail = count % GROUP;
-    StripSums part_sums;
+    PartSums own;
     // Not unrolled: a processor fetches ahead by itself, by the steps of each load instruction, while these are small.
 #pragma GCC unroll 1
     for (uint32_t i = 0; i < count - tail; i += GROUP) {
-        part_sums.add(x + i + part, y + i + part);
+        own.add(x + i + part, y + i + part);
     }
     if (tail > part) {
         PaddedTail<T> a(x + count - tail, tail);
         PaddedTail<T> b(y + count - tail, tail);
-        part_sums.add(a.values + part, b.values + part);
+        own.add(a.values + part, b.values + part);
     }
     uint32_t place = strip * GROUP;
     for (uint32_t half = lanes / 2; half >= GROUP && place >= half; half /= 2) {
         place -= half;
-        part_sums.join(sums + place + part);
+        own.join(sums + place + part);
     }
-    part_sums.store(sums + place + part);
+    own.store(sums + place + part);
 }
 
 // The sum of a group of lanes as a tree: halves are joined until 8 lanes are left, then neighbours.
@@ -149,7 +149,7 @@ inline void sum_pair(float *record, float *sums, uint32_t lanes, const T *x, con
         // Strips behind the end are there for the halves of others that they are joined with.
         uint32_t from = strip * PAIR_STRIP < count ? strip * PAIR_STRIP : count;
         uint32_t len = count - from < PAIR_STRIP ? count - from : PAIR_STRIP;
-        for (uint32_t part = 0; part < GROUP; part += StripSums::LANES) {
+        for (uint32_t part = 0; part < GROUP; part += PartSums::LANES) {
             sum_part(sums, lanes, strip, part, x + from, y + from, len);
         }
     }

@@ -158,8 +158,8 @@ impl Cases {
     pub(crate) fn gram(&self, dtype: ElementType, radix: usize, exact: bool) -> Result<Case> {
         let size = size(dtype);
         let extent = self.source.extent(radix * size);
-        let seed = |vector| if exact { 1 } else { 1 + vector };
-        let spans = self.vectors(dtype, radix, extent.0, seed)?;
+        let seeds = (1..=radix as u64).map(|vector| if exact { 1 } else { vector });
+        let spans = self.vectors(dtype, extent.0, seeds)?;
         let vectors = Vectors::new(&self.device, &spans)?;
         let table = self.table(&[extent.0], extent.1)?;
         let partials = self.zeroed(as_usize(table.units) * 4 * record_words(radix))?;
@@ -190,7 +190,7 @@ impl Cases {
     ) -> Result<Case> {
         let size = size(dtype);
         let extent = self.source.extent(radix * size);
-        let spans = self.vectors(dtype, radix, extent.0, |vector| 1 + vector)?;
+        let spans = self.vectors(dtype, extent.0, 1..=radix as u64)?;
         let out = spans[0].clone();
         let vectors = Vectors::new(&self.device, &spans)?;
         let table = self.table(&[extent.0], extent.1)?;
@@ -273,7 +273,7 @@ impl Cases {
     pub(crate) fn subtract(&self, dtype: ElementType) -> Result<Case> {
         let size = size(dtype);
         let extent = self.source.extent(2 * size);
-        let vectors = self.vectors(dtype, 2, extent.0, |vector| 1 + vector)?;
+        let vectors = self.vectors(dtype, extent.0, 1..=2)?;
         let launch = move |kernels: &Kernels, stream: &Stream| {
             let launch = Subtract {
                 a: &vectors[0],
@@ -295,7 +295,7 @@ impl Cases {
     pub(crate) fn finite_check(&self, dtype: ElementType) -> Result<Case> {
         let size = size(dtype);
         let extent = self.source.extent(size);
-        let vector = self.vectors(dtype, 1, extent.0, |_| 1)?.remove(0);
+        let vector = self.vectors(dtype, extent.0, 1..=1)?.remove(0);
         let table = self.table(&[extent.0], extent.1)?;
         let flags = self.zeroed(64)?;
         let launch = move |kernels: &Kernels, stream: &Stream| {
@@ -386,27 +386,21 @@ impl Cases {
         Ok((groups * each, groups))
     }
 
-    /// Random vectors of `elements`.
-    /// Random vectors with these seeds. They begin at different places of a page of memory, as those of tensors do: a
-    /// cache has room for few elements that are a power of two apart.
+    /// Random vectors of `elements`, one for each seed. They begin at different places of a page of memory, as those of
+    /// tensors do: a cache has room for few elements that are a power of two apart.
     fn vectors(
         &self,
         dtype: ElementType,
-        radix: usize,
         elements: usize,
-        seed: impl Fn(u64) -> u64,
+        seeds: impl Iterator<Item = u64>,
     ) -> Result<Vec<Span>> {
-        let vector = |index: usize| {
+        let vector = |(index, seed): (usize, u64)| {
             let place = index * STAGGER;
             let mut bytes = vec![0; place];
-            bytes.extend(operands::random(
-                dtype,
-                elements * size(dtype),
-                seed(index as u64),
-            ));
+            bytes.extend(operands::random(dtype, elements * size(dtype), seed));
             self.upload(&bytes)?.slice(place..bytes.len())
         };
-        (0..radix).map(vector).collect()
+        seeds.enumerate().map(vector).collect()
     }
 
     /// One segment for each of `counts`, again for each round.
