@@ -138,6 +138,16 @@ __aicore__ inline void transpose_blocks(const AscendC::LocalTensor<float> &to, u
     wait_for<AscendC::HardEvent::S_V>();
 }
 
+// to[i] = the word `index` of record i, for `count` records of `words` words, which are whole blocks. A barrier must follow.
+__aicore__ inline void take_column(const AscendC::LocalTensor<float> &to, const AscendC::LocalTensor<float> &records,
+                                   uint32_t index, uint32_t words, uint32_t count) {
+    wait_for<AscendC::HardEvent::V_S>();
+    for (uint32_t i = 0; i < count; ++i) {
+        to.SetValue(i, records.GetValue(i * words + index));
+    }
+    wait_for<AscendC::HardEvent::S_V>();
+}
+
 // Copies elements of an integer type within UB, bit by bit; `count` is padded. A barrier must follow.
 template <typename T>
 __aicore__ inline void copy_bits(const AscendC::LocalTensor<T> &to, const AscendC::LocalTensor<T> &from,
@@ -196,6 +206,13 @@ __aicore__ inline void transpose_blocks(const AscendC::LocalTensor<float> &to, u
                                 static_cast<int32_t>(stride), 1, 1);
     }
     AscendC::PipeBarrier<PIPE_V>();
+}
+
+__aicore__ inline void take_column(const AscendC::LocalTensor<float> &to, const AscendC::LocalTensor<float> &records,
+                                   uint32_t index, uint32_t words, uint32_t count) {
+    uint64_t mask[2] = {1ULL << index % BLOCK, 0};
+    AscendC::WholeReduceSum(to, records[index / BLOCK * BLOCK], mask, static_cast<int32_t>(count), 1, 1,
+                            static_cast<int32_t>(words / BLOCK));
 }
 
 template <typename T>

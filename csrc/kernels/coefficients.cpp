@@ -8,14 +8,16 @@
 // A record that never came (layout.h) gives weights of NaN that look as if they had not come either, and the block signs that
 // it missed it.
 //
-// Blocks share the tensors. Everything is two-float with separate exponents, so no finite input leaves the range. The
-// tree is in tree.h, what is written for a tensor in layout.h.
+// Blocks share the tensors and solve up to 64 at a time, one in each lane of the vector unit (tree_lanes.h). Tensors that are
+// not ordinary, by norms or by what cancels, are solved one by one in two-float numbers with separate exponents, so that no
+// finite input leaves the range (tree.h). What is written for a tensor is in layout.h.
 #include "adasum_ascendc.h"
 #include "device.h"
 #include "entry.h"
 #include "layout.h"
 #include "records.h"
 #include "tree.h"
+#include "tree_lanes.h"
 #include "two_float.h"
 
 namespace adasum {
@@ -52,23 +54,26 @@ public:
         references_.init(pipe, references);
         indices_.init(pipe, indices);
         pipe.InitBuffer(window_buffer_, WINDOW * words_ * sizeof(float));
-        pipe.InitBuffer(results_buffer_, RESULTS * COEFFICIENT_WORDS * sizeof(float));
+        pipe.InitBuffer(sums_buffer_, LANES * words_ * sizeof(float));
+        pipe.InitBuffer(lanes_buffer_, TreeLanes::ub_bytes());
+        pipe.InitBuffer(results_buffer_, LANES * COEFFICIENT_WORDS * sizeof(float));
         window_ = window_buffer_.Get<float>();
+        sums_ = sums_buffer_.Get<float>();
+        lanes_.init(lanes_buffer_.Get<float>(), radix);
         results_ = results_buffer_.Get<float>();
     }
 
     // Whether all records were there.
     __aicore__ inline bool run(Share tensors) {
-        for (uint64_t first = tensors.begin; first < tensors.end; first += RESULTS) {
-            uint32_t count = static_cast<uint32_t>(smaller(RESULTS, tensors.end - first));
+        for (uint64_t first = tensors.begin; first < tensors.end; first += LANES) {
+            uint32_t count = static_cast<uint32_t>(smaller(LANES, tensors.end - first));
+            sum_records(first, count);
+            lanes_.solve(sums_, count, zero_tol_, statistics_ || norm_limit_ > 0.0f);
             clear(count);
-            references_.seek(first, tensor_count_);
-            uint64_t last = first + count - 1;
-            list_end_ = references_.number(last, 0) + references_.number(last, 1);
+            lanes_.store(results_, statistics_);
+            wait_for<HardEvent::V_S>();
             for (uint32_t i = 0; i < count; ++i) {
-                sum_tensor(first + i);
-                complete_ = complete_ && !sum_.missing();
-                solve(results_[i * COEFFICIENT_WORDS]);
+                complete_tensor(i);
             }
             wait_for<HardEvent::S_MTE3>();
             copy_out(out_[first * COEFFICIENT_WORDS], results_, count * COEFFICIENT_WORDS);
@@ -79,17 +84,19 @@ public:
 private:
     // Record numbers looked up, and records copied, in one go.
     static constexpr uint32_t WINDOW = 64;
-    static constexpr uint32_t RESULTS = 64;
-    // The tensors whose results wait are in the window.
-    using References = Table<2 * REFERENCE_WORDS, RESULTS>;
+    static constexpr uint32_t LANES = TreeLanes::LANES;
+    // The tensors that are solved together are in the window.
+    using References = Table<2 * REFERENCE_WORDS, LANES>;
     using Indices = Table<2, WINDOW>;
 
     static constexpr uint32_t TABLE_BYTES = References::WINDOW_BYTES + Indices::WINDOW_BYTES;
     static constexpr uint32_t WINDOW_BYTES = WINDOW * record_words(MAX_RADIX) * 4;
-    static constexpr uint32_t RESULT_BYTES = RESULTS * COEFFICIENT_WORDS * 4;
-    static_assert(TABLE_BYTES + WINDOW_BYTES + RESULT_BYTES <= UB_BUDGET, "coefficients: too much UB");
+    static constexpr uint32_t SUM_BYTES = LANES * record_words(MAX_RADIX) * 4;
+    static constexpr uint32_t RESULT_BYTES = LANES * COEFFICIENT_WORDS * 4;
+    static_assert(TABLE_BYTES + WINDOW_BYTES + SUM_BYTES + TreeLanes::ub_bytes() + RESULT_BYTES <= UB_BUDGET,
+                  "coefficients: too much UB");
 
-    // What most words of a result are: scales 1, all others 0. The scalar unit writes the rest.
+    // What most words of a result are: scales 1, all others 0.
     __aicore__ inline void clear(uint32_t count) {
         wait_for<HardEvent::MTE3_V>();
         Duplicate(results_, 0.0f, static_cast<int32_t>(count * COEFFICIENT_WORDS));
@@ -97,19 +104,41 @@ private:
         for (uint32_t i = 0; i < count; ++i) {
             Duplicate(results_[i * COEFFICIENT_WORDS + COEFFICIENT_SCALE], 1.0f, static_cast<int32_t>(MAX_RADIX));
         }
+        PipeBarrier<PIPE_V>();
+    }
+
+    // The sum of the records of each tensor, as a record.
+    __aicore__ inline void sum_records(uint64_t first, uint32_t count) {
+        references_.seek(first, tensor_count_);
+        uint64_t last = first + count - 1;
+        list_end_ = references_.number(last, 0) + references_.number(last, 1);
+        wait_for<HardEvent::S_V>();
+        for (uint32_t i = 0; i < count; ++i) {
+            sum_tensor(first + i, sums_[i * words_]);
+        }
         wait_for<HardEvent::V_S>();
     }
 
-    __aicore__ inline void sum_tensor(uint64_t tensor) {
+    __aicore__ inline void sum_tensor(uint64_t tensor, const LocalTensor<float> &result) {
         uint64_t next = references_.number(tensor, 0);
         uint64_t end = next + references_.number(tensor, 1);
+        if (end - next == 1) {
+            copy_bits(result.ReinterpretCast<int32_t>(), record(next).ReinterpretCast<int32_t>(), words_);
+            return;
+        }
         sum_.reset(radix_);
         for (; next < end; ++next) {
-            if (next < window_begin_ || next >= window_end_) {
-                load(next);
-            }
-            sum_.add_record(window_[static_cast<uint32_t>(next - window_begin_) * words_]);
+            sum_.add_record(record(next));
         }
+        sum_.store(result);
+    }
+
+    // The record at a place in the list.
+    __aicore__ inline LocalTensor<float> record(uint64_t place) {
+        if (place < window_begin_ || place >= window_end_) {
+            load(place);
+        }
+        return window_[static_cast<uint32_t>(place - window_begin_) * words_];
     }
 
     // Fills the window from a place in the list on: the records of tensors follow one another there. Those that lie one after
@@ -118,6 +147,7 @@ private:
         uint32_t count = static_cast<uint32_t>(smaller(WINDOW, list_end_ - first));
         indices_.load(first, first + count);
         wait_for<HardEvent::S_MTE2>();
+        wait_for<HardEvent::V_MTE2>();
         uint32_t done = 0;
         uint64_t record = indices_.number(first, 0);
         for (uint32_t i = 1; i <= count; ++i) {
@@ -133,6 +163,27 @@ private:
         window_end_ = first + count;
     }
 
+    // What the lanes leave to the scalar unit.
+    __aicore__ inline void complete_tensor(uint32_t i) {
+        LocalTensor<float> result = results_[i * COEFFICIENT_WORDS];
+        if (!lanes_.solved(i)) {
+            sum_.reset(radix_);
+            sum_.add_record(sums_[i * words_]);
+            complete_ = complete_ && !sum_.missing();
+            solve(result);
+            return;
+        }
+        bool limited = norm_limit_ > 0.0f;
+        bool cancelling = lanes_.nearly_cancels(i);
+        if (limited || cancelling) {
+            Scaled factor = limited ? limiting_factor(lanes_.result_square(i)) : scaled_one();
+            for (uint32_t leaf = 0; leaf < radix_; ++leaf) {
+                Scaled weight = lanes_.weight(leaf, i);
+                set_weight(result, leaf, limited ? multiply(weight, factor) : weight, cancelling);
+            }
+        }
+    }
+
     __aicore__ inline void solve(const LocalTensor<float> &result) {
         if (sum_.nonfinite()) {
             give_up(result);
@@ -140,7 +191,7 @@ private:
         }
         bool limited = norm_limit_ > 0.0f;
         tree_.solve(sum_, radix_, zero_tol_, statistics_ || limited);
-        Scaled factor = limited ? limiting_factor() : scaled_one();
+        Scaled factor = limited ? limiting_factor(tree_.result_square()) : scaled_one();
         int32_t post = post_log2();
         result.SetValue(COEFFICIENT_POST, power_of_two(post));
         bool cancelling = is_cancelling(post);
@@ -166,8 +217,8 @@ private:
     }
 
     // What takes the norm of the result down to the limit; 1 if it is within.
-    __aicore__ inline Scaled limiting_factor() const {
-        Scaled norm = square_root(tree_.result_square());
+    __aicore__ inline Scaled limiting_factor(const Scaled &square) const {
+        Scaled norm = square_root(square);
         Scaled limit = normalise(TwoFloat{norm_limit_, 0.0f}, 0);
         return !is_less(limit, norm) ? scaled_one() : divide(limit, norm);
     }
@@ -244,9 +295,13 @@ private:
     GlobalTensor<float> records_;
     GlobalTensor<float> out_;
     TBuf<TPosition::VECCALC> window_buffer_;
+    TBuf<TPosition::VECCALC> sums_buffer_;
+    TBuf<TPosition::VECCALC> lanes_buffer_;
     TBuf<TPosition::VECCALC> results_buffer_;
     LocalTensor<float> window_;
+    LocalTensor<float> sums_;
     LocalTensor<float> results_;
+    TreeLanes lanes_;
     RecordSum sum_;
     Tree tree_;
     uint64_t tensor_count_ = 0;

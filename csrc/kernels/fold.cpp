@@ -1,6 +1,6 @@
 // fold: the record of each segment, as the ordered two-float sum of the records of its units.
 //
-// Blocks share the segments. All arithmetic is scalar; records come and go by copies of the unified buffer. The record of a
+// Blocks share the segments. All arithmetic is scalar; a segment of one unit has the record of that unit. The record of a
 // segment with a unit whose record never came (layout.h) looks as if it had not come either, and the block does not sign.
 #include "adasum_ascendc.h"
 #include "device.h"
@@ -41,10 +41,12 @@ public:
         for (uint64_t first = segments.begin; first < segments.end; first += RESULTS) {
             uint32_t count = static_cast<uint32_t>(smaller(RESULTS, segments.end - first));
             wait_for<HardEvent::MTE3_S>();
+            wait_for<HardEvent::MTE3_V>();
             for (uint32_t i = 0; i < count; ++i) {
                 fold_segment(first + i, results_[i * words_]);
             }
             wait_for<HardEvent::S_MTE3>();
+            wait_for<HardEvent::V_MTE3>();
             copy_out(records_[first * words_], results_, count * words_);
         }
         return complete_;
@@ -60,16 +62,28 @@ private:
 
     __aicore__ inline void fold_segment(uint64_t segment, const LocalTensor<float> &result) {
         segments_.seek(segment, segment_count_);
+        uint64_t unit = segments_.number(segment, SEGMENT_FIRST_UNIT);
         uint64_t end = end_of(segment);
+        if (end - unit == 1) {
+            LocalTensor<float> only = record(unit);
+            copy_bits(result.ReinterpretCast<int32_t>(), only.ReinterpretCast<int32_t>(), words_);
+            complete_ = complete_ && bits_of(only.GetValue(record_flags(radix_))) != MISSING;
+            return;
+        }
         sum_.reset(radix_);
-        for (uint64_t unit = segments_.number(segment, SEGMENT_FIRST_UNIT); unit < end; ++unit) {
-            if (unit < window_begin_ || unit >= window_end_) {
-                load(unit);
-            }
-            sum_.add_record(window_[static_cast<uint32_t>(unit - window_begin_) * words_]);
+        for (; unit < end; ++unit) {
+            sum_.add_record(record(unit));
         }
         sum_.store(result);
         complete_ = complete_ && !sum_.missing();
+    }
+
+    // The record of a unit.
+    __aicore__ inline LocalTensor<float> record(uint64_t unit) {
+        if (unit < window_begin_ || unit >= window_end_) {
+            load(unit);
+        }
+        return window_[static_cast<uint32_t>(unit - window_begin_) * words_];
     }
 
     // The unit behind the last one of a segment in the window.
@@ -81,6 +95,7 @@ private:
     __aicore__ inline void load(uint64_t unit) {
         uint32_t count = static_cast<uint32_t>(smaller(window_records_, unit_end_ - unit));
         wait_for<HardEvent::S_MTE2>();
+        wait_for<HardEvent::V_MTE2>();
         copy_in(window_, partials_[unit * words_], count * words_);
         wait_for<HardEvent::MTE2_S>();
         window_begin_ = unit;

@@ -6,6 +6,10 @@ use super::{Kernels, Queue, check_room, layout};
 use crate::ascend::{Argument, DataType, Device, Span};
 use crate::error::{Error, Result};
 
+/// Tensors that a block of `coefficients` has before there is another block: it solves up to 64 side by side, so a few more
+/// take hardly longer (`csrc/kernels/tree_lanes.h`).
+const TENSORS_PER_BLOCK: u64 = 16;
+
 /// The vectors of a launch: a table of their addresses in device memory, which also keeps them alive.
 #[derive(Clone)]
 pub struct Vectors(Addresses);
@@ -218,7 +222,8 @@ impl Kernels {
             Argument::Value(count),
             Argument::Value(rule),
         ];
-        self.launch(queue.into(), &self.coefficients, count, arguments)
+        let blocks = count.div_ceil(TENSORS_PER_BLOCK);
+        self.launch(queue.into(), &self.coefficients, blocks, arguments)
     }
 
     /// Enqueues the weighted sum of the vectors: one pass over memory.

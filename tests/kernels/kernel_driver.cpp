@@ -74,6 +74,24 @@ std::vector<float> made_records(uint64_t count, uint32_t radix) {
     return records;
 }
 
+// A record of each of some tensors, whose vectors have nearly one length. They are at all angles: of each four tensors one has
+// vectors that nearly cancel and one such that hardly anything is left.
+std::vector<float> plain_records(uint64_t count, uint32_t radix) {
+    static const float cosines[] = {0.3F, -0.9F, 0.0F, -1.0F};
+    std::vector<float> records(count * record_words(radix));
+    for (uint64_t i = 0; i < count; ++i) {
+        for (uint32_t row = 0; row < radix; ++row) {
+            for (uint32_t column = row; column < radix; ++column) {
+                float cosine = row == column ? 1.0F : (column - row) % 2 == 1 ? cosines[i % 4] : -cosines[i % 4];
+                float *entry = &records[i * record_words(radix) + 2 * entry_index(row, column, radix)];
+                entry[0] = cosine * (1.0F + noise(i, 7) * 0.5F);
+                entry[1] = noise(i, column) * 0x1p-42F;
+            }
+        }
+    }
+    return records;
+}
+
 // How many blocks signed the receipt that each is given.
 template <typename Run>
 uint32_t signatures_of(uint64_t blocks, Run run) {
@@ -183,7 +201,38 @@ Output run_fold() {
     const float *last =
         reinterpret_cast<const float *>(records.address()) + (problem.segment_count - 1) * record_words(2);
     result.push_back(bits_of(last[record_flags(2)]));
+    // The only unit of a segment.
+    Problem alone;
+    alone.add(5, 0);
+    Memory<uint64_t> segment(alone.segments);
+    std::vector<float> missing(record_words(2));
+    forget(missing, 0, record_words(2));
+    Memory<float> partial(missing);
+    result.push_back(signatures_of(
+        1, [&](uint8_t *receipt) { fold(partial.address(), segment.address(), records.address(), 2, 1, receipt); }));
+    result.push_back(bits_of(reinterpret_cast<const float *>(records.address())[record_flags(2)]));
     return result;
+}
+
+// The coefficients of tensors that have a record each.
+Output solve_plain(uint32_t radix, float tolerance, float limit) {
+    constexpr uint64_t TENSORS = 135;
+    Memory<float> records(plain_records(TENSORS, radix));
+    std::vector<uint64_t> references;
+    std::vector<uint64_t> indices;
+    for (uint64_t tensor = 0; tensor < TENSORS; ++tensor) {
+        references.insert(references.end(), {tensor, 1});
+        indices.push_back(tensor);
+    }
+    Memory<uint64_t> reference_table(references);
+    Memory<uint64_t> index_table(indices);
+    Memory<float> out(untouched(TENSORS * COEFFICIENT_WORDS));
+    uint64_t rule = static_cast<uint64_t>(bits_of(limit)) << 32 | bits_of(tolerance);
+    on_blocks(1, [&](uint8_t *receipt) {
+        coefficients(records.address(), reference_table.address(), index_table.address(), out.address(), radix, TENSORS,
+                     rule, receipt);
+    });
+    return output_of(out, DTYPE_FLOAT);
 }
 
 Output run_coefficients() {
@@ -207,6 +256,9 @@ Output run_coefficients() {
                      receipt);
     });
     Output result = output_of(out, DTYPE_FLOAT);
+    append(result, solve_plain(2, 0.0F, 0.0F));
+    append(result, solve_plain(3, 0.001F, 0.0F));
+    append(result, solve_plain(5, 0.0F, 0.7F));
     // The only record of tensor 1, which is the first of two blocks'.
     forget(made, indices[0], record_words(2));
     Memory<float> incomplete(made);

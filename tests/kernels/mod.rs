@@ -3,6 +3,7 @@
 mod bounds;
 mod counts;
 mod elements;
+mod lanes;
 mod machine;
 mod mutants;
 mod radix;

@@ -31,6 +31,9 @@ constexpr bool one_of = (std::is_same<T, Ts>::value || ...);
 template <typename T>
 constexpr bool adds =
     one_of<T, half, float, int32_t> || (!IS_1001 && one_of<T, int16_t>) || (IS_3510 && one_of<T, bfloat16_t>);
+// Div, Sqrt.
+template <typename T>
+constexpr bool divides = one_of<T, half, float>;
 // Muls.
 template <typename T>
 constexpr bool scales =

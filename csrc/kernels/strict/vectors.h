@@ -2,6 +2,8 @@
 #ifndef ADASUM_STRICT_VECTORS_H
 #define ADASUM_STRICT_VECTORS_H
 
+#include <cmath>
+
 #include "tensors.h"
 
 namespace AscendC {
@@ -256,6 +258,12 @@ struct Product {
         assign(to, number(a) * number(b));
     }
 };
+struct Quotient {
+    template <typename T>
+    void operator()(T &to, T a, T b) const {
+        assign(to, number(a) / number(b));
+    }
+};
 struct Larger {
     template <typename T>
     void operator()(T &to, T a, T b) const {
@@ -294,6 +302,7 @@ ADASUM_STRICT_BINARY(Add, Sum, adds)
 ADASUM_STRICT_BINARY(Sub, Difference, adds)
 ADASUM_STRICT_BINARY(Mul, Product, adds)
 ADASUM_STRICT_BINARY(Max, Larger, adds)
+ADASUM_STRICT_BINARY(Div, Quotient, divides)
 #undef ADASUM_STRICT_BINARY
 
 template <typename T, typename U>
@@ -317,6 +326,13 @@ inline void Muls(const LocalTensor<T> &dst, const LocalTensor<T> &src, const T &
     static_assert(twin::scales<T>, "duty 9 (types): Muls does not take this type on this chip");
     const T factor = scalar;
     twin::unary("Muls", dst, src, count, false, [factor](T &to, T a) { twin::Product()(to, a, factor); }, at);
+}
+
+template <typename T>
+inline void Sqrt(const LocalTensor<T> &dst, const LocalTensor<T> &src, const int32_t &count,
+                 twin::Site at = twin::Site::here()) {
+    static_assert(twin::divides<T>, "duty 9 (types): Sqrt does not take this type on this chip");
+    twin::unary("Sqrt", dst, src, count, false, [](T &to, T a) { twin::assign(to, std::sqrt(twin::number(a))); }, at);
 }
 
 template <typename T>

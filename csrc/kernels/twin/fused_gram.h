@@ -80,20 +80,24 @@ private:
     Lanes yy_[REGISTERS];
 };
 
-// The last elements of a strip, fewer than its lanes, as that many with zeros behind.
+// The last elements of two vectors, fewer than a strip has lanes, as that many with zeros behind.
 template <typename T>
-struct PaddedTail {
-    T values[GROUP] = {};
+struct PaddedTails {
+    T x[GROUP] = {};
+    T y[GROUP] = {};
 
-    PaddedTail(const T *from, uint32_t count) { std::memcpy(values, from, count * sizeof(T)); }
+    PaddedTails(const T *from_x, const T *from_y, uint32_t count) {
+        std::memcpy(x, from_x, count * sizeof(T));
+        std::memcpy(y, from_y, count * sizeof(T));
+    }
 };
 
-// Sums the lanes from `part` on of strip number `strip`, which has `count` elements, and joins them with those of earlier
-// strips as halves of all `lanes` are joined: as soon as both halves are there. Inlined, since a call costs as much as a
-// tenth of a strip.
+// Sums the lanes from `part` on of strip number `strip`, which has `count` elements, the last ones in `tails`, and joins them with
+// those of earlier strips as halves of all `lanes` are joined: as soon as both halves are there. Inlined, since a call costs
+// as much as a tenth of a strip.
 template <typename T>
 [[gnu::always_inline]] inline void sum_part(float *sums, uint32_t lanes, uint32_t strip, uint32_t part, const T *x,
-                                            const T *y, uint32_t count) {
+                                            const T *y, uint32_t count, const PaddedTails<T> &tails) {
     uint32_t tail = count % GROUP;
     PartSums own;
     // Not unrolled: a processor fetches ahead by itself, by the steps of each load instruction, while these are small.
@@ -102,9 +106,7 @@ template <typename T>
         own.add(x + i + part, y + i + part);
     }
     if (tail > part) {
-        PaddedTail<T> a(x + count - tail, tail);
-        PaddedTail<T> b(y + count - tail, tail);
-        own.add(a.values + part, b.values + part);
+        own.add(tails.x + part, tails.y + part);
     }
     uint32_t place = strip * GROUP;
     for (uint32_t half = lanes / 2; half >= GROUP && place >= half; half /= 2) {
@@ -145,12 +147,14 @@ inline float sum_of_lanes(const float *sums) {
 // entries.
 template <typename T>
 inline void sum_pair(float *record, float *sums, uint32_t lanes, const T *x, const T *y, uint32_t count) {
+    uint32_t tail = count % GROUP;
+    PaddedTails<T> tails(x + count - tail, y + count - tail, tail);
     for (uint32_t strip = 0; strip < lanes / GROUP; ++strip) {
         // Strips behind the end are there for the halves of others that they are joined with.
         uint32_t from = strip * PAIR_STRIP < count ? strip * PAIR_STRIP : count;
         uint32_t len = count - from < PAIR_STRIP ? count - from : PAIR_STRIP;
         for (uint32_t part = 0; part < GROUP; part += PartSums::LANES) {
-            sum_part(sums, lanes, strip, part, x + from, y + from, len);
+            sum_part(sums, lanes, strip, part, x + from, y + from, len, tails);
         }
     }
     for (uint32_t i = 0; i < BETWEEN_UNITS; i += LINE<T>) {

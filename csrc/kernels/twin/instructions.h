@@ -2,6 +2,8 @@
 #ifndef ADASUM_TWIN_INSTRUCTIONS_H
 #define ADASUM_TWIN_INSTRUCTIONS_H
 
+#include <cmath>
+
 #include "lanes.h"
 #include "names.h"
 #include "types.h"
@@ -163,6 +165,28 @@ template <typename T>
 inline void Sub(const LocalTensor<T> &dst, const LocalTensor<T> &src0, const LocalTensor<T> &src1,
                 const int32_t &count) {
     twin::each_pair(dst, src0, src1, count, [](T a, T b) { return static_cast<T>(a - b); });
+}
+
+template <typename T>
+inline void Div(const LocalTensor<T> &dst, const LocalTensor<T> &src0, const LocalTensor<T> &src1,
+                const int32_t &count) {
+    twin::each_pair(dst, src0, src1, count, [](T a, T b) { return static_cast<T>(a / b); });
+}
+
+template <typename T>
+inline void Max(const LocalTensor<T> &dst, const LocalTensor<T> &src0, const LocalTensor<T> &src1,
+                const int32_t &count) {
+    twin::each_pair(dst, src0, src1, count, [](T a, T b) { return a < b ? b : a; });
+}
+
+template <typename T>
+inline void Sqrt(const LocalTensor<T> &dst, const LocalTensor<T> &src, const int32_t &count) {
+    T *to = twin::output(dst, count);
+    const T *a = twin::input(src, count);
+#pragma GCC ivdep
+    for (int32_t i = 0; i < count; ++i) {
+        to[i] = std::sqrt(a[i]);
+    }
 }
 
 // Between float and the 16-bit types: up as it is, down to nearest.

@@ -90,6 +90,15 @@ mutants! {
     mutant_fold_writes_before_the_copy: "fold", PIPES, [(
         "fold.cpp", "wait_for<HardEvent::MTE3_S>();\n", "",
     )];
+    mutant_fold_reads_what_is_loaded_over: "fold", PIPES, [(
+        "fold.cpp", "wait_for<HardEvent::V_MTE2>();\n", "",
+    )];
+    mutant_fold_copies_over_what_is_stored: "fold", PIPES, [(
+        "fold.cpp", "wait_for<HardEvent::MTE3_V>();\n", "",
+    )];
+    mutant_fold_stores_before_it_copies: "fold", PIPES, [(
+        "fold.cpp", "wait_for<HardEvent::V_MTE3>();\n", "",
+    )];
     mutant_coefficients_copied_before_written: "coefficients", PIPES, [(
         "coefficients.cpp", "wait_for<HardEvent::S_MTE3>();\n", "",
     )];
@@ -98,6 +107,27 @@ mutants! {
     )];
     mutant_table_read_before_its_copy: "coefficients", PIPES, [(
         "device.h", "wait_for<AscendC::HardEvent::MTE2_S>();\n", "",
+    )];
+    mutant_coefficients_window_overwritten: "coefficients", PIPES, [(
+        "coefficients.cpp", "wait_for<HardEvent::V_MTE2>();\n", "",
+    )];
+    mutant_coefficients_records_over_those_that_are_read: "coefficients", PIPES, [(
+        "coefficients.cpp", "wait_for<HardEvent::S_V>();\n", "",
+    )];
+    mutant_coefficients_read_before_they_are_summed: "coefficients", PIPES, [(
+        "coefficients.cpp",
+        "wait_for<HardEvent::V_S>();\n}\n\n__aicore__ inline void sum_tensor",
+        "}\n\n__aicore__ inline void sum_tensor",
+    )];
+    mutant_lanes_scaled_before_their_factors: "coefficients", PIPES, [(
+        "tree_lanes.h",
+        "wait_for<AscendC::HardEvent::S_V>();\n}\n\n__aicore__ inline void load",
+        "}\n\n__aicore__ inline void load",
+    )];
+    mutant_lanes_use_inverses_too_early: "coefficients", PIPES, [(
+        "tree_lanes.h",
+        "wait_for<AscendC::HardEvent::S_V>();\n}\n\n// weight",
+        "}\n\n// weight",
     )];
     // 6: order within the vector unit.
     mutant_gram_products_without_barrier: "gram", BARRIERS, [(
@@ -140,6 +170,16 @@ mutants! {
         "two_float_lanes.h",
         "AscendC::Sub(sum.lo, sum.hi, work, count);\nAscendC::PipeBarrier<PIPE_V>();\n",
         "AscendC::Sub(sum.lo, sum.hi, work, count);\n",
+    )];
+    mutant_lanes_split_too_early: "coefficients", BARRIERS, [(
+        "two_float_lanes.h",
+        "AscendC::Sub(halves.hi, halves.hi, halves.lo, count);\nAscendC::PipeBarrier<PIPE_V>();\n",
+        "AscendC::Sub(halves.hi, halves.hi, halves.lo, count);\n",
+    )];
+    mutant_lanes_sum_spreads_too_early: "coefficients", BARRIERS, [(
+        "tree_lanes.h",
+        "AscendC::Mul(part_b, part_b, row(SPREADS + b), count_);\nAscendC::PipeBarrier<PIPE_V>();\n",
+        "AscendC::Mul(part_b, part_b, row(SPREADS + b), count_);\n",
     )];
     mutant_gram_uses_casts_too_early: "gram", BARRIERS, [(
         "gram.cpp",
@@ -226,8 +266,8 @@ mutants! {
     )];
     mutant_poll_without_end: "coefficients", FLAGS, [(
         "coefficients.cpp",
-        "sum_.reset(radix_);\n",
-        "sum_.reset(radix_);\nwhile (records_.GetValue(0) != 3.0f) {\n}\n",
+        "wait_for<HardEvent::S_MTE3>();\n",
+        "wait_for<HardEvent::S_MTE3>();\nwhile (records_.GetValue(0) != 3.0f) {\n}\n",
     )];
     // 13: receipts.
     mutant_signs_before_its_copies_are_done: "gram", RECEIPTS, [(
@@ -270,7 +310,22 @@ mutants! {
         "coefficients.cpp", "|| next != record + (i - done)", "",
     )];
     mutant_coefficients_take_records_of_other_tensors: "coefficients", BOUNDS, [(
-        "coefficients.cpp", "next < window_begin_ || next >= window_end_", "window_end_ == 0",
+        "coefficients.cpp", "place < window_begin_ || place >= window_end_", "window_end_ == 0",
+    )];
+    mutant_lanes_take_all_for_ordinary: "coefficients", DATA, [(
+        "tree_lanes.h", "ordinary_[lane] = ordinary;\n", "ordinary_[lane] = true;\n",
+    )];
+    mutant_lanes_have_no_doubts: "coefficients", DATA, [(
+        "tree_lanes.h", "raise(DOUBT, most);\n", "",
+    )];
+    mutant_lanes_have_no_doubts_about_nodes: "coefficients", DATA, [(
+        "tree_lanes.h", "raise(DOUBT, part);\n", "",
+    )];
+    mutant_lanes_forget_what_cancels: "coefficients", DATA, [(
+        "tree_lanes.h", "raise(CANCELLED, norm);\n", "",
+    )];
+    mutant_lanes_without_a_limit: "coefficients", DATA, [(
+        "coefficients.cpp", "if (limited || cancelling) {", "if (cancelling) {",
     )];
     mutant_coefficients_sign_without_a_record: "coefficients", DATA, [(
         "coefficients.cpp", "complete_ = complete_ && !sum_.missing();\n", "",
@@ -280,6 +335,9 @@ mutants! {
     )];
     mutant_fold_signs_without_a_record: "fold", DATA, [(
         "fold.cpp", "complete_ = complete_ && !sum_.missing();\n", "",
+    )];
+    mutant_fold_signs_without_the_record_of_a_unit: "fold", DATA, [(
+        "fold.cpp", "complete_ = complete_ && bits_of(only.GetValue(record_flags(radix_))) != MISSING;\n", "",
     )];
     mutant_sum_signs_without_weights: "weighted_sum", DATA, [(
         "weighted_sum.cpp", "complete_ = false;\n", "",
@@ -413,7 +471,7 @@ mutants! {
     )];
     mutant_1001_sorts_before_the_lanes: "gram" on 1001, PIPES, [(
         "arch.h",
-        "wait_for<AscendC::HardEvent::V_S>();\nfor (uint32_t i = 0; i < count; ++i) {\nto.SetValue",
-        "for (uint32_t i = 0; i < count; ++i) {\nto.SetValue",
+        "wait_for<AscendC::HardEvent::V_S>();\nfor (uint32_t i = 0; i < count; ++i) {\nto.SetValue(i % BLOCK",
+        "for (uint32_t i = 0; i < count; ++i) {\nto.SetValue(i % BLOCK",
     )];
 }
