@@ -100,7 +100,7 @@ private:
     static constexpr int32_t MOST_LOG2 = 60;
     // What stands for a squared norm of zero where it divides: far below all others.
     static constexpr int32_t FLOOR_LOG2 = -110;
-    // Above this cosine, for two vectors of opposite directions, they are left to tree.h.
+    // The squared cosine from which on two vectors of opposite directions are left to tree.h.
     static constexpr float OPPOSED_SQUARE = 1.0f - 1.0f / 1024.0f;
 
     // Rows of LANES numbers: hi and lo of the entries of the matrices and of the weights, and others.

@@ -93,9 +93,6 @@ mutants! {
     mutant_fold_reads_what_is_loaded_over: "fold", PIPES, [(
         "fold.cpp", "wait_for<HardEvent::V_MTE2>();\n", "",
     )];
-    mutant_fold_copies_over_what_is_stored: "fold", PIPES, [(
-        "fold.cpp", "wait_for<HardEvent::MTE3_V>();\n", "",
-    )];
     mutant_fold_stores_before_it_copies: "fold", PIPES, [(
         "fold.cpp", "wait_for<HardEvent::V_MTE3>();\n", "",
     )];
@@ -110,9 +107,6 @@ mutants! {
     )];
     mutant_coefficients_window_overwritten: "coefficients", PIPES, [(
         "coefficients.cpp", "wait_for<HardEvent::V_MTE2>();\n", "",
-    )];
-    mutant_coefficients_records_over_those_that_are_read: "coefficients", PIPES, [(
-        "coefficients.cpp", "wait_for<HardEvent::S_V>();\n", "",
     )];
     mutant_coefficients_read_before_they_are_summed: "coefficients", PIPES, [(
         "coefficients.cpp",
