@@ -34,6 +34,9 @@ constexpr int32_t TINY_NORM_LOG2 = -180;
 constexpr int32_t POST_LOG2 = 24;
 constexpr int32_t MAX_POST_LOG2 = 120;
 
+// The bits of the largest fp32 number, which a gain beside a mean of zero is.
+constexpr uint32_t LARGEST = 0x7f7fffffU;
+
 // Sums of vectors that nearly cancel are kept in two fp32 numbers, where the norms leave room for splitting numbers.
 constexpr int32_t SPLIT_NORM_LOG2 = 200;
 
@@ -68,9 +71,9 @@ public:
         for (uint64_t first = tensors.begin; first < tensors.end; first += LANES) {
             uint32_t count = static_cast<uint32_t>(smaller(LANES, tensors.end - first));
             sum_records(first, count);
-            lanes_.solve(sums_, count, zero_tol_, statistics_ || norm_limit_ > 0.0f);
+            lanes_.solve(sums_, count, zero_tol_, statistics_, is_limited());
             clear(count);
-            lanes_.store(results_, statistics_);
+            lanes_.store(results_);
             wait_for<HardEvent::V_S>();
             for (uint32_t i = 0; i < count; ++i) {
                 complete_tensor(i);
@@ -173,14 +176,15 @@ private:
             solve(result);
             return;
         }
-        bool limited = norm_limit_ > 0.0f;
         bool cancelling = lanes_.nearly_cancels(i);
-        if (limited || cancelling) {
-            Scaled factor = limited ? limiting_factor(lanes_.result_square(i)) : scaled_one();
+        if (is_limited() || cancelling) {
             for (uint32_t leaf = 0; leaf < radix_; ++leaf) {
-                Scaled weight = lanes_.weight(leaf, i);
-                set_weight(result, leaf, limited ? multiply(weight, factor) : weight, cancelling);
+                weights_[leaf] = lanes_.weight(leaf, i);
             }
+            set_weights(result, lanes_.result_square(i), 0, cancelling);
+        }
+        if (statistics_ && lanes_.mean_is_zero(i)) {
+            result.SetValue(COEFFICIENT_GAIN, float_of(LARGEST));
         }
     }
 
@@ -189,16 +193,13 @@ private:
             give_up(result);
             return;
         }
-        bool limited = norm_limit_ > 0.0f;
-        tree_.solve(sum_, radix_, zero_tol_, statistics_ || limited);
-        Scaled factor = limited ? limiting_factor(tree_.result_square()) : scaled_one();
+        tree_.solve(sum_, radix_, zero_tol_, statistics_ || is_limited());
         int32_t post = post_log2();
         result.SetValue(COEFFICIENT_POST, power_of_two(post));
-        bool cancelling = is_cancelling(post);
-        for (uint32_t i = 0; i < radix_; ++i) {
-            Scaled weight = limited ? multiply(tree_.weight(i), factor) : tree_.weight(i);
-            set_weight(result, i, shift(weight, -post), cancelling);
+        for (uint32_t leaf = 0; leaf < radix_; ++leaf) {
+            weights_[leaf] = tree_.weight(leaf);
         }
+        set_weights(result, tree_.result_square(), post, is_cancelling(post));
         if (statistics_) {
             set_statistics(result);
         }
@@ -213,6 +214,18 @@ private:
         }
         for (uint32_t word = COEFFICIENT_KAPPA; word <= COEFFICIENT_RESULT_NORM; ++word) {
             result.SetValue(word, quiet_nan());
+        }
+    }
+
+    __aicore__ inline bool is_limited() const { return norm_limit_ > 0.0f; }
+
+    // Writes the weights of a tensor whose result has this squared norm.
+    __aicore__ inline void set_weights(const LocalTensor<float> &result, const Scaled &square, int32_t post,
+                                       bool cancelling) const {
+        Scaled factor = is_limited() ? limiting_factor(square) : scaled_one();
+        for (uint32_t leaf = 0; leaf < radix_; ++leaf) {
+            Scaled weight = is_limited() ? multiply(weights_[leaf], factor) : weights_[leaf];
+            set_weight(result, leaf, shift(weight, -post), cancelling);
         }
     }
 
@@ -282,7 +295,7 @@ private:
         float gain = 0.0f;
         if (!is_zero(norm)) {
             Scaled scaled = multiply(norm, normalise(TwoFloat{to_float(static_cast<int32_t>(radix_)), 0.0f}, 0));
-            gain = is_zero(sum) ? float_of(0x7f7fffffU) : to_float(divide(scaled, sum));
+            gain = is_zero(sum) ? float_of(LARGEST) : to_float(divide(scaled, sum));
         }
         result.SetValue(COEFFICIENT_KAPPA, to_float(tree_.kappa()));
         result.SetValue(COEFFICIENT_GAIN, gain);
@@ -304,6 +317,7 @@ private:
     TreeLanes lanes_;
     RecordSum sum_;
     Tree tree_;
+    Scaled weights_[MAX_RADIX];
     uint64_t tensor_count_ = 0;
     uint64_t list_end_ = 0;
     uint64_t window_begin_ = 0;

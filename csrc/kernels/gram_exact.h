@@ -158,6 +158,8 @@ private:
     __aicore__ inline AscendC::LocalTensor<float> upper(uint32_t i) const { return halves_[2 * i * width_]; }
     __aicore__ inline AscendC::LocalTensor<float> lower(uint32_t i) const { return halves_[(2 * i + 1) * width_]; }
 
+    __aicore__ inline TwoFloatLanes halves(uint32_t i) const { return TwoFloatLanes{upper(i), lower(i)}; }
+
     __aicore__ inline void swap_spare(uint32_t entry) {
         uint32_t place = place_[entry];
         place_[entry] = spare_;
@@ -184,28 +186,12 @@ private:
         AscendC::PipeBarrier<PIPE_V>();
     }
 
-    // error = the rounding error of product = x[i] * x[j].
-    __aicore__ inline void find_error(const AscendC::LocalTensor<float> &error,
-                                      const AscendC::LocalTensor<float> &product, uint32_t i, uint32_t j,
-                                      int32_t count) {
-        AscendC::Mul(error, upper(i), upper(j), count);
-        AscendC::PipeBarrier<PIPE_V>();
-        AscendC::Sub(error, error, product, count);
-        AscendC::PipeBarrier<PIPE_V>();
-        multiply_add(error, upper(i), lower(j), work_, count);
-        AscendC::PipeBarrier<PIPE_V>();
-        multiply_add(error, lower(i), upper(j), work_, count);
-        AscendC::PipeBarrier<PIPE_V>();
-        multiply_add(error, lower(i), lower(j), work_, count);
-        AscendC::PipeBarrier<PIPE_V>();
-    }
-
     __aicore__ inline void set_products(uint32_t entry, const AscendC::LocalTensor<float> *x, uint32_t i, uint32_t j,
                                         int32_t count) {
         AscendC::Mul(high(entry), x[i], x[j], count);
         AscendC::PipeBarrier<PIPE_V>();
         if (!EXACT_PRODUCTS) {
-            find_error(low(entry), high(entry), i, j, count);
+            product_error(low(entry), high(entry), halves(i), halves(j), work_, count);
         }
     }
 
@@ -214,7 +200,7 @@ private:
         AscendC::Mul(product_, x[i], x[j], count);
         AscendC::PipeBarrier<PIPE_V>();
         if (!EXACT_PRODUCTS) {
-            find_error(error_, product_, i, j, count);
+            product_error(error_, product_, halves(i), halves(j), work_, count);
             AscendC::Add(low(entry), low(entry), error_, count);
             AscendC::PipeBarrier<PIPE_V>();
         }

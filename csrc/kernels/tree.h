@@ -30,6 +30,78 @@ constexpr int32_t NOISE_LOG2 = -40;
 // The kappa from which on vectors nearly cancel.
 constexpr int32_t CANCELLING_KAPPA_LOG2 = 2;
 
+// The merges of the tree in their order. A node goes by the number of its first leaf.
+class Merges {
+public:
+    __aicore__ inline Merges() {}
+
+    __aicore__ inline void start(uint32_t radix) {
+        radix_ = radix;
+        count_ = radix;
+        done_ = 0;
+        for (uint32_t i = 0; i < radix; ++i) {
+            nodes_[i] = i;
+            node_of_[i] = i;
+        }
+    }
+
+    // Goes to the next merge; false if there is none.
+    __aicore__ inline bool next() {
+        if (2 * done_ + 1 >= count_) {
+            // The next level: an odd node is carried there.
+            if (count_ % 2 != 0) {
+                nodes_[count_ / 2] = nodes_[count_ - 1];
+            }
+            count_ = (count_ + 1) / 2;
+            done_ = 0;
+        }
+        if (count_ == 1) {
+            return false;
+        }
+        a_ = nodes_[2 * done_];
+        b_ = nodes_[2 * done_ + 1];
+        nodes_[done_] = a_;
+        ++done_;
+        return true;
+    }
+
+    // The nodes that are merged: `a` is what they become.
+    __aicore__ inline uint32_t a() const { return a_; }
+    __aicore__ inline uint32_t b() const { return b_; }
+    __aicore__ inline bool is_last() const { return count_ == 2; }
+
+    // The node that a leaf is in, and whether a node has but one leaf.
+    __aicore__ inline uint32_t node_of(uint32_t leaf) const { return node_of_[leaf]; }
+    __aicore__ inline bool is_leaf(uint32_t node) const {
+        uint32_t leaves = 0;
+        for (uint32_t leaf = 0; leaf < radix_; ++leaf) {
+            leaves += node_of_[leaf] == node ? 1 : 0;
+        }
+        return leaves == 1;
+    }
+    // Whether a number is that of a node which takes no part in this merge.
+    __aicore__ inline bool is_apart(uint32_t number) const {
+        return node_of_[number] == number && number != a_ && number != b_;
+    }
+
+    // The leaves of b are a's from here on.
+    __aicore__ inline void join() {
+        for (uint32_t leaf = 0; leaf < radix_; ++leaf) {
+            node_of_[leaf] = node_of_[leaf] == b_ ? a_ : node_of_[leaf];
+        }
+    }
+
+private:
+    uint32_t nodes_[MAX_RADIX];
+    uint32_t node_of_[MAX_RADIX];
+    uint32_t radix_ = 0;
+    // Nodes of this level, and those of them that are merged.
+    uint32_t count_ = 0;
+    uint32_t done_ = 0;
+    uint32_t a_ = 0;
+    uint32_t b_ = 0;
+};
+
 class Tree {
 public:
     __aicore__ inline Tree() {}
@@ -41,16 +113,10 @@ public:
         statistics_ = statistics;
         tolerance_ = normalise(TwoFloat{zero_tol, 0.0f}, 0);
         load(sum);
-        uint32_t nodes = radix;
-        while (nodes > 1) {
-            for (uint32_t pair = 0; 2 * pair + 1 < nodes; ++pair) {
-                merge(nodes_[2 * pair], nodes_[2 * pair + 1]);
-                nodes_[pair] = nodes_[2 * pair];
-            }
-            if (nodes % 2 != 0) {
-                nodes_[nodes / 2] = nodes_[nodes - 1];
-            }
-            nodes = (nodes + 1) / 2;
+        merges_.start(radix);
+        while (merges_.next()) {
+            merge(merges_.a(), merges_.b());
+            merges_.join();
         }
     }
 
@@ -91,15 +157,13 @@ private:
             squares_[i] = gram_[i][i];
             spread_[i] = gram_[i][i];
             weights_[i] = scaled_one();
-            nodes_[i] = i;
-            node_of_[i] = i;
         }
         cosine_ = Scaled{TwoFloat{0.0f, 0.0f}, 0};
         kappa_ = scaled_one();
         cancelled_ = false;
     }
 
-    // Node a becomes the AdaSum of a and b, and b is gone.
+    // Node a becomes the AdaSum of a and b.
     __aicore__ inline void merge(uint32_t a, uint32_t b) {
         Scaled norm_a = norm_of(a);
         Scaled norm_b = norm_of(b);
@@ -109,14 +173,15 @@ private:
         Scaled dot = without_a || without_b ? zero : gram_[a][b];
         Scaled weight_a = without_a ? zero : weight_of(a, dot, norm_a);
         Scaled weight_b = without_b ? zero : weight_of(b, dot, norm_b);
-        cosine_ = is_zero(dot) || !statistics_ ? zero : divide(dot, square_root(multiply(norm_a, norm_b)));
+        if (statistics_ && merges_.is_last() && !is_zero(dot)) {
+            cosine_ = divide(dot, square_root(multiply(norm_a, norm_b)));
+        }
         opposed_ = radix_ == 2 && dot.m.hi < 0.0f && is_less(shift(multiply(norm_a, norm_b), -1), multiply(dot, dot));
         for (uint32_t leaf = 0; leaf < radix_; ++leaf) {
-            if (node_of_[leaf] == a) {
+            if (merges_.node_of(leaf) == a) {
                 weights_[leaf] = multiply(weights_[leaf], weight_a);
-            } else if (node_of_[leaf] == b) {
+            } else if (merges_.node_of(leaf) == b) {
                 weights_[leaf] = multiply(weights_[leaf], weight_b);
-                node_of_[leaf] = a;
             }
         }
         if (statistics_ || radix_ > 2) {
@@ -151,11 +216,10 @@ private:
         Scaled with_a = sum_of(weight_a, gram_[a][a], weight_b, gram_[a][b]);
         Scaled with_b = sum_of(weight_a, gram_[a][b], weight_b, gram_[b][b]);
         for (uint32_t other = 0; other < radix_; ++other) {
-            if (node_of_[other] != other || other == a || other == b) {
-                continue;
+            if (merges_.is_apart(other)) {
+                gram_[a][other] = sum_of(weight_a, gram_[a][other], weight_b, gram_[b][other]);
+                gram_[other][a] = gram_[a][other];
             }
-            gram_[a][other] = sum_of(weight_a, gram_[a][other], weight_b, gram_[b][other]);
-            gram_[other][a] = gram_[a][other];
         }
         gram_[a][a] = sum_of(weight_a, with_a, weight_b, with_b);
         Scaled spread_a = multiply(multiply(weight_a, weight_a), spread_[a]);
@@ -188,9 +252,7 @@ private:
     Scaled kappa_;
     bool opposed_ = false;
     bool cancelled_ = false;
-    // A node goes by the number of its first leaf.
-    uint32_t nodes_[MAX_RADIX];
-    uint32_t node_of_[MAX_RADIX];
+    Merges merges_;
     uint32_t radix_ = 0;
     bool statistics_ = true;
 };

@@ -2,16 +2,19 @@
 //
 // Lanes have neither branches nor exponents of their own, so they serve ordinary tensors only, which nearly all are:
 //
-//   - the squared norms of their vectors are zero, or within 2^60 of each other, and from 2^-60 to 2^60;
-//   - no two of r = 2 vectors nearly cancel, and with more vectors no node has a norm near the error of the matrix;
+//   - their records have no flag, and exponents of vectors of zeros only;
+//   - the squared norms of vectors are zero or from 2^-60 to 2^60, and within 2^60 of each other;
+//   - two vectors (r = 2) are not almost opposite: their cosine is at least -0.9995. With more vectors every node has a squared
+//     norm of at least 2^-39 of its spread (tree.h);
 //   - with a tolerance, no node counts as zero beside its partner.
 //
-// `solved` tells for each lane whether it was one; tree.h serves the others. It depends on nothing but the matrix and the
-// tolerance. A matrix is scaled by a power of two so that its largest squared norm is from 1 to 4: all that follows stays far
-// from overflow, and what underflows is below 2^-48 of what it is added to.
+// `solved` tells for each lane whether it was one; tree.h serves the others. That depends on nothing but the matrix and the
+// tolerance, so statistics do not change weights. A matrix is scaled by a power of two so that its largest squared norm is from
+// 1 to 4: all that follows stays far from overflow, and what underflows is far below the error that the matrix leaves in the
+// same number.
 //
-// Weights come from additions, subtractions, products and scalar divisions, which round alike everywhere. Norms and
-// statistics come from Div and Sqrt, whose last bit is the chip's.
+// Weights come from additions, products, multiply-adds and scalar divisions: if multiply-add rounds twice, they have the same
+// bits on all chips (README.md). Norms and statistics come from Div and Sqrt, too, whose last bit is the chip's.
 #ifndef ADASUM_TREE_LANES_H
 #define ADASUM_TREE_LANES_H
 
@@ -41,32 +44,26 @@ public:
         }
     }
 
-    // Solves the trees of the tensors with these records, which the scalar unit may read. The squared norm of the result is only
-    // there with `combined`. Ends with what the scalar unit may read, too.
+    // Solves the trees of the tensors with these records, which the scalar unit may read, as it may read what is found. The
+    // squared norm of the result is only there with `statistics` or if it is `limited`.
     __aicore__ inline void solve(const AscendC::LocalTensor<float> &records, uint32_t count, float zero_tol,
-                                 bool combined) {
+                                 bool statistics, bool limited) {
         // Whole blocks: the lanes behind the last one hold anything, and nobody looks at them.
         count_ = static_cast<int32_t>((count + BLOCK - 1) / BLOCK * BLOCK);
         lanes_ = count;
-        combined_ = combined;
+        statistics_ = statistics;
+        combined_ = statistics || limited || radix_ > 2;
         zero_tol_ = zero_tol;
         find_ordinary(records);
         load(records);
-        uint32_t nodes = radix_;
-        while (nodes > 1) {
-            for (uint32_t pair = 0; 2 * pair + 1 < nodes; ++pair) {
-                merge(nodes_[2 * pair], nodes_[2 * pair + 1]);
-                nodes_[pair] = nodes_[2 * pair];
-            }
-            if (nodes % 2 != 0) {
-                nodes_[nodes / 2] = nodes_[nodes - 1];
-            }
-            nodes = (nodes + 1) / 2;
+        merges_.start(radix_);
+        while (merges_.next()) {
+            merge(merges_.a(), merges_.b());
         }
         wait_for<AscendC::HardEvent::V_S>();
     }
 
-    // Whether a lane had an ordinary tensor: nothing else is worth anything if not.
+    // Whether a lane had an ordinary tensor. If not, all else about it is meaningless.
     __aicore__ inline bool solved(uint32_t lane) const { return ordinary_[lane] && row(DOUBT).GetValue(lane) <= 0.0f; }
 
     // Whether vectors nearly cancel (tree.h).
@@ -77,13 +74,18 @@ public:
     // The squared norm of the result.
     __aicore__ inline Scaled result_square(uint32_t lane) const { return number(gram(0, 0), lane, exponents_[lane]); }
 
-    // Writes weights, and statistics if they are wanted, as the words of coefficients.
-    __aicore__ inline void store(const AscendC::LocalTensor<float> &coefficients, bool statistics) {
+    // Whether the plain sum is zero and the result is not. There is no division by it then.
+    __aicore__ inline bool mean_is_zero(uint32_t lane) const {
+        return pair(sum_).hi.GetValue(lane) <= 0.0f && gram(0, 0).hi.GetValue(lane) > 0.0f;
+    }
+
+    // Writes weights, and statistics if there are any, as the words of coefficients.
+    __aicore__ inline void store(const AscendC::LocalTensor<float> &coefficients) {
         for (uint32_t i = 0; i < radix_; ++i) {
             put(coefficients, COEFFICIENT_WEIGHT + i, weight_of(i).hi);
         }
         put(coefficients, COEFFICIENT_POST, one().hi);
-        if (statistics) {
+        if (statistics_) {
             find_statistics();
             for (uint32_t i = 0; i < radix_; ++i) {
                 put(coefficients, COEFFICIENT_LEAF_NORM + i, row(LEAF_NORMS + i));
@@ -100,8 +102,12 @@ private:
     static constexpr int32_t MOST_LOG2 = 60;
     // What stands for a squared norm of zero where it divides: far below all others.
     static constexpr int32_t FLOOR_LOG2 = -110;
-    // The squared cosine from which on two vectors of opposite directions are left to tree.h.
+    // The squared cosine from which on two opposite vectors are left to tree.h: little is left of the norm of their sum, which
+    // statistics and limits need. It counts without these as well, so that weights do not depend on them.
     static constexpr float OPPOSED_SQUARE = 1.0f - 1.0f / 1024.0f;
+    // The kappa from which on vectors nearly cancel, less a unit in the last place: it counts itself, where 0 is above 0.
+    static constexpr float CANCELLING_KAPPA = 3.9999998f;
+    static_assert(CANCELLING_KAPPA_LOG2 == 2, "the number above is another one");
 
     // Rows of LANES numbers: hi and lo of the entries of the matrices and of the weights, and others.
     static constexpr uint32_t GRAM = 0;
@@ -152,15 +158,18 @@ private:
                 squares[i] = record.GetValue(2 * entry_index(i, i, radix_));
                 largest = squares[i] > largest ? squares[i] : largest;
             }
-            bool ordinary = record.GetValue(record_flags(radix_)) == 0.0f && largest <= MOST && largest * MOST >= 1.0f;
+            bool in_range = largest == 0.0f || (largest <= MOST && largest * MOST >= 1.0f);
+            bool ordinary = in_range && record.GetValue(record_flags(radix_)) == 0.0f;
             for (uint32_t i = 0; i < radix_; ++i) {
-                bool near = record.GetValue(record_exponents(radix_) + i) == 0.0f && squares[i] * MOST >= largest;
-                ordinary = ordinary && (squares[i] == 0.0f || near);
+                float exponent = record.GetValue(record_exponents(radix_) + i);
+                bool zero = squares[i] == 0.0f && exponent == static_cast<float>(ZERO_EXPONENT);
+                ordinary =
+                    ordinary && (zero || (exponent == 0.0f && (squares[i] == 0.0f || squares[i] * MOST >= largest)));
             }
             // An even power of two: norms have its root.
             int32_t power = (static_cast<int32_t>(bits_of(largest) >> 23) - 127) & ~1;
             ordinary_[lane] = ordinary;
-            exponents_[lane] = ordinary ? power : 0;
+            exponents_[lane] = ordinary && largest > 0.0f ? power : 0;
             row(FACTOR).SetValue(lane, power_of_two(-exponents_[lane]));
             row(ROOT).SetValue(lane, power_of_two(exponents_[lane] / 2));
         }
@@ -189,11 +198,9 @@ private:
         for (uint32_t i = 0; i < radix_; ++i) {
             copy(row(SPREADS + i), gram(i, i).hi);
             copy(row(LEAF_NORMS + i), gram(i, i).hi);
-            if (combined_) {
+            if (statistics_) {
                 add_row_of_sum(i);
             }
-            nodes_[i] = i;
-            node_of_[i] = i;
         }
         AscendC::PipeBarrier<PIPE_V>();
     }
@@ -217,7 +224,7 @@ private:
         }
     }
 
-    // Node a becomes the AdaSum of a and b, and b is gone.
+    // Node a becomes the AdaSum of a and b.
     __aicore__ inline void merge(uint32_t a, uint32_t b) {
         TwoFloatLanes norm_a = pair(NORMS);
         TwoFloatLanes norm_b = pair(NORMS + 2);
@@ -236,22 +243,20 @@ private:
         TwoFloatLanes weight_b = pair(NODE_WEIGHTS + 2);
         find_weight(weight_a, gram(a, b), norm_a, row(INVERSES));
         find_weight(weight_b, gram(a, b), norm_b, row(INVERSES + 1));
-        if (combined_) {
+        if (statistics_ && merges_.is_last()) {
             find_cosine(gram(a, b).hi, norm_a.hi, norm_b.hi);
         }
         for (uint32_t leaf = 0; leaf < radix_; ++leaf) {
-            if (node_of_[leaf] == a) {
-                apply(leaf, a, weight_a);
-            } else if (node_of_[leaf] == b) {
-                apply(leaf, b, weight_b);
+            if (merges_.node_of(leaf) == a) {
+                apply(leaf, merges_.is_leaf(a), weight_a);
+            } else if (merges_.node_of(leaf) == b) {
+                apply(leaf, merges_.is_leaf(b), weight_b);
             }
         }
-        for (uint32_t leaf = 0; leaf < radix_; ++leaf) {
-            node_of_[leaf] = node_of_[leaf] == b ? a : node_of_[leaf];
-        }
-        if (combined_ || radix_ > 2) {
+        if (combined_) {
             combine(a, b, weight_a, weight_b);
         }
+        merges_.join();
     }
 
     __aicore__ inline void floor_norm(const TwoFloatLanes &norm, const TwoFloatLanes &square) {
@@ -259,7 +264,7 @@ private:
         copy(norm.lo, square.lo);
     }
 
-    // Two vectors nearly cancel where d^2 > A B / 2 for a negative d, and are not ordinary where nearly all of them does.
+    // Two vectors nearly cancel where d^2 > A B / 2 for a negative d, and are almost opposite where d^2 is nearly A B.
     __aicore__ inline void look_for_opposed() {
         AscendC::LocalTensor<float> back = row(TERMS);
         AscendC::LocalTensor<float> squares = row(TERMS + 1);
@@ -280,7 +285,7 @@ private:
         raise(DOUBT, most);
     }
 
-    // Doubtful where a norm that is not zero is at most the tolerance times another one, or nearly so.
+    // Doubtful where a norm is at most about the tolerance times another one that is not zero.
     __aicore__ inline void look_for_vanishing(const AscendC::LocalTensor<float> &norm,
                                               const AscendC::LocalTensor<float> &beside) {
         AscendC::LocalTensor<float> limit = row(TERMS);
@@ -326,12 +331,8 @@ private:
         adasum::add(weight, digits, one(), term(3), count_);
     }
 
-    // A leaf that is its node has had no weight yet.
-    __aicore__ inline void apply(uint32_t leaf, uint32_t node, const TwoFloatLanes &weight) {
-        bool alone = true;
-        for (uint32_t other = 0; other < radix_; ++other) {
-            alone = alone && (other == leaf || node_of_[other] != node);
-        }
+    // A leaf that is a node by itself has had no weight yet.
+    __aicore__ inline void apply(uint32_t leaf, bool alone, const TwoFloatLanes &weight) {
         TwoFloatLanes own = weight_of(leaf);
         if (alone) {
             copy(own.hi, weight.hi);
@@ -345,7 +346,7 @@ private:
     __aicore__ inline void combine(uint32_t a, uint32_t b, const TwoFloatLanes &weight_a,
                                    const TwoFloatLanes &weight_b) {
         for (uint32_t other = 0; other < radix_; ++other) {
-            if (node_of_[other] == other && other != a) {
+            if (merges_.is_apart(other)) {
                 sum_of(gram(a, other), weight_a, gram(a, other), weight_b, gram(b, other));
             }
         }
@@ -380,14 +381,14 @@ private:
         AscendC::PipeBarrier<PIPE_V>();
     }
 
-    // What cancelled in a node: more than an ordinary one may have, and more than fp32 weights serve.
+    // What cancelled in a node: raises DOUBT where it is more than lanes serve, CANCELLED where it is more than fp32 weights serve.
     __aicore__ inline void look_at_node(const AscendC::LocalTensor<float> &square,
                                         const AscendC::LocalTensor<float> &spread) {
         AscendC::LocalTensor<float> part = row(TERMS);
         AscendC::LocalTensor<float> norm = row(TERMS + 1);
         if (radix_ > 2) {
             AscendC::Muls(part, spread, power_of_two(NOISE_LOG2 + 1), count_);
-            AscendC::Muls(norm, square, power_of_two(CANCELLING_KAPPA_LOG2), count_);
+            AscendC::Muls(norm, square, CANCELLING_KAPPA, count_);
             AscendC::PipeBarrier<PIPE_V>();
             AscendC::Sub(part, part, square, count_);
             AscendC::Sub(norm, spread, norm, count_);
@@ -395,14 +396,16 @@ private:
             raise(DOUBT, part);
             raise(CANCELLED, norm);
         }
-        AscendC::Max(norm, square, row(FLOOR), count_);
-        AscendC::PipeBarrier<PIPE_V>();
-        AscendC::Div(part, spread, norm, count_);
-        AscendC::PipeBarrier<PIPE_V>();
-        raise(KAPPA, part);
+        if (statistics_) {
+            AscendC::Max(norm, square, row(FLOOR), count_);
+            AscendC::PipeBarrier<PIPE_V>();
+            AscendC::Div(part, spread, norm, count_);
+            AscendC::PipeBarrier<PIPE_V>();
+            raise(KAPPA, part);
+        }
     }
 
-    // The cosine of the two nodes, of which the last one stays.
+    // The cosine of two nodes.
     __aicore__ inline void find_cosine(const AscendC::LocalTensor<float> &dot,
                                        const AscendC::LocalTensor<float> &norm_a,
                                        const AscendC::LocalTensor<float> &norm_b) {
@@ -426,7 +429,7 @@ private:
         AscendC::PipeBarrier<PIPE_V>();
         find_root(RESULT_NORM);
         find_root(GAIN);
-        // |result| / |mean|, and a mean of zero is taken for a tiny one.
+        // |result| / |mean|; a mean of zero is told by mean_is_zero.
         AscendC::Max(row(TERMS), row(GAIN), row(FLOOR), count_);
         AscendC::Muls(row(TERMS + 1), row(RESULT_NORM), to_float(static_cast<int32_t>(radix_)), count_);
         AscendC::PipeBarrier<PIPE_V>();
@@ -458,9 +461,7 @@ private:
     AscendC::LocalTensor<float> work_[PRODUCT_WORK];
     bool ordinary_[LANES];
     int32_t exponents_[LANES];
-    // A node goes by the number of its first leaf.
-    uint32_t nodes_[MAX_RADIX];
-    uint32_t node_of_[MAX_RADIX];
+    Merges merges_;
     // Lanes in use, and whole blocks of them.
     uint32_t lanes_ = 0;
     int32_t count_ = 0;
@@ -468,6 +469,8 @@ private:
     // Where the squared norm of the plain sum is.
     uint32_t sum_ = 0;
     float zero_tol_ = 0.0f;
+    bool statistics_ = true;
+    // Whether nodes have entries of the matrix: all but the only merge of two vectors need them.
     bool combined_ = true;
 };
 

@@ -48,7 +48,7 @@ __aicore__ inline void quick_two_sum(const TwoFloatLanes &sum, const AscendC::Lo
 __aicore__ inline void add(const TwoFloatLanes &sum, const TwoFloatLanes &a, const TwoFloatLanes &b,
                            const TwoFloatLanes &low, int32_t count) {
 #ifdef ADASUM_FUSED
-    fused::add(sum, a, b, static_cast<uint32_t>(count));
+    fused::add(sum, a, b, count);
     return;
 #endif
     two_sum(sum, a.hi, b.hi, low.hi, count);
@@ -73,6 +73,22 @@ __aicore__ inline void split(const TwoFloatLanes &halves, const AscendC::LocalTe
     AscendC::PipeBarrier<PIPE_V>();
 }
 
+// error = what the product of x and y, in halves, rounded off.
+__aicore__ inline void product_error(const AscendC::LocalTensor<float> &error,
+                                     const AscendC::LocalTensor<float> &product, const TwoFloatLanes &x,
+                                     const TwoFloatLanes &y, const AscendC::LocalTensor<float> &work, int32_t count) {
+    AscendC::Mul(error, x.hi, y.hi, count);
+    AscendC::PipeBarrier<PIPE_V>();
+    AscendC::Sub(error, error, product, count);
+    AscendC::PipeBarrier<PIPE_V>();
+    multiply_add(error, x.hi, y.lo, work, count);
+    AscendC::PipeBarrier<PIPE_V>();
+    multiply_add(error, x.lo, y.hi, work, count);
+    AscendC::PipeBarrier<PIPE_V>();
+    multiply_add(error, x.lo, y.lo, work, count);
+    AscendC::PipeBarrier<PIPE_V>();
+}
+
 // Arrays of lanes that products need for work.
 constexpr uint32_t PRODUCT_WORK = 7;
 
@@ -85,23 +101,14 @@ __aicore__ inline void two_product(const TwoFloatLanes &product, const AscendC::
     split(x, a, count);
     split(y, b, count);
     AscendC::Mul(product.hi, a, b, count);
-    AscendC::Mul(product.lo, x.hi, y.hi, count);
-    AscendC::PipeBarrier<PIPE_V>();
-    AscendC::Sub(product.lo, product.lo, product.hi, count);
-    AscendC::PipeBarrier<PIPE_V>();
-    multiply_add(product.lo, x.hi, y.lo, work[4], count);
-    AscendC::PipeBarrier<PIPE_V>();
-    multiply_add(product.lo, x.lo, y.hi, work[4], count);
-    AscendC::PipeBarrier<PIPE_V>();
-    multiply_add(product.lo, x.lo, y.lo, work[4], count);
-    AscendC::PipeBarrier<PIPE_V>();
+    product_error(product.lo, product.hi, x, y, work[4], count);
 }
 
 // product = a * b; it may be one of them.
 __aicore__ inline void multiply(const TwoFloatLanes &product, const TwoFloatLanes &a, const TwoFloatLanes &b,
                                 const AscendC::LocalTensor<float> *work, int32_t count) {
 #ifdef ADASUM_FUSED
-    fused::multiply(product, a, b, static_cast<uint32_t>(count));
+    fused::multiply(product, a, b, count);
     return;
 #endif
     TwoFloatLanes exact{work[5], work[6]};
@@ -120,7 +127,7 @@ __aicore__ inline void multiply(const TwoFloatLanes &product, const TwoFloatLane
                                 const AscendC::LocalTensor<float> &b, const AscendC::LocalTensor<float> *work,
                                 int32_t count) {
 #ifdef ADASUM_FUSED
-    fused::multiply(product, a, b, static_cast<uint32_t>(count));
+    fused::multiply(product, a, b, count);
     return;
 #endif
     TwoFloatLanes exact{work[5], work[6]};

@@ -6,8 +6,8 @@ use super::{Kernels, Queue, check_room, layout};
 use crate::ascend::{Argument, DataType, Device, Span};
 use crate::error::{Error, Result};
 
-/// Tensors that a block of `coefficients` has before there is another block: it solves up to 64 side by side, so a few more
-/// take hardly longer (`csrc/kernels/tree_lanes.h`).
+/// `coefficients` has a block for so many tensors each. A block solves up to 64 side by side, so that a few more take hardly
+/// longer (`csrc/kernels/tree_lanes.h`).
 const TENSORS_PER_BLOCK: u64 = 16;
 
 /// The vectors of a launch: a table of their addresses in device memory, which also keeps them alive.

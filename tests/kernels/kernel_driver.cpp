@@ -89,6 +89,14 @@ std::vector<float> plain_records(uint64_t count, uint32_t radix) {
             }
         }
     }
+    if (radix == 3) {
+        // Vectors whose sum is zero and whose AdaSum is not: x, x and -2 x.
+        const float matrix[] = {1.0F, 1.0F, -2.0F, 1.0F, -2.0F, 4.0F};
+        for (uint32_t entry = 0; entry < entries(3); ++entry) {
+            records[2 * record_words(3) + 2 * entry] = matrix[entry];
+            records[2 * record_words(3) + 2 * entry + 1] = 0.0F;
+        }
+    }
     return records;
 }
 

@@ -1,10 +1,11 @@
 //! Weights of tensors that the vector unit solves in lanes, and of those that it leaves to the scalar unit
-//! (`csrc/kernels/tree_lanes.h`): where the two meet, nobody can tell.
+//! (`csrc/kernels/tree_lanes.h`): both give the same.
 
 use adasum::ascend::Span;
 use adasum::kernel::layout::{
-    COEFFICIENT_LEAF_NORM, COEFFICIENT_RESULT_NORM, COEFFICIENT_WEIGHT, COEFFICIENT_WEIGHT_LOW,
-    COEFFICIENT_WORDS, entry_index, record_words,
+    COEFFICIENT_COSINE, COEFFICIENT_GAIN, COEFFICIENT_KAPPA, COEFFICIENT_LEAF_NORM,
+    COEFFICIENT_RESULT_NORM, COEFFICIENT_WEIGHT, COEFFICIENT_WEIGHT_LOW, COEFFICIENT_WORDS,
+    entry_index, record_words,
 };
 
 use super::machine::Machine;
@@ -36,7 +37,7 @@ fn solve(machine: &Machine, radix: usize, records: &[Vec<f32>]) -> Vec<Vec<f32>>
         .collect()
 }
 
-/// Some noise, the first vector or its opposite in all others.
+/// Random vectors, with so many times the first one in all others: 0, 2, -0.5 or -2.
 fn vectors(radix: usize, seed: u64) -> Vec<Vec<f32>> {
     let first = random(40, seed, 1.0);
     let share = [0.0, 2.0, -0.5, -2.0][seed as usize % 4];
@@ -87,13 +88,54 @@ fn a_power_of_two_changes_norms_only() {
                     let plain = plain * factor;
                     assert!((got - plain).abs() <= 3e-7 * plain, "{got}, not {plain}");
                 }
-                let (got, plain) = (
-                    got[COEFFICIENT_RESULT_NORM],
-                    plain[COEFFICIENT_RESULT_NORM] * factor,
-                );
-                assert!((got - plain).abs() <= 1e-6 * plain, "{got}, not {plain}");
+                let close = |word: usize, factor: f32| {
+                    let (got, plain) = (got[word], plain[word] * factor);
+                    assert!(
+                        (got - plain).abs() <= 2e-6 * plain.abs(),
+                        "radix {radix}, power {power}, word {word}: {got}, not {plain}"
+                    );
+                };
+                close(COEFFICIENT_RESULT_NORM, factor);
+                for word in [COEFFICIENT_KAPPA, COEFFICIENT_GAIN, COEFFICIENT_COSINE] {
+                    close(word, 1.0);
+                }
             }
         }
+    }
+}
+
+/// Neither a mean of zero nor vectors of zeros is divided by.
+#[test]
+fn zeros_have_the_statistics_of_zeros() {
+    let machine = Machine::new();
+    let x = vec![3.0_f32; 4];
+    let times = |factor: f32| x.iter().map(|x| x * factor).collect::<Vec<f32>>();
+    // x, x and -2 x: a mean of zero, and AdaSum is not.
+    let balanced = [times(1.0), times(1.0), times(-2.0)];
+    let zeros = [times(0.0), times(0.0), times(0.0)];
+    let largest = f32::MAX;
+    // In lanes, and where the scalar unit has to do it.
+    for factor in [1.0, 2.0_f64.powi(90)] {
+        let words = solve(
+            &machine,
+            3,
+            &[record(&balanced, factor), record(&zeros, 1.0)],
+        );
+        assert_eq!(words[0][..3], [1.0, 1.0, 1.25], "{factor}");
+        assert_eq!(words[0][COEFFICIENT_GAIN], largest, "{factor}");
+        assert_eq!(words[1][..3], [1.0; 3]);
+        assert_eq!(words[1][COEFFICIENT_KAPPA], 1.0);
+        for word in [
+            COEFFICIENT_GAIN,
+            COEFFICIENT_COSINE,
+            COEFFICIENT_RESULT_NORM,
+        ] {
+            assert_eq!(words[1][word], 0.0);
+        }
+        assert_eq!(
+            words[1][COEFFICIENT_LEAF_NORM..COEFFICIENT_LEAF_NORM + 3],
+            [0.0; 3]
+        );
     }
 }
 

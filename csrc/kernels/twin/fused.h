@@ -62,16 +62,16 @@ template <typename T, typename AtLine, typename DoLanes, typename DoOne>
 
 // to = f(a, b) for two-float numbers in lanes (two_float_lanes.h); b may be their fp32 parts alone.
 template <typename Pair, typename F>
-inline void each_two_float(const Pair &to, const Pair &a, const Tensor &b_hi, const Tensor &b_lo, uint32_t count,
+inline void each_two_float(const Pair &to, const Pair &a, const Tensor &b_hi, const Tensor &b_lo, int32_t count,
                            const F &f) {
-    float *hi = to.hi.write(0, count);
-    float *lo = to.lo.write(0, count);
-    const float *x_hi = a.hi.read(0, count);
-    const float *x_lo = a.lo.read(0, count);
-    const float *y_hi = b_hi.read(0, count);
-    const float *y_lo = b_lo.read(0, count);
+    float *hi = AscendC::twin::output(to.hi, count);
+    float *lo = AscendC::twin::output(to.lo, count);
+    const float *x_hi = AscendC::twin::input(a.hi, count);
+    const float *x_lo = AscendC::twin::input(a.lo, count);
+    const float *y_hi = AscendC::twin::input(b_hi, count);
+    const float *y_lo = AscendC::twin::input(b_lo, count);
 #pragma GCC ivdep
-    for (uint32_t i = 0; i < count; ++i) {
+    for (int32_t i = 0; i < count; ++i) {
         TwoFloat result = f(TwoFloat{x_hi[i], x_lo[i]}, TwoFloat{y_hi[i], y_lo[i]});
         hi[i] = result.hi;
         lo[i] = result.lo;
@@ -79,17 +79,17 @@ inline void each_two_float(const Pair &to, const Pair &a, const Tensor &b_hi, co
 }
 
 template <typename Pair>
-inline void add(const Pair &sum, const Pair &a, const Pair &b, uint32_t count) {
+inline void add(const Pair &sum, const Pair &a, const Pair &b, int32_t count) {
     each_two_float(sum, a, b.hi, b.lo, count, [](TwoFloat x, TwoFloat y) { return adasum::add(x, y); });
 }
 
 template <typename Pair>
-inline void multiply(const Pair &product, const Pair &a, const Pair &b, uint32_t count) {
+inline void multiply(const Pair &product, const Pair &a, const Pair &b, int32_t count) {
     each_two_float(product, a, b.hi, b.lo, count, [](TwoFloat x, TwoFloat y) { return adasum::multiply(x, y); });
 }
 
 template <typename Pair>
-inline void multiply(const Pair &product, const Pair &a, const Tensor &b, uint32_t count) {
+inline void multiply(const Pair &product, const Pair &a, const Tensor &b, int32_t count) {
     each_two_float(product, a, b, b, count, [](TwoFloat x, TwoFloat y) { return adasum::multiply(x, y.hi); });
 }
 
