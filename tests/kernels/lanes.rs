@@ -108,7 +108,7 @@ fn a_power_of_two_changes_norms_only() {
 #[test]
 fn zeros_have_the_statistics_of_zeros() {
     let machine = Machine::new();
-    let x = vec![3.0_f32; 4];
+    let x = [3.0_f32; 4];
     let times = |factor: f32| x.iter().map(|x| x * factor).collect::<Vec<f32>>();
     // x, x and -2 x: a mean of zero, and AdaSum is not.
     let balanced = [times(1.0), times(1.0), times(-2.0)];
