@@ -31,6 +31,8 @@ struct Outcome {
 // Set when a stream is aborted or destroyed by force: a task that waits looks at it at least every tenth of a second.
 using Cancelled = std::atomic<bool>;
 using Work = std::function<Outcome(const Cancelled &)>;
+// The same without sleep: false if somebody who is needed does not come soon. It is called again, or a `Work` ends it.
+using Attempt = std::function<bool(const Cancelled &, Outcome *)>;
 
 // The part of device memory that an address lies in.
 struct Region {
@@ -130,13 +132,14 @@ ASCEND_MOCK_SHARED void give_memory(int device, uint64_t bytes);
 
 // Whether it is a live stream of the calling thread's context.
 ASCEND_MOCK_SHARED bool stream_is_usable(aclrtStream stream);
-// Queues work. `name` appears in messages about the stream. Returns 107017 for what is not a stream. `place`, if given,
-// gets the task's place.
+// Queues work, with what a host that waits for it may do of it. `name` appears in messages about the stream. Returns 107017
+// for what is not a stream. `place`, if given, gets the task's place.
 struct Place {
     int stream = -1;       // number of the stream; -1: nothing was queued yet
     uint64_t position = 0; // of the task in its queue, from 1
 };
-ASCEND_MOCK_SHARED aclError enqueue(aclrtStream stream, std::string name, Work work, Place *place = nullptr);
+ASCEND_MOCK_SHARED aclError enqueue(aclrtStream stream, std::string name, Work work, Attempt attempt,
+                                    Place *place = nullptr);
 // Why the task that this thread drops just now never ran, as far as that is known.
 ASCEND_MOCK_SHARED const std::string &drop_reason();
 // Whether the program has ordered what it queues now on the stream after that task: the same stream, a wait for an event,

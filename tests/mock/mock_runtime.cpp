@@ -3,6 +3,8 @@
 #include <array>
 #include <atomic>
 
+#include <sys/syscall.h>
+
 #include "harness.h"
 
 using namespace harness;
@@ -309,6 +311,64 @@ void patience(const Rank &) {
     CHECK(mock::patience().count() == 0);
 }
 
+// A host that waits for its stream runs the tasks itself, and wakes nobody; without a host they run, too.
+void helping_hosts(const Rank &me) {
+    const World world(me, false);
+    aclrtBinHandle binary = nullptr;
+    aclrtFuncHandle tell = nullptr;
+    OK(aclrtBinaryLoadFromFile(std::getenv("HARNESS_KERNEL"), nullptr, &binary));
+    OK(aclrtBinaryGetFunction(binary, "tell_thread", &tell));
+    constexpr size_t KERNELS = 8;
+    const auto own = static_cast<uint64_t>(syscall(SYS_gettid));
+    void *words = nullptr;
+    OK(aclrtMalloc(&words, KERNELS * sizeof(uint64_t), ACL_MEM_MALLOC_HUGE_FIRST));
+    const auto launch = [&] {
+        for (size_t i = 0; i < KERNELS; i++) {
+            uint64_t argument = reinterpret_cast<uint64_t>(words) + i * sizeof(uint64_t);
+            OK(aclrtLaunchKernelWithHostArgs(tell, 1, world.stream, nullptr, &argument, sizeof(argument), nullptr, 0));
+        }
+    };
+    const auto run_by_host = [&] {
+        uint64_t threads[KERNELS];
+        OK(aclrtMemcpy(threads, sizeof(threads), words, sizeof(threads), ACL_MEMCPY_DEVICE_TO_HOST));
+        return std::count(threads, threads + KERNELS, own);
+    };
+    // Once it has done so soon after its calls, and if the machine lets it come soon again.
+    bool alone = false;
+    for (int round = 0; round < 10000 && !alone; round++) {
+        const uint64_t wakes = adasum_mock_counter("wakes");
+        launch();
+        world.synchronize();
+        alone = run_by_host() == KERNELS && adasum_mock_counter("wakes") == wakes;
+    }
+    CHECK(alone);
+    const auto run_without_host = [&] {
+        const double limit = now() + 60;
+        aclrtStreamStatus status = ACL_STREAM_STATUS_NOT_READY;
+        while (status != ACL_STREAM_STATUS_COMPLETE && now() < limit) {
+            pause_ms(1);
+            OK(aclrtStreamQuery(world.stream, &status));
+        }
+        return status == ACL_STREAM_STATUS_COMPLETE && run_by_host() == 0;
+    };
+    launch();
+    CHECK(run_without_host());
+    // A task that waits for long is left to the stream's thread, and so is what stands behind it.
+    aclrtEvent event = nullptr;
+    OK(aclrtCreateEventWithFlag(&event, ACL_EVENT_SYNC));
+    OK(aclrtStreamWaitEvent(world.stream, event)); // for its first record
+    launch();
+    RETURNS(ACL_ERROR_RT_STREAM_SYNC_TIMEOUT, aclrtSynchronizeStreamWithTimeout(world.stream, 100));
+    aclrtStream other = nullptr;
+    OK(aclrtCreateStream(&other));
+    OK(aclrtRecordEvent(event, other));
+    CHECK(run_without_host());
+    OK(aclrtDestroyStream(other));
+    OK(aclrtDestroyEvent(event));
+    OK(aclrtFree(words));
+    OK(aclrtBinaryUnLoad(binary));
+}
+
 // What a program that promises to make no such call is measured by.
 void counters(const Rank &me) {
     const World world(me, false);
@@ -397,6 +457,7 @@ int main(int argc, char **argv) {
                    {"events", Ranks::Threads, 1, events, {}},
                    {"kernels", Ranks::Threads, 1, kernels, {}},
                    {"counters", Ranks::Threads, 1, counters, {}},
+                   {"helping_hosts", Ranks::Threads, 1, helping_hosts, {}},
                    {"patience", Ranks::Processes, 1, patience, {}},
                });
 }

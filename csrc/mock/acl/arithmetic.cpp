@@ -112,9 +112,9 @@ aclError aclrtReduceAsync(void *dst, const void *src, uint64_t count, aclrtReduc
         }
         check_device_range(dst, count, "dst");
         check_device_range(src, count, "src");
-        queue->push({"a reducing copy", [=](const Cancelled &) {
+        queue->push_brief("a reducing copy", [=](const Cancelled &) {
             reduce_as(type, dst, src, count, kind);
             return Outcome{};
-        }});
+        });
     });
 }

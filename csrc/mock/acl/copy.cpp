@@ -211,16 +211,16 @@ aclError aclrtMemcpyAsync(void *dst, size_t destMax, const void *src, size_t cou
         warn_of_peers(dst, src);
         if (kind == ACL_MEMCPY_HOST_TO_BUF_TO_DEVICE) {
             const auto *bytes = static_cast<const char *>(src);
-            queue->push({"a copy", [dst, kept = std::vector<char>(bytes, bytes + count)](const Cancelled &) {
+            queue->push_brief("a copy", [dst, kept = std::vector<char>(bytes, bytes + count)](const Cancelled &) {
                 std::memcpy(dst, kept.data(), kept.size());
                 flip_last(Deviation::CopyH2D, dst, kept.size());
                 return Outcome{};
-            }});
+            });
         } else if (may_wait(*queue, dst, src)) {
-            queue->push({"a copy", [=](const Cancelled &) {
+            queue->push_brief("a copy", [=](const Cancelled &) {
                 move(dst, src, count);
                 return Outcome{};
-            }});
+            });
         } else {
             mock::count(Counter::HostSynchronizations);
             move(dst, src, count);
@@ -260,10 +260,10 @@ aclError aclrtMemcpy2dAsync(void *dst, size_t dpitch, const void *src, size_t sp
             fail(ACL_ERROR_RT_PARAM_INVALID, "rows are not copied within the host");
         }
         if (may_wait(*queue, dst, src)) {
-            queue->push({"a copy of rows", [rows](const Cancelled &) {
+            queue->push_brief("a copy of rows", [rows](const Cancelled &) {
                 rows.move_all();
                 return Outcome{};
-            }});
+            });
         } else {
             mock::count(Counter::HostSynchronizations);
             rows.move_all();
@@ -284,9 +284,9 @@ aclError aclrtMemsetAsync(void *devPtr, size_t maxCount, int32_t value, size_t c
     return guarded("aclrtMemsetAsync", [&] {
         const std::shared_ptr<Stream> queue = usable_stream(stream);
         check_set(devPtr, maxCount, count);
-        queue->push({"a memset", [=](const Cancelled &) {
+        queue->push_brief("a memset", [=](const Cancelled &) {
             set(devPtr, value, count);
             return Outcome{};
-        }});
+        });
     });
 }

@@ -203,7 +203,7 @@ void queue_wait(aclrtStream stream, aclrtEvent event, std::chrono::milliseconds 
     auto resource = record->resource.lock();
     queue->push({"a wait for an event", [record, count, limit, resource](const Cancelled &cancelled) {
         return wait_for_record(*record, cancelled, limit);
-    }});
+    }, {}, [record](const Cancelled &, Outcome *) { return comes_soon([&] { return record->done(); }); }});
 }
 
 void enqueue_record(aclrtEvent event, aclrtStream stream) {
@@ -218,7 +218,7 @@ void enqueue_record(aclrtEvent event, aclrtStream stream) {
         return Outcome{};
     };
     const uint64_t position =
-        queue->push({"an event record", std::move(complete), [record](aclError why) { record->lose(why); }});
+        queue->push_brief("an event record", std::move(complete), [record](aclError why) { record->lose(why); });
     record->before = order_through(queue->number(), position);
     record->context = &queue->context();
     found->set_latest(record);

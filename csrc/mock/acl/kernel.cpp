@@ -1,5 +1,5 @@
 // Kernels: a binary is a shared object for the host whose functions take 64-bit arguments; a launch calls one of them
-// once per block, in order, on the stream's worker thread.
+// once per block, in order, on the thread that runs the stream's task.
 
 #include "kernel.h"
 

@@ -153,8 +153,10 @@ Injection kernel_injection(int device) {
 
 void queue_launch(Stream &stream, const std::shared_ptr<Launch> &launch) {
     launch->injection = kernel_injection(stream.device());
-    stream.push({"kernel " + launch->function->name(),
-                 [launch](const Cancelled &cancelled) { return launch->run(cancelled); }});
+    const bool brief = !launch->injection;
+    stream.push({"kernel " + launch->function->name(), [launch](const Cancelled &cancelled) {
+        return launch->run(cancelled);
+    }, {}, {}, brief});
     count(Counter::KernelLaunches);
 }
 

@@ -139,10 +139,10 @@ aclError run(const char *function, Executor *executor, aclrtStream stream) {
     return guarded(function, [&] {
         require(executor, "executor");
         const std::unique_ptr<Executor> used(executor);
-        usable_stream(stream)->push({function, [work = used->work](const Cancelled &) {
+        usable_stream(stream)->push_brief(function, [work = used->work](const Cancelled &) {
             work();
             return Outcome{};
-        }});
+        });
     });
 }
 

@@ -29,7 +29,7 @@ Streams &streams() {
 }
 
 thread_local Stream *own_stream = nullptr; // set on worker threads
-thread_local std::string dropped_because;  // on worker threads, while they drop a task
+thread_local std::string dropped_because;  // while the thread drops a task
 
 // The client's signal handlers must not run on threads that it knows nothing of.
 class SignalsBlocked {
@@ -104,10 +104,13 @@ uint64_t Stream::push(Task task) {
         if (!worker_.joinable()) {
             start_worker();
         }
+        if (submitted_ == completed_) {
+            begun_ = Clock::now();
+        }
         queue_.push_back(std::move(task));
         position = ++submitted_;
-        asleep = asleep_;
-        asleep_ = false;
+        asleep = asleep_ && !helped_ && !hosted_;
+        asleep_ = asleep_ && !asleep;
     }
     if (asleep) {
         count(Counter::Wakes);
@@ -116,17 +119,35 @@ uint64_t Stream::push(Task task) {
     return position;
 }
 
+// Where a host that waits will run the tasks, the worker is not woken, but looks now and then whether the host has come.
 void Stream::await_task(std::unique_lock<std::mutex> &lock) {
-    if (queue_.empty() && !closed_) {
+    const auto due = [&] { return !busy_ && !helped_ && (!queue_.empty() || closed_); };
+    if (!due()) {
         lock.unlock();
-        comes_soon([&] { return submitted_ != completed_ || closed_; });
+        comes_soon([&] { return closed_ || (submitted_ != completed_ && !busy_ && !helped_); });
         lock.lock();
     }
-    while (queue_.empty() && !closed_) {
-        asleep_ = true;
-        wake_.wait(lock);
+    while (!due()) {
+        if (hosted_) {
+            take_naps(lock);
+        } else {
+            asleep_ = true;
+            wake_.wait(lock);
+        }
     }
     asleep_ = false;
+}
+
+// Until a host has left a task alone for a whole nap, or has queued nothing for many.
+void Stream::take_naps(std::unique_lock<std::mutex> &lock) {
+    constexpr int MOST_IDLE = 20;
+    uint64_t before = submitted_;
+    for (int idle = 0; hosted_ && !closed_; before = submitted_) {
+        asleep_ = true;
+        wake_.wait_for(lock, SOON);
+        idle = submitted_ == before && !helped_ ? idle + 1 : 0;
+        hosted_ = hosted_ && (helped_ || completed_ >= before) && idle < MOST_IDLE;
+    }
 }
 
 void Stream::start_worker() {
@@ -148,34 +169,71 @@ void Stream::work() {
         if (queue_.empty()) {
             return;
         }
-        Outcome outcome;
-        const bool skipped = mode_ == Mode::Stopped;
-        busy_ = true;
-        {
-            Task task = std::move(queue_.front());
-            queue_.pop_front();
-            running_ = task.name;
-            dropped_because = skipped ? error_.text : "";
-            lock.unlock();
-            if (!skipped) {
-                outcome = run(task);
-            } else if (task.dropped) {
-                task.dropped(error_.code);
+        run_first(lock, true);
+    }
+}
+
+// Runs the first task, or drops it if the stream has stopped. False if it would have to sleep and may not: it is the first
+// one again then, and goes on where it was.
+bool Stream::run_first(std::unique_lock<std::mutex> &lock, bool may_sleep) {
+    Outcome outcome;
+    bool done = true;
+    const bool skipped = mode_ == Mode::Stopped;
+    if (!may_sleep && !queue_.front().brief && !queue_.front().attempt) {
+        return false;
+    }
+    busy_ = true;
+    {
+        Task task = std::move(queue_.front());
+        queue_.pop_front();
+        running_ = task.name;
+        dropped_because = skipped ? error_.text : "";
+        lock.unlock();
+        if (!skipped) {
+            done = run(task, may_sleep, cancelled_, &outcome);
+        } else if (task.dropped) {
+            task.dropped(error_.code);
+        }
+        if (!done) {
+            lock.lock();
+            if (!cancelled_) {
+                queue_.push_front(std::move(task));
+                busy_ = false;
+                return false;
             }
-        } // what the task holds is released before it counts as ended
-        lock.lock();
-        if (outcome.code != ACL_SUCCESS && !cancelled_) {
-            keep_error(std::move(outcome));
+            lock.unlock();
+            run(task, true, cancelled_, &outcome); // who aborts it waits for its end
         }
-        busy_ = false;
-        cancelled_ = false;
-        completed_++;
-        runs_ended_++;
-        if (completed_ >= awaited_ || aborting_ > 0) {
-            awaited_ = NOBODY; // whoever waits for more says so again
-            count(Counter::Wakes);
-            done_.notify_all();
+    } // what the task holds is released before it counts as ended
+    lock.lock();
+    ended(std::move(outcome));
+    return true;
+}
+
+bool Stream::run(Task &task, bool may_sleep, const Cancelled &cancelled, Outcome *outcome) {
+    try {
+        if (!may_sleep && !task.brief) {
+            return task.attempt(cancelled, outcome);
         }
+        *outcome = task.work(cancelled);
+    } catch (const std::exception &error) {
+        *outcome = {ACL_ERROR_RT_INTERNAL_ERROR, task.name + ": " + error.what()};
+    }
+    return true;
+}
+
+void Stream::ended(Outcome outcome) {
+    if (outcome.code != ACL_SUCCESS && !cancelled_) {
+        keep_error(std::move(outcome));
+    }
+    busy_ = false;
+    cancelled_ = false;
+    completed_++;
+    runs_ended_++;
+    if (completed_ >= awaited_ || aborting_ > 0) {
+        awaited_ = NOBODY; // whoever waits for more says so again
+        count(Counter::Wakes);
+        done_.notify_all();
     }
 }
 
@@ -196,32 +254,54 @@ void Stream::keep_error(Outcome outcome) {
     }
 }
 
-// Waits until so many tasks have ended, or the context has failed. -1 waits for ever.
-void Stream::await_end(std::unique_lock<std::mutex> &lock, const Position &position, int timeout_ms) {
-    const auto limit = Clock::now() + std::chrono::milliseconds(timeout_ms);
+// While ranks have a core each, what is queued runs on the thread of the host that waits for it, until a task has to sleep.
+void Stream::help(std::unique_lock<std::mutex> &lock, const Position &position, Clock::time_point limit) {
+    const auto ended = [&] { return completed_ >= position.submitted; };
+    if (helped_ || ended() || patience().count() == 0) {
+        return;
+    }
+    const bool at_once = Clock::now() - begun_ < SOON;
+    bool ran = false;
+    helped_ = true;
+    while (!ended() && aborts_ == position.aborts && !context_.failed() && Clock::now() < limit) {
+        if (busy_) { // the worker runs one
+            lock.unlock();
+            const bool free = comes_soon([&] { return !busy_; });
+            lock.lock();
+            if (!free) {
+                break;
+            }
+        } else if (queue_.empty() || !run_first(lock, false)) { // empty: somebody aborts it
+            break;
+        } else {
+            ran = true;
+        }
+    }
+    helped_ = false;
+    const bool hosted = at_once && ran && ended() && queue_.empty();
+    const bool new_habit = hosted && !hosted_;
+    hosted_ = hosted;
+    if (asleep_ && (new_habit || !queue_.empty() || closed_)) {
+        asleep_ = false;
+        count(Counter::Wakes);
+        wake_.notify_one();
+    }
+}
+
+// Waits until so many tasks have ended, or the context has failed.
+void Stream::await_end(std::unique_lock<std::mutex> &lock, const Position &position, Clock::time_point limit,
+                       int timeout_ms) {
     while (completed_ < position.submitted && aborts_ == position.aborts) {
         context_.check();
         awaited_ = std::min(awaited_, position.submitted);
         // To see whether another stream has failed the context.
-        auto until = Clock::now() + std::chrono::milliseconds(50);
-        if (timeout_ms >= 0) {
-            until = std::min(until, limit);
-        }
-        done_.wait_until(lock, until);
-        if (timeout_ms >= 0 && Clock::now() >= limit && completed_ < position.submitted) {
+        done_.wait_until(lock, std::min(limit, Clock::now() + std::chrono::milliseconds(50)));
+        if (Clock::now() >= limit && completed_ < position.submitted) {
             fail(ACL_ERROR_RT_STREAM_SYNC_TIMEOUT,
                  "stream %d of device %d did not end in %d ms: %llu tasks left, now in %s", number_, device(),
                  timeout_ms, static_cast<unsigned long long>(position.submitted - completed_),
                  busy_ || queue_.empty() ? running_.c_str() : queue_.front().name.c_str());
         }
-    }
-}
-
-Outcome Stream::run(Task &task) {
-    try {
-        return task.work(cancelled_);
-    } catch (const std::exception &error) {
-        return {ACL_ERROR_RT_INTERNAL_ERROR, task.name + ": " + error.what()};
     }
 }
 
@@ -231,15 +311,18 @@ void Stream::refuse_own_worker() const {
     }
 }
 
+// -1 waits for ever.
 void Stream::synchronize(int timeout_ms) {
     refuse_own_worker();
     context_.check();
+    const auto limit = timeout_ms < 0 ? Clock::time_point::max() : Clock::now() + std::chrono::milliseconds(timeout_ms);
     std::unique_lock<std::mutex> lock(mutex_);
     const Position position{submitted_, aborts_};
+    help(lock, position, limit);
     lock.unlock();
     comes_soon([&] { return completed_ >= position.submitted; });
     lock.lock();
-    await_end(lock, position, timeout_ms);
+    await_end(lock, position, limit, timeout_ms);
     if (aborts_ != position.aborts) {
         fail(abort_code_, "stream %d was aborted", number_);
     }
@@ -275,7 +358,7 @@ void Stream::abort(aclError code) {
     abort_code_ = code;
     error_ = {};
     mode_ = stop_wanted_ ? Mode::Stop : Mode::Continue;
-    cancelled_ = busy_;
+    cancelled_ = busy_.load();
     const uint64_t runs = runs_ended_ + (busy_ ? 1 : 0);
     lock.unlock();
     const size_t count = dropped.size();
@@ -434,10 +517,10 @@ bool stream_is_usable(aclrtStream handle) {
     return stream != nullptr && &stream->context() == current_context();
 }
 
-aclError enqueue(aclrtStream handle, std::string name, Work work, Place *place) {
+aclError enqueue(aclrtStream handle, std::string name, Work work, Attempt attempt, Place *place) {
     try {
         const std::shared_ptr<Stream> stream = usable_stream(handle);
-        const uint64_t position = stream->push({std::move(name), std::move(work)});
+        const uint64_t position = stream->push({std::move(name), std::move(work), {}, std::move(attempt)});
         if (place != nullptr) {
             *place = {stream->number(), position};
         }

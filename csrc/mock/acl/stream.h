@@ -1,4 +1,5 @@
-// Streams: a queue of tasks with one worker thread each, started at the first task.
+// Streams: a queue of tasks with one worker thread each, started at the first task. A host that waits for a stream runs its
+// tasks meanwhile, as long as none of them has to sleep: then nobody has to be woken.
 
 #ifndef ASCEND_MOCK_ACL_STREAM_H
 #define ASCEND_MOCK_ACL_STREAM_H
@@ -20,6 +21,8 @@ struct Task {
     std::string name;
     Work work;
     std::function<void(aclError)> dropped = {}; // called instead of the work, with the reason, if it never runs
+    Attempt attempt = {};                       // what a host that waits for the stream may run of it
+    bool brief = false;                         // it waits for nobody: the host may run it whole
 };
 
 class Stream : public std::enable_shared_from_this<Stream> {
@@ -34,6 +37,10 @@ public:
     uint32_t flags() const { return flags_; }
     // Returns the task's position in the queue, from 1. Fails if the context has failed.
     uint64_t push(Task task);
+    // The same for work that waits for nobody.
+    uint64_t push_brief(std::string name, Work work, std::function<void(aclError)> dropped = {}) {
+        return push({std::move(name), std::move(work), std::move(dropped), {}, true});
+    }
     // Waits until what is queued now has ended. -1 waits for ever. Throws the error of its tasks, once.
     void synchronize(int timeout_ms);
     // Number of tasks that have ended.
@@ -51,7 +58,8 @@ public:
 
 private:
     static constexpr uint64_t NOBODY = ~0ULL;
-    struct Position { // how far synchronize has to wait
+    static constexpr std::chrono::microseconds SOON{500}; // from a first task to the host that waits for it
+    struct Position {                                     // how far synchronize has to wait
         uint64_t submitted;
         uint64_t aborts;
     };
@@ -59,8 +67,13 @@ private:
     void start_worker();
     void work();
     void await_task(std::unique_lock<std::mutex> &lock);
-    void await_end(std::unique_lock<std::mutex> &lock, const Position &position, int timeout_ms);
-    Outcome run(Task &task);
+    void take_naps(std::unique_lock<std::mutex> &lock);
+    void help(std::unique_lock<std::mutex> &lock, const Position &position, Clock::time_point limit);
+    void await_end(std::unique_lock<std::mutex> &lock, const Position &position, Clock::time_point limit,
+                   int timeout_ms);
+    bool run_first(std::unique_lock<std::mutex> &lock, bool may_sleep);
+    static bool run(Task &task, bool may_sleep, const Cancelled &cancelled, Outcome *outcome);
+    void ended(Outcome outcome);
     void keep_error(Outcome outcome);
     void refuse_own_worker() const;
 
@@ -87,7 +100,10 @@ private:
     bool stop_wanted_ = false; // as it was set; mode_ becomes that again after an abort
     Outcome error_;            // of the tasks since the last synchronisation: code of the last, sentences of all
     Cancelled cancelled_{false};
-    bool busy_ = false;
+    std::atomic<bool> busy_{false};   // a task runs; changes under the mutex, as the next
+    std::atomic<bool> helped_{false}; // a host runs tasks, and the worker leaves them to it
+    bool hosted_ = false;             // the last host that waited came soon, and ran tasks to the last
+    Clock::time_point begun_;         // when the first of the tasks that have not ended was queued
 };
 
 // The stream behind a handle; NULL is the default stream of the current context. Fails with 107017.

@@ -122,9 +122,6 @@ inline void alarm(Bell &bell) {
 template <class Missing, class Check>
 void wait_for(Bell &bell, Missing missing, Check check) {
     constexpr std::chrono::milliseconds SLICE(100);
-    if (comes_soon([&] { return missing() == 0; })) {
-        return;
-    }
     for (;;) {
         const uint32_t wake = bell.wake.load();
         const uint32_t events = bell.events.load();

@@ -3,6 +3,7 @@
 // small: it waits in the stage, and none is needed. Sums are always taken in the order of the ranks.
 
 #include <algorithm>
+#include <optional>
 
 #include "execution.h"
 #include "reduce.h"
@@ -10,18 +11,34 @@
 namespace mock {
 namespace {
 
-// The start of every collective: all posts of all ranks, compared. Returns where each rank's data lies.
-std::vector<uint64_t> meet(Execution &run, uint64_t offset) {
+// Where each rank's data lies.
+using Offsets = std::optional<std::vector<uint64_t>>;
+
+// The start of every collective: all posts of all ranks, compared. Nothing if it has to go on later.
+Offsets meet(Execution &run, uint64_t offset) {
     const Signature &signature = run.operation().signature;
-    for (const uint32_t peer : run.others()) {
-        run.post(peer, signature, offset);
+    Execution::Progress &at = run.progress;
+    if (!at.posted) {
+        for (const uint32_t peer : run.others()) {
+            run.post(peer, signature, offset);
+        }
+        at.offset = offset;
+        at.posted = true;
     }
-    run.await_posts(run.others());
-    std::vector<uint64_t> offsets(run.size(), offset);
+    if (!run.await_posts(run.others())) {
+        return std::nullopt;
+    }
+    std::vector<uint64_t> offsets(run.size(), at.offset);
     for (const uint32_t peer : run.others()) {
         offsets[peer] = run.take(peer, signature).offset;
     }
     return offsets;
+}
+
+// The same with what this rank gives in the stage.
+Offsets meet_staged(Execution &run, const char *data) {
+    const Execution::Progress &at = run.progress;
+    return meet(run, at.posted ? at.offset : run.stage(data, run.operation().signature.bytes));
 }
 
 // A phase of these ranks ends: everybody is done with everybody's data.
@@ -72,11 +89,15 @@ std::vector<const char *> everybody(Execution &run, const std::vector<uint64_t> 
 }
 
 // Every rank reduces everything itself.
-void small_all_reduce(Execution &run) {
+bool small_all_reduce(Execution &run) {
     const Operation &op = run.operation();
-    const std::vector<uint64_t> offsets = meet(run, run.stage(op.send, op.signature.bytes));
-    reduce(op.signature.dtype, op.signature.reduce, op.recv, everybody(run, offsets, 0, op.signature.bytes), op.count);
+    const Offsets offsets = meet_staged(run, op.send);
+    if (!offsets) {
+        return false;
+    }
+    reduce(op.signature.dtype, op.signature.reduce, op.recv, everybody(run, *offsets, 0, op.signature.bytes), op.count);
     settle_staged(run);
+    return true;
 }
 
 // Each rank reduces one part and then collects the others' parts. This works in place: while parts are reduced, part j
@@ -84,11 +105,7 @@ void small_all_reduce(Execution &run) {
 void all_reduce(Execution &run) {
     const Operation &op = run.operation();
     const uint64_t width = type_bytes(op.signature.dtype);
-    if (op.signature.bytes <= STAGE_BYTES) {
-        small_all_reduce(run);
-        return;
-    }
-    const std::vector<uint64_t> offsets = meet(run, op.send_offset);
+    const std::vector<uint64_t> offsets = meet(run, op.send_offset).value();
     const Part own = part_of(op.count, run.size(), run.rank());
     const uint64_t skip = own.begin * width;
     reduce(op.signature.dtype, op.signature.reduce, op.recv + skip, everybody(run, offsets, skip, own.count * width),
@@ -116,29 +133,33 @@ void gather_from(Execution &run, const std::vector<uint64_t> &offsets) {
     }
 }
 
-void small_all_gather(Execution &run) {
+void put_own_share(const Execution &run) {
     const Operation &op = run.operation();
-    gather_from(run, meet(run, run.stage(op.recv + run.rank() * op.signature.bytes, op.signature.bytes)));
+    std::memmove(op.recv + run.rank() * op.signature.bytes, op.send, op.signature.bytes);
+}
+
+bool small_all_gather(Execution &run) {
+    const Offsets offsets = meet_staged(run, run.operation().send);
+    if (!offsets) {
+        return false;
+    }
+    put_own_share(run);
+    gather_from(run, *offsets);
     settle_staged(run);
+    return true;
 }
 
 // The own share is put in its place first and read from there by the others: right for any place of the send buffer.
 void all_gather(Execution &run) {
-    const Operation &op = run.operation();
-    const uint64_t bytes = op.signature.bytes;
-    std::memmove(op.recv + run.rank() * bytes, op.send, bytes);
-    if (bytes <= STAGE_BYTES) {
-        small_all_gather(run);
-        return;
-    }
-    gather_from(run, meet(run, op.recv_offset + run.rank() * bytes));
+    put_own_share(run);
+    gather_from(run, meet(run, run.operation().recv_offset + run.rank() * run.operation().signature.bytes).value());
     settle(run);
 }
 
 void reduce_scatter(Execution &run) {
     const Operation &op = run.operation();
     const uint64_t bytes = op.signature.bytes;
-    const std::vector<uint64_t> offsets = meet(run, op.send_offset);
+    const std::vector<uint64_t> offsets = meet(run, op.send_offset).value();
     const std::vector<const char *> sources = everybody(run, offsets, run.rank() * bytes, bytes);
     const bool apart = op.recv + bytes <= op.send || op.recv >= op.send + bytes * run.size();
     if (apart || op.recv == sources[run.rank()]) {
@@ -155,7 +176,7 @@ void reduce_scatter(Execution &run) {
 void broadcast(Execution &run) {
     const Operation &op = run.operation();
     const uint32_t root = op.signature.root;
-    const std::vector<uint64_t> offsets = meet(run, op.send_offset);
+    const std::vector<uint64_t> offsets = meet(run, op.send_offset).value();
     if (run.rank() == root) {
         run.await_acknowledgements(run.others());
         return;
@@ -168,7 +189,7 @@ void broadcast(Execution &run) {
 void reduce_to_root(Execution &run) {
     const Operation &op = run.operation();
     const uint32_t root = op.signature.root;
-    const std::vector<uint64_t> offsets = meet(run, op.send_offset);
+    const std::vector<uint64_t> offsets = meet(run, op.send_offset).value();
     if (run.rank() != root) {
         run.await_acknowledgements({root});
         return;
@@ -181,15 +202,27 @@ void reduce_to_root(Execution &run) {
 
 } // namespace
 
-void run_collective(Execution &run) {
-    switch (run.operation().signature.op) {
-    case Op::AllReduce: return all_reduce(run);
-    case Op::AllGather: return all_gather(run);
-    case Op::ReduceScatter: return reduce_scatter(run);
-    case Op::Broadcast: return broadcast(run);
-    case Op::Reduce: return reduce_to_root(run);
-    case Op::Barrier: meet(run, 0); return;
-    default: fault(HCCL_E_INTERNAL, "EI9999: %s is no collective", op_name(run.operation().signature.op));
+bool run_collective(Execution &run) {
+    const Signature &signature = run.operation().signature;
+    const bool small = signature.bytes <= STAGE_BYTES;
+    switch (signature.op) {
+    case Op::AllReduce:
+        if (small) {
+            return small_all_reduce(run);
+        }
+        all_reduce(run);
+        return true;
+    case Op::AllGather:
+        if (small) {
+            return small_all_gather(run);
+        }
+        all_gather(run);
+        return true;
+    case Op::Barrier: return meet(run, 0).has_value();
+    case Op::ReduceScatter: reduce_scatter(run); return true;
+    case Op::Broadcast: broadcast(run); return true;
+    case Op::Reduce: reduce_to_root(run); return true;
+    default: fault(HCCL_E_INTERNAL, "EI9999: %s is no collective", op_name(signature.op));
     }
 }
 

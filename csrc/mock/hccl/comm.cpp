@@ -2,6 +2,7 @@
 
 #include "calls.h"
 #include "counters.h"
+#include "execution.h"
 #include "registry.h"
 #include "socket.h"
 
@@ -35,12 +36,16 @@ public:
         comm_->pending_.emplace(operation_.serial, operation_.signature);
     }
     ~Pending() {
-        if (!ran_) {
+        if (!ended_) {
+            if (begun()) {
+                execution_->shown.failed();
+            }
             const std::string why = drop_reason().empty() ? "was aborted" : "had failed: " + drop_reason();
             comm_->fail(HCCL_E_INTERNAL,
-                        format("EI9999: %s: %s never ran, because its stream %s", comm_->self().c_str(),
-                               describe(operation_.signature).c_str(), why.c_str()));
+                        format("EI9999: %s: %s never %s, because its stream %s", comm_->self().c_str(),
+                               describe(operation_.signature).c_str(), begun() ? "ended" : "ran", why.c_str()));
         }
+        execution_.reset();
         bool last = false;
         {
             std::lock_guard<std::mutex> lock(comm_->state_);
@@ -55,14 +60,37 @@ public:
     Pending &operator=(const Pending &) = delete;
 
     Outcome run(const Cancelled &cancelled) {
-        ran_ = true;
-        return comm_->execute(operation_, cancelled);
+        Outcome outcome;
+        go_on(cancelled, true, &outcome);
+        return outcome;
+    }
+
+    // What can be done of it without sleep; true if that is all.
+    bool attempt(const Cancelled &cancelled, Outcome *outcome) { return go_on(cancelled, false, outcome); }
+
+    const Operation &operation() const { return operation_; }
+    bool begun() const { return execution_ != nullptr; }
+    // As it runs.
+    Execution &execution(const Cancelled &cancelled) {
+        if (execution_ == nullptr) {
+            execution_ = std::make_unique<Execution>(*comm_, operation_, cancelled);
+        }
+        return *execution_;
     }
 
 private:
+    bool go_on(const Cancelled &cancelled, bool may_sleep, Outcome *outcome) {
+        ended_ = comm_->execute(*this, cancelled, may_sleep, outcome);
+        if (ended_) {
+            execution_.reset();
+        }
+        return ended_;
+    }
+
     std::shared_ptr<Comm> comm_;
     Operation operation_;
-    bool ran_ = false;
+    std::unique_ptr<Execution> execution_;
+    bool ended_ = false;
 };
 
 // Adds to the host calls that are in the communicator; takes one away while it builds links.
@@ -160,8 +188,14 @@ void Comm::submit(Operation operation, const std::vector<uint32_t> &peers, aclrt
     operation.serial = serial_++;
     last_signature_ = operation.signature;
     auto pending = std::make_shared<Pending>(shared_from_this(), std::move(operation));
-    const aclError code =
-        enqueue(stream, name, [pending](const Cancelled &cancelled) { return pending->run(cancelled); }, &last_);
+    Attempt attempt;
+    if (can_be_left(pending->operation()) && !pending->operation().injection && all_mapped()) {
+        attempt = [pending](const Cancelled &cancelled, Outcome *outcome) {
+            return pending->attempt(cancelled, outcome);
+        };
+    }
+    const aclError code = enqueue(
+        stream, name, [pending](const Cancelled &cancelled) { return pending->run(cancelled); }, attempt, &last_);
     if (code != ACL_SUCCESS) {
         fault(HCCL_E_RUNTIME, "EI9999: %s: the stream takes no task (%d)", self().c_str(), code);
     }
@@ -210,17 +244,35 @@ void Comm::check_order(const Operation &operation, aclrtStream stream) {
     throw Fault(HCCL_E_PARA, text);
 }
 
-Outcome Comm::execute(const Operation &operation, const Cancelled &cancelled) {
-    std::lock_guard<std::mutex> lock(running_);
+bool Comm::all_mapped() const {
+    for (uint32_t peer = 0; peer < size(); peer++) {
+        if (by_tcp(peer)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+// False if it has to go on later, which only happens if it may not sleep.
+bool Comm::execute(Pending &pending, const Cancelled &cancelled, bool may_sleep, Outcome *outcome) {
+    std::unique_lock<std::mutex> lock(running_, std::defer_lock);
+    if (may_sleep) {
+        lock.lock();
+    } else if (!lock.try_lock()) {
+        return false;
+    }
+    const bool first = !pending.begun();
     {
         std::lock_guard<std::mutex> state(state_);
         if (under_work_) {
-            return failed_outcome();
+            *outcome = failed_outcome();
+            return true;
         }
     }
-    const Activity activity(board_, plan_.name, operation.signature.op, false, operation.serial);
+    const Operation &operation = pending.operation();
+    Execution &execution = pending.execution(cancelled);
     try {
-        if (size() > 1) { // alone it needs nothing of the communicator
+        if (size() > 1 && first) { // alone it needs nothing of the communicator
             check_failed();
         }
         block_->header.serial = operation.serial;
@@ -232,21 +284,26 @@ Outcome Comm::execute(const Operation &operation, const Cancelled &cancelled) {
             if (struck.code != ACL_SUCCESS) {
                 fail(HCCL_E_INTERNAL, struck.text);
                 std::lock_guard<std::mutex> state(state_);
-                return destroyed_ ? failed_outcome() : struck;
+                *outcome = destroyed_ ? failed_outcome() : struck;
+                return true;
             }
         }
-        run_operation(*this, operation, cancelled);
+        execution.may_sleep = may_sleep;
+        if (!run_operation(execution)) {
+            return false;
+        }
         slow_down(operation.injection, start, cancelled);
         block_->header.executing = static_cast<uint32_t>(Op::None);
-        return {};
+        return true;
     } catch (const Fault &failure) {
         fail(failure.code(), failure.text());
     } catch (const std::exception &error) {
         fail(HCCL_E_INTERNAL, format("EI9999: %s: %s", self().c_str(), error.what()));
     }
-    activity.failed();
+    execution.shown.failed();
     std::lock_guard<std::mutex> state(state_);
-    return failed_outcome();
+    *outcome = failed_outcome();
+    return true;
 }
 
 // Needs the lock. What runs on after the end of its communicator uses memory that is no more: the code is that of an

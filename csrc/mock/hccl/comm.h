@@ -137,7 +137,8 @@ public:
 private:
     class Pending;
     class InUse;
-    Outcome execute(const Operation &operation, const Cancelled &cancelled);
+    bool execute(Pending &pending, const Cancelled &cancelled, bool may_sleep, Outcome *outcome);
+    bool all_mapped() const;
     Outcome failed_outcome();
     void alarm_everybody();
     void check_order(const Operation &operation, aclrtStream stream);
@@ -188,8 +189,6 @@ HcclComm find_named(const char *name);
 
 // Builds what the operation needs of links to these peers; blocks like the vendor's first call does.
 void build_links(Comm &comm, Op op, const std::vector<uint32_t> &peers);
-// Runs an operation on the stream's thread; throws Fault.
-void run_operation(Comm &comm, const Operation &operation, const Cancelled &cancelled);
 
 } // namespace mock
 

@@ -7,7 +7,8 @@
 namespace mock {
 
 Execution::Execution(Comm &comm, const Operation &operation, const Cancelled &cancelled)
-    : comm_(comm), operation_(operation), cancelled_(cancelled) {
+    : shown(comm.board(), comm.plan().name, operation.signature.op, false, operation.serial), comm_(comm),
+      operation_(operation), cancelled_(cancelled) {
     for (uint32_t peer = 0; peer < comm.size(); peer++) {
         if (peer != comm.rank()) {
             others_.push_back(peer);
@@ -103,22 +104,26 @@ uint64_t Execution::stage(const char *data, uint64_t bytes) {
 
 void Execution::acknowledge(uint32_t peer) { comm_.link(peer).acknowledge(); }
 
-void Execution::await_posts(const std::vector<uint32_t> &peers, bool any) {
-    wait(peers, any, "to start it", [&](uint32_t peer) { return !has_post(peer); });
+bool Execution::await_posts(const std::vector<uint32_t> &peers, bool any) {
+    return wait(peers, any, "to start it", [&](uint32_t peer) { return !has_post(peer); });
 }
 
-void Execution::await_acknowledgements(const std::vector<uint32_t> &peers) {
-    wait(peers, false, "to take part to the end", [&](uint32_t peer) {
+bool Execution::await_acknowledgements(const std::vector<uint32_t> &peers) {
+    const bool there = wait(peers, false, "to take part to the end", [&](uint32_t peer) {
         const Link &link = comm_.link(peer);
         return static_cast<int32_t>(link.here->acknowledged.load() - link.acknowledgements_seen) <= 0;
     });
+    if (!there) {
+        return false;
+    }
     for (const uint32_t peer : peers) {
         comm_.link(peer).acknowledgements_seen++;
     }
+    return true;
 }
 
 template <class Missing>
-void Execution::wait(std::vector<uint32_t> peers, bool any, const char *what, Missing missing) {
+bool Execution::wait(std::vector<uint32_t> peers, bool any, const char *what, Missing missing) {
     const size_t all = peers.size();
     const auto count = [&] {
         peers.erase(std::remove_if(peers.begin(), peers.end(), [&](uint32_t peer) { return !missing(peer); }),
@@ -128,12 +133,19 @@ void Execution::wait(std::vector<uint32_t> peers, bool any, const char *what, Mi
         }
         return static_cast<uint32_t>(peers.size());
     };
+    if (comes_soon([&] { return count() == 0; })) {
+        return true;
+    }
+    if (!may_sleep) {
+        return false;
+    }
     wait_for(comm_.block().header.operations, count, [&](bool late) {
         for (const uint32_t peer : peers) {
             comm_.check_peer(peer, late, [&] { return missing(peer); });
         }
         check(peers, what);
     });
+    return true;
 }
 
 void Execution::check(const std::vector<uint32_t> &missing, const char *what) const {
@@ -222,14 +234,18 @@ private:
 
 } // namespace
 
-void run_operation(Comm &comm, const Operation &operation, const Cancelled &cancelled) {
-    const Corruption corruption(operation);
-    Execution execution(comm, operation, cancelled);
-    if (made_of_transfers(operation.signature.op)) {
-        run_transfers(execution);
-    } else {
-        run_collective(execution);
+bool can_be_left(const Operation &operation) {
+    switch (operation.signature.op) {
+    case Op::AllReduce:
+    case Op::AllGather: return operation.signature.bytes <= STAGE_BYTES;
+    case Op::Barrier: return true;
+    default: return made_of_transfers(operation.signature.op);
     }
+}
+
+bool run_operation(Execution &execution) {
+    const Corruption corruption(execution.operation());
+    return made_of_transfers(execution.operation().signature.op) ? run_transfers(execution) : run_collective(execution);
 }
 
 } // namespace mock

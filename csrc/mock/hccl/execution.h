@@ -7,10 +7,13 @@
 #include <set>
 #include <vector>
 
+#include "activity.h"
 #include "comm.h"
 
 namespace mock {
 
+// An operation that runs. Its waits sleep if they may; else they give up what does not come soon and return false, and the
+// operation goes on later where it was.
 class Execution {
 public:
     Execution(Comm &comm, const Operation &operation, const Cancelled &cancelled);
@@ -23,11 +26,23 @@ public:
     uint32_t size() const { return comm_.size(); }
     const std::vector<uint32_t> &others() const { return others_; }
     const Comm &comm() const { return comm_; }
+    bool may_sleep = true;
+    const Activity shown; // to peers that wait in vain
+
+    // How far it is.
+    struct Progress {
+        bool posted = false;
+        uint64_t offset = 0;                    // collectives: where the peers find what this rank gives
+        std::vector<uint32_t> receivers;        // transfers: of what this rank sends
+        std::vector<const Transfer *> receives; // that are left
+        std::vector<uint32_t> under_way;        // peers whose data comes over the wire
+    };
+    Progress progress;
 
     // Tells a peer what this rank runs and where its data lies.
     void post(uint32_t peer, const Signature &signature, uint64_t offset);
     // Waits for the peers' posts; with `any` until at least one is there.
-    void await_posts(const std::vector<uint32_t> &peers, bool any = false);
+    bool await_posts(const std::vector<uint32_t> &peers, bool any = false);
     bool has_post(uint32_t peer) const;
     // The peer's post, which must be what this rank expects; once per post.
     const Post &take(uint32_t peer, const Signature &expected);
@@ -45,11 +60,11 @@ public:
     bool is_mapped(uint32_t peer) const { return comm_.link(peer).wire == nullptr; }
     // Tells a peer that this rank is done with a phase that the peer waits for.
     void acknowledge(uint32_t peer);
-    void await_acknowledgements(const std::vector<uint32_t> &peers);
+    bool await_acknowledgements(const std::vector<uint32_t> &peers);
 
 private:
     template <class Missing>
-    void wait(std::vector<uint32_t> peers, bool any, const char *what, Missing missing);
+    bool wait(std::vector<uint32_t> peers, bool any, const char *what, Missing missing);
     void check(const std::vector<uint32_t> &missing, const char *what) const;
     std::string activity(uint32_t peer) const;
 
@@ -62,9 +77,12 @@ private:
     std::vector<std::unique_ptr<char[]>> copies_; // of remote memory that is read
 };
 
-// Collectives and point-to-point operations, each for one rank.
-void run_collective(Execution &execution);
-void run_transfers(Execution &execution);
+// Collectives and point-to-point operations, each for one rank. False if they have to go on later.
+bool run_collective(Execution &execution);
+bool run_transfers(Execution &execution);
+bool run_operation(Execution &execution);
+// Whether all its waits can be left and taken up again, among ranks that map each other's memory.
+bool can_be_left(const Operation &operation);
 
 } // namespace mock
 

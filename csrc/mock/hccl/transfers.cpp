@@ -45,48 +45,58 @@ void copy_to_self(const std::vector<Transfer> &transfers, uint32_t self) {
     }
 }
 
-void run_batch(Execution &run) {
+void begin_batch(Execution &run) {
     const Op op = run.operation().signature.op;
-    std::vector<uint32_t> receivers;
-    std::vector<const Transfer *> receives;
-    uint64_t largest = 0;
+    Execution::Progress &at = run.progress;
     for (const Transfer &transfer : run.operation().transfers) {
         if (transfer.peer == run.rank()) {
             continue;
         }
         if (transfer.send) {
             run.post(transfer.peer, signature_of(run, op, transfer), transfer.offset);
-            receivers.push_back(transfer.peer);
+            at.receivers.push_back(transfer.peer);
         } else {
-            receives.push_back(&transfer);
-            largest = std::max(largest, transfer.bytes);
+            at.receives.push_back(&transfer);
         }
     }
     copy_to_self(run.operation().transfers, run.rank());
-    std::vector<uint32_t> under_way;
-    while (!receives.empty()) {
+    at.posted = true;
+}
+
+bool run_batch(Execution &run) {
+    const Op op = run.operation().signature.op;
+    Execution::Progress &at = run.progress;
+    if (!at.posted) {
+        begin_batch(run);
+    }
+    while (!at.receives.empty()) {
         std::vector<uint32_t> senders;
-        for (const Transfer *receive : receives) {
+        uint64_t largest = 0;
+        for (const Transfer *receive : at.receives) {
             senders.push_back(receive->peer);
+            largest = std::max(largest, receive->bytes);
         }
-        run.await_posts(senders, largest >= LARGE_BYTES);
-        receives.erase(std::remove_if(receives.begin(), receives.end(),
-                                      [&](const Transfer *receive) {
+        if (!run.await_posts(senders, largest >= LARGE_BYTES)) {
+            return false;
+        }
+        at.receives.erase(std::remove_if(at.receives.begin(), at.receives.end(),
+                                         [&](const Transfer *receive) {
             if (!run.has_post(receive->peer)) {
                 return false;
             }
             if (!serve(run, op, *receive)) {
-                under_way.push_back(receive->peer);
+                at.under_way.push_back(receive->peer);
             }
             return true;
         }),
-                       receives.end());
+                          at.receives.end());
     }
     run.finish();
-    for (const uint32_t peer : under_way) {
+    for (const uint32_t peer : at.under_way) {
         run.acknowledge(peer);
     }
-    run.await_acknowledgements(receivers);
+    at.under_way.clear();
+    return run.await_acknowledgements(at.receivers);
 }
 
 // The parts of all ranks in their order: they have arrived in the scratch memory, the own one lies where it was.
@@ -105,26 +115,33 @@ void reduce_parts(Execution &run) {
 
 } // namespace
 
-void run_transfers(Execution &run) {
+bool run_transfers(Execution &run) {
     const Op op = run.operation().signature.op;
     if (op != Op::Send && op != Op::Recv) {
-        run_batch(run);
+        if (!run_batch(run)) {
+            return false;
+        }
         if (op == Op::ReduceScatterV) {
             reduce_parts(run);
         }
-        return;
+        return true;
     }
     const Transfer &transfer = run.operation().transfers.front();
     if (op == Op::Send) {
-        run.post(transfer.peer, signature_of(run, Op::Send, transfer), transfer.offset);
-        run.await_acknowledgements({transfer.peer});
-    } else {
-        run.await_posts({transfer.peer});
-        if (!serve(run, Op::Send, transfer)) {
-            run.finish();
-            run.acknowledge(transfer.peer);
+        if (!run.progress.posted) {
+            run.post(transfer.peer, signature_of(run, Op::Send, transfer), transfer.offset);
+            run.progress.posted = true;
         }
+        return run.await_acknowledgements({transfer.peer});
     }
+    if (!run.await_posts({transfer.peer})) {
+        return false;
+    }
+    if (!serve(run, Op::Send, transfer)) {
+        run.finish();
+        run.acknowledge(transfer.peer);
+    }
+    return true;
 }
 
 } // namespace mock
