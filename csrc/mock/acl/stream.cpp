@@ -109,7 +109,7 @@ uint64_t Stream::push(Task task) {
         }
         queue_.push_back(std::move(task));
         position = ++submitted_;
-        asleep = asleep_ && !helped_ && !hosted_;
+        asleep = asleep_ && !host_runs_ && !host_expected_;
         asleep_ = asleep_ && !asleep;
     }
     if (asleep) {
@@ -119,17 +119,17 @@ uint64_t Stream::push(Task task) {
     return position;
 }
 
-// Where a host that waits will run the tasks, the worker is not woken, but looks now and then whether the host has come.
+// Where a host is expected to run the tasks, the worker is not woken, but looks now and then whether the host has come.
 void Stream::await_task(std::unique_lock<std::mutex> &lock) {
-    const auto due = [&] { return !busy_ && !helped_ && (!queue_.empty() || closed_); };
+    const auto due = [&] { return !busy_ && !host_runs_ && (!queue_.empty() || closed_); };
     if (!due()) {
         lock.unlock();
-        comes_soon([&] { return closed_ || (submitted_ != completed_ && !busy_ && !helped_); });
+        comes_soon([&] { return closed_ || (submitted_ != completed_ && !busy_ && !host_runs_); });
         lock.lock();
     }
     while (!due()) {
-        if (hosted_) {
-            take_naps(lock);
+        if (host_expected_ && !closed_) {
+            poll(lock);
         } else {
             asleep_ = true;
             wake_.wait(lock);
@@ -138,15 +138,15 @@ void Stream::await_task(std::unique_lock<std::mutex> &lock) {
     asleep_ = false;
 }
 
-// Until a host has left a task alone for a whole nap, or has queued nothing for many.
-void Stream::take_naps(std::unique_lock<std::mutex> &lock) {
+// Until a task is left that was there at the look before, or nothing has come for many looks.
+void Stream::poll(std::unique_lock<std::mutex> &lock) {
     constexpr int MOST_IDLE = 20;
     uint64_t before = submitted_;
-    for (int idle = 0; hosted_ && !closed_; before = submitted_) {
+    for (int idle = 0; host_expected_ && !closed_; before = submitted_) {
         asleep_ = true;
         wake_.wait_for(lock, SOON);
-        idle = submitted_ == before && !helped_ ? idle + 1 : 0;
-        hosted_ = hosted_ && (helped_ || completed_ >= before) && idle < MOST_IDLE;
+        idle = submitted_ == before && !host_runs_ ? idle + 1 : 0;
+        host_expected_ = host_expected_ && (host_runs_ || completed_ >= before) && idle < MOST_IDLE;
     }
 }
 
@@ -255,14 +255,14 @@ void Stream::keep_error(Outcome outcome) {
 }
 
 // While ranks have a core each, what is queued runs on the thread of the host that waits for it, until a task has to sleep.
-void Stream::help(std::unique_lock<std::mutex> &lock, const Position &position, Clock::time_point limit) {
+void Stream::run_as_host(std::unique_lock<std::mutex> &lock, const Position &position, Clock::time_point limit) {
     const auto ended = [&] { return completed_ >= position.submitted; };
-    if (helped_ || ended() || patience().count() == 0) {
+    if (host_runs_ || ended() || patience().count() == 0) {
         return;
     }
     const bool at_once = Clock::now() - begun_ < SOON;
     bool ran = false;
-    helped_ = true;
+    host_runs_ = true;
     while (!ended() && aborts_ == position.aborts && !context_.failed() && Clock::now() < limit) {
         if (busy_) { // the worker runs one
             lock.unlock();
@@ -277,11 +277,11 @@ void Stream::help(std::unique_lock<std::mutex> &lock, const Position &position, 
             ran = true;
         }
     }
-    helped_ = false;
-    const bool hosted = at_once && ran && ended() && queue_.empty();
-    const bool new_habit = hosted && !hosted_;
-    hosted_ = hosted;
-    if (asleep_ && (new_habit || !queue_.empty() || closed_)) {
+    host_runs_ = false;
+    const bool expected = at_once && ran && ended() && queue_.empty();
+    const bool newly = expected && !host_expected_;
+    host_expected_ = expected;
+    if (asleep_ && (newly || !queue_.empty() || closed_)) {
         asleep_ = false;
         count(Counter::Wakes);
         wake_.notify_one();
@@ -318,7 +318,7 @@ void Stream::synchronize(int timeout_ms) {
     const auto limit = timeout_ms < 0 ? Clock::time_point::max() : Clock::now() + std::chrono::milliseconds(timeout_ms);
     std::unique_lock<std::mutex> lock(mutex_);
     const Position position{submitted_, aborts_};
-    help(lock, position, limit);
+    run_as_host(lock, position, limit);
     lock.unlock();
     comes_soon([&] { return completed_ >= position.submitted; });
     lock.lock();

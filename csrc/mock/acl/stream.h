@@ -67,8 +67,8 @@ private:
     void start_worker();
     void work();
     void await_task(std::unique_lock<std::mutex> &lock);
-    void take_naps(std::unique_lock<std::mutex> &lock);
-    void help(std::unique_lock<std::mutex> &lock, const Position &position, Clock::time_point limit);
+    void poll(std::unique_lock<std::mutex> &lock);
+    void run_as_host(std::unique_lock<std::mutex> &lock, const Position &position, Clock::time_point limit);
     void await_end(std::unique_lock<std::mutex> &lock, const Position &position, Clock::time_point limit,
                    int timeout_ms);
     bool run_first(std::unique_lock<std::mutex> &lock, bool may_sleep);
@@ -100,10 +100,10 @@ private:
     bool stop_wanted_ = false; // as it was set; mode_ becomes that again after an abort
     Outcome error_;            // of the tasks since the last synchronisation: code of the last, sentences of all
     Cancelled cancelled_{false};
-    std::atomic<bool> busy_{false};   // a task runs; changes under the mutex, as the next
-    std::atomic<bool> helped_{false}; // a host runs tasks, and the worker leaves them to it
-    bool hosted_ = false;             // the last host that waited came soon, and ran tasks to the last
-    Clock::time_point begun_;         // when the first of the tasks that have not ended was queued
+    std::atomic<bool> busy_{false};      // a task runs; changes under the mutex, as the next
+    std::atomic<bool> host_runs_{false}; // a host runs tasks, and the worker leaves them to it
+    bool host_expected_ = false;         // to come soon and run what is queued next, as the last one that waited did
+    Clock::time_point begun_;            // when the first of the tasks that have not ended was queued
 };
 
 // The stream behind a handle; NULL is the default stream of the current context. Fails with 107017.
