@@ -1,7 +1,9 @@
 // A kernel binary for the mock, as programs of these tests load it.
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
+#include <thread>
 
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -43,6 +45,12 @@ void touch(uint64_t address, uint64_t bytes) {
 
 // Sets a word to the number of the thread that runs it.
 void tell_thread(uint64_t out) { *reinterpret_cast<uint64_t *>(out) = static_cast<uint64_t>(syscall(SYS_gettid)); }
+
+// Sets a word to 1 and takes its time.
+void take_time(uint64_t begun, uint64_t ms) {
+    reinterpret_cast<std::atomic<uint64_t> *>(begun)->store(1);
+    std::this_thread::sleep_for(std::chrono::milliseconds(ms));
+}
 
 // data[i] += step for the elements of this block.
 void add_step(uint64_t data, uint64_t count, uint64_t step) {

@@ -201,9 +201,11 @@ void queue_wait(aclrtStream stream, aclrtEvent event, std::chrono::milliseconds 
     }
     auto count = std::make_shared<WaitCount>(found);
     auto resource = record->resource.lock();
-    queue->push({"a wait for an event", [record, count, limit, resource](const Cancelled &cancelled) {
+    Task wait{"a wait for an event", [record, count, limit, resource](const Cancelled &cancelled) {
         return wait_for_record(*record, cancelled, limit);
-    }, {}, [record](const Cancelled &, Outcome *) { return comes_soon([&] { return record->done(); }); }});
+    }};
+    wait.attempt = [record](const Cancelled &, Outcome *) { return comes_soon([&] { return record->done(); }); };
+    queue->push(std::move(wait));
 }
 
 void enqueue_record(aclrtEvent event, aclrtStream stream) {

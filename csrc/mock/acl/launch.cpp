@@ -153,10 +153,13 @@ Injection kernel_injection(int device) {
 
 void queue_launch(Stream &stream, const std::shared_ptr<Launch> &launch) {
     launch->injection = kernel_injection(stream.device());
-    const bool brief = !launch->injection;
-    stream.push({"kernel " + launch->function->name(), [launch](const Cancelled &cancelled) {
-        return launch->run(cancelled);
-    }, {}, {}, brief});
+    const std::string name = "kernel " + launch->function->name();
+    Work work = [launch](const Cancelled &cancelled) { return launch->run(cancelled); };
+    if (launch->injection) { // it may take its time
+        stream.push({name, std::move(work)});
+    } else {
+        stream.push_brief(name, std::move(work));
+    }
     count(Counter::KernelLaunches);
 }
 

@@ -204,24 +204,16 @@ void reduce_to_root(Execution &run) {
 
 bool run_collective(Execution &run) {
     const Signature &signature = run.operation().signature;
-    const bool small = signature.bytes <= STAGE_BYTES;
+    if (is_staged(signature)) {
+        return signature.op == Op::AllReduce ? small_all_reduce(run) : small_all_gather(run);
+    }
     switch (signature.op) {
-    case Op::AllReduce:
-        if (small) {
-            return small_all_reduce(run);
-        }
-        all_reduce(run);
-        return true;
-    case Op::AllGather:
-        if (small) {
-            return small_all_gather(run);
-        }
-        all_gather(run);
-        return true;
-    case Op::Barrier: return meet(run, 0).has_value();
+    case Op::AllReduce: all_reduce(run); return true;
+    case Op::AllGather: all_gather(run); return true;
     case Op::ReduceScatter: reduce_scatter(run); return true;
     case Op::Broadcast: broadcast(run); return true;
     case Op::Reduce: reduce_to_root(run); return true;
+    case Op::Barrier: return meet(run, 0).has_value();
     default: fault(HCCL_E_INTERNAL, "EI9999: %s is no collective", op_name(signature.op));
     }
 }

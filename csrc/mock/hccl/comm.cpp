@@ -189,7 +189,7 @@ void Comm::submit(Operation operation, const std::vector<uint32_t> &peers, aclrt
     last_signature_ = operation.signature;
     auto pending = std::make_shared<Pending>(shared_from_this(), std::move(operation));
     Attempt attempt;
-    if (can_be_left(pending->operation()) && !pending->operation().injection && all_mapped()) {
+    if (can_be_left(pending->operation().signature) && !pending->operation().injection && all_mapped()) {
         attempt = [pending](const Cancelled &cancelled, Outcome *outcome) {
             return pending->attempt(cancelled, outcome);
         };

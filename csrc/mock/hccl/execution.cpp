@@ -234,13 +234,12 @@ private:
 
 } // namespace
 
-bool can_be_left(const Operation &operation) {
-    switch (operation.signature.op) {
-    case Op::AllReduce:
-    case Op::AllGather: return operation.signature.bytes <= STAGE_BYTES;
-    case Op::Barrier: return true;
-    default: return made_of_transfers(operation.signature.op);
-    }
+bool is_staged(const Signature &signature) {
+    return (signature.op == Op::AllReduce || signature.op == Op::AllGather) && signature.bytes <= STAGE_BYTES;
+}
+
+bool can_be_left(const Signature &signature) {
+    return made_of_transfers(signature.op) || is_staged(signature) || signature.op == Op::Barrier;
 }
 
 bool run_operation(Execution &execution) {

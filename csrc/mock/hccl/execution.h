@@ -81,8 +81,10 @@ private:
 bool run_collective(Execution &execution);
 bool run_transfers(Execution &execution);
 bool run_operation(Execution &execution);
-// Whether all its waits can be left and taken up again, among ranks that map each other's memory.
-bool can_be_left(const Operation &operation);
+// Whether what each rank gives to the collective is so small that it waits in the stage.
+bool is_staged(const Signature &signature);
+// Whether all waits of the operation can be left and taken up again, among ranks that map each other's memory.
+bool can_be_left(const Signature &signature);
 
 } // namespace mock
 
