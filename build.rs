@@ -219,10 +219,12 @@ mod mock {
 
     fn link(objects: &Objects, output: &Path, soname: &str, flags: &[&str]) {
         let mut command: Command = objects.compiler.to_command();
+        command.arg("-shared").arg(format!("-Wl,-soname,{soname}"));
+        // A sanitizer's functions are those of the program that loads the library.
+        if sanitizer().is_empty() {
+            command.arg("-Wl,--no-undefined");
+        }
         command
-            .arg("-shared")
-            .arg(format!("-Wl,-soname,{soname}"))
-            .arg("-Wl,--no-undefined")
             .arg("-o")
             .arg(output)
             .args(&objects.files)

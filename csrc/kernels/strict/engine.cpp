@@ -105,7 +105,7 @@ struct Settings {
 };
 
 Settings settings;
-ascend_mock_finder finder = nullptr;
+std::atomic<ascend_mock_finder> finder{nullptr}; // ranks may be threads, and each loads the binary
 std::atomic<uint64_t> counts[ADASUM_STRICT_COUNTS];
 
 // What copies have reached of an allocation.
@@ -123,7 +123,7 @@ void count(const DeviceAccess &access) {
     counts[access.write ? ADASUM_STRICT_WRITTEN : ADASUM_STRICT_READ] += access.bytes;
     ++counts[ADASUM_STRICT_COPIES];
     uint64_t left = 0;
-    if (finder == nullptr || finder(access.begin, &left) == 0) {
+    if (finder == nullptr || finder.load()(access.begin, &left) == 0) {
         return;
     }
     std::lock_guard<std::mutex> guard(reached_lock);
@@ -414,7 +414,7 @@ private:
     void check_memory(Site at, const DeviceAccess &access) const {
         uint64_t left = 0;
         if (finder != nullptr && access.bytes > 0) {
-            bool found = finder(access.begin, &left) != 0;
+            bool found = finder.load()(access.begin, &left) != 0;
             ADASUM_STRICT_CHECK(found && access.bytes <= left, BOUNDS, at,
                                 "%llu bytes of device memory, of which %llu are in an allocation",
                                 static_cast<unsigned long long>(access.bytes),

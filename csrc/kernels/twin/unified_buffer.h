@@ -5,6 +5,7 @@
 #ifndef ADASUM_TWIN_UNIFIED_BUFFER_H
 #define ADASUM_TWIN_UNIFIED_BUFFER_H
 
+#include <atomic>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -29,9 +30,9 @@ namespace twin {
 }
 
 // How many bytes from an address on are in one allocation of device memory; 0 if it lies in none. Unset: all is taken
-// for device memory.
+// for device memory. Ranks may be threads, and each loads the binary and sets it.
 using Finder = int (*)(uint64_t address, uint64_t *left);
-inline Finder finder = nullptr;
+inline std::atomic<Finder> finder{nullptr};
 
 // What a thread has seen of device memory in its launch, and the first access of its kernel that left it.
 struct DeviceMemory {
@@ -51,7 +52,7 @@ inline thread_local DeviceMemory device_memory;
     DeviceMemory &seen = device_memory;
     const uint64_t begin = reinterpret_cast<uint64_t>(address);
     uint64_t left = 0;
-    const bool found = finder(begin, &left) != 0;
+    const bool found = finder.load(std::memory_order_relaxed)(begin, &left) != 0;
     if (found && bytes <= left) {
         seen.begin[seen.next] = begin;
         seen.end[seen.next] = begin + left;
@@ -75,7 +76,7 @@ inline thread_local DeviceMemory device_memory;
 }
 
 inline void *in_device_memory(void *address, uint64_t bytes) {
-    if (finder == nullptr || bytes == 0) {
+    if (finder.load(std::memory_order_relaxed) == nullptr || bytes == 0) {
         return address;
     }
     const DeviceMemory &seen = device_memory;
