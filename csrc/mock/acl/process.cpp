@@ -78,12 +78,15 @@ void warn_once(const std::string &text) {
 }
 
 int cann_version() {
-    try {
-        const Version version = cann();
-        return version.major * 100 + version.minor;
-    } catch (const std::exception &) {
-        return 803;
-    }
+    static const int number = [] {
+        try {
+            const Version version = cann();
+            return version.major * 100 + version.minor;
+        } catch (const std::exception &) {
+            return 803;
+        }
+    }();
+    return number;
 }
 
 } // namespace mock

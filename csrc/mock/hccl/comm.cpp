@@ -24,6 +24,13 @@ aclError stream_code(HcclResult code) {
     }
 }
 
+std::string name_of(const CommPlan &plan) {
+    const uint32_t world_rank = plan.members[plan.rank].world_rank;
+    const std::string text =
+        format("communicator %s, rank %u of %zu", plan.name.c_str(), plan.rank, plan.members.size());
+    return world_rank == plan.rank ? text : text + format(" (world rank %u)", world_rank);
+}
+
 } // namespace
 
 // Notes an operation from its submission until it has run or was dropped. The last one of a destroyed communicator takes
@@ -106,7 +113,7 @@ private:
     const int calls_;
 };
 
-Comm::Comm(CommPlan plan) : plan_(std::move(plan)), links_(new Link[plan_.members.size()]) {
+Comm::Comm(CommPlan plan) : plan_(std::move(plan)), self_(name_of(plan_)), links_(new Link[plan_.members.size()]) {
     std::string error;
     if (!mock::arena_view(device(), &arena_, &error)) {
         fault(HCCL_E_MEMORY, "EI0007: %s", error.c_str());
@@ -134,14 +141,6 @@ LocalMember Comm::take_block() {
 }
 
 Comm::~Comm() { destroy(); }
-
-std::string Comm::self() const {
-    std::string text = format("communicator %s, rank %u of %u", plan_.name.c_str(), rank(), size());
-    if (plan_.members[rank()].world_rank != rank()) {
-        text += format(" (world rank %u)", plan_.members[rank()].world_rank);
-    }
-    return text;
-}
 
 std::string Comm::peer_name(uint32_t peer) const {
     const uint32_t world = plan_.members[peer].world_rank;

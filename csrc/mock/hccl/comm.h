@@ -99,7 +99,7 @@ public:
     bool closing() const { return closing_; }
     std::atomic<bool> suspended{false}; // takes no operations
     // "communicator X, rank 3 of 16" and "rank 5 (world rank 13)", for messages.
-    std::string self() const;
+    const std::string &self() const { return self_; }
     std::string peer_name(uint32_t peer) const;
     static constexpr size_t MOST_NAMED = 16; // a message tells of so many peers
     std::string peer_names(const std::vector<uint32_t> &peers) const;
@@ -150,6 +150,7 @@ private:
     uint64_t buffer_bytes() const { return (2ULL * plan_.settings.buffer_mb) << 20; }
 
     CommPlan plan_;
+    const std::string self_;
     ArenaView arena_;
     uint64_t block_offset_ = 0;
     Block *block_ = nullptr;

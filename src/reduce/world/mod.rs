@@ -19,7 +19,7 @@ pub(super) mod watch;
 
 use std::collections::HashMap;
 use std::sync::atomic::AtomicU64;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -33,7 +33,7 @@ use crate::kernel::{Kernels, Reason};
 use crate::plan::{Description, Group, Shape};
 use crate::reduce::world::hosts::HOST_BYTES;
 use crate::reduce::world::trace::Trace;
-use crate::reduce::world::watch::Watch;
+use crate::reduce::world::watch::{Watch, WatchedStage};
 use crate::topo::Cluster;
 #[cfg(doc)]
 use crate::topo::Meeting;
@@ -65,6 +65,8 @@ struct Inner {
     shared: Mutex<SharedBuffers>,
     /// Calls that enqueued something on all of its ranks; they are the same there.
     calls: AtomicU64,
+    /// Of [`World::barrier`], from its first call on.
+    barrier: OnceLock<Arc<WatchedStage>>,
     origin: Option<Origin>,
     work: Arc<Work>,
 }
@@ -224,6 +226,7 @@ impl World {
             parts: Mutex::default(),
             shared: Mutex::default(),
             calls: AtomicU64::new(0),
+            barrier: OnceLock::new(),
             origin: None,
             work: Arc::new(work),
             device,
@@ -274,8 +277,14 @@ impl World {
     ///
     /// Collective and stream-ordered.
     pub fn barrier(&self, stream: &Stream) -> Result<()> {
-        let watched = self.watched("barrier", 0)?;
-        self.enqueue_watched(&watched, PATIENCE, stream, |stream| {
+        let watched = match self.inner.barrier.get() {
+            Some(watched) => watched,
+            None => {
+                let made = self.watched("barrier", 0)?;
+                self.inner.barrier.get_or_init(|| made)
+            }
+        };
+        self.enqueue_watched(watched, PATIENCE, stream, |stream| {
             self.inner.comm.barrier(stream)
         })
     }

@@ -1,7 +1,7 @@
 //! Worlds of some of a world's ranks, and the communicators that a world is split into.
 
 use std::sync::atomic::AtomicU64;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use sha1::{Digest, Sha1};
 
@@ -43,6 +43,7 @@ impl World {
             parts: Mutex::default(),
             shared: Mutex::default(),
             calls: AtomicU64::new(0),
+            barrier: OnceLock::new(),
             origin: Some(Origin {
                 root: root.clone(),
                 ranks: members,

@@ -69,7 +69,7 @@ impl Phase {
 #[derive(Clone)]
 struct Flight {
     step: u64,
-    /// In the order in which they are issued; the same list for all steps of a reducer.
+    /// In the order in which they are issued; the same stages for all steps of a reducer.
     watched: Arc<[Arc<WatchedStage>]>,
     timeout: Duration,
     /// Whether all of them have been enqueued; before, their events are those of an earlier step.
@@ -87,7 +87,7 @@ pub(in crate::reduce) struct Watch {
 struct State {
     /// The first failure.
     failure: Option<Error>,
-    /// The newest reduction of each reducer that may not have ended, by the address of its list of stages.
+    /// The newest reduction of each reducer that may not have ended, by the address of its first stage.
     flights: Vec<Flight>,
     steps: u64,
     /// Events behind the steps of the caller's streams.
@@ -167,9 +167,10 @@ impl Watch {
             enqueued: false,
         };
         let idle = state.flights.is_empty();
+        let first = watched.first().map(Arc::as_ptr);
         state
             .flights
-            .retain(|older| !Arc::ptr_eq(&older.watched, watched));
+            .retain(|older| older.watched.first().map(Arc::as_ptr) != first);
         state.flights.push(flight);
         if idle {
             self.changed.notify_all();
@@ -380,4 +381,31 @@ fn describe(waiting: &Waiting) -> String {
         return format!("step {step}, {operation} of this rank");
     }
     format!("step {step}, {operation}, {bytes} bytes with ranks {peers:?}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_step_takes_the_place_of_the_last_one_with_its_stages() {
+        let device = Device::open(0).unwrap();
+        let watch = Watch::new(&device, 0).unwrap();
+        let stage = || {
+            Arc::new(WatchedStage {
+                operation: "barrier".to_owned(),
+                peers: vec![1],
+                bytes: 0,
+                part: None,
+                done: Event::new(&device).unwrap(),
+            })
+        };
+        let (one, other) = (stage(), stage());
+        for _ in 0..3 {
+            watch.begin(&[Arc::clone(&one)].into(), Duration::from_secs(1));
+        }
+        assert_eq!(watch.state().flights.len(), 1);
+        watch.begin(&[other, one].into(), Duration::from_secs(1));
+        assert_eq!(watch.state().flights.len(), 2);
+    }
 }
