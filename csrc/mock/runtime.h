@@ -119,6 +119,12 @@ bool comes_soon(Come come) {
     }
 }
 
+// The same for a host, which could only wait: where ranks share cores it sleeps at once, as others need its core.
+template <class Come>
+bool comes_soon_to_host(Come come) {
+    return patience().count() > 0 ? comes_soon(come) : come();
+}
+
 // False if no live allocation of any device of this process holds the address, nor memory that it has imported.
 ASCEND_MOCK_SHARED bool find_memory(const void *address, Region *region);
 // The device's arena, made at the first use. Fails with a text if there is no address space for it.

@@ -256,9 +256,7 @@ void synchronize_event(const Event &event, int32_t timeout_ms) {
         return;
     }
     const auto limit = Clock::now() + std::chrono::milliseconds(timeout_ms);
-    if (patience().count() > 0) { // else others need the core
-        comes_soon([&] { return record->ended(); });
-    }
+    comes_soon_to_host([&] { return record->ended(); });
     for (;;) {
         auto slice = SLICE;
         if (timeout_ms >= 0) {

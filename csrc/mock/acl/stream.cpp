@@ -285,11 +285,9 @@ void Stream::synchronize(int timeout_ms) {
     std::unique_lock<std::mutex> lock(mutex_);
     const Position position{submitted_, aborts_};
     run_as_host(lock, position, limit);
-    if (patience().count() > 0) { // else others need the core
-        lock.unlock();
-        comes_soon([&] { return completed_ >= position.submitted; });
-        lock.lock();
-    }
+    lock.unlock();
+    comes_soon_to_host([&] { return completed_ >= position.submitted; });
+    lock.lock();
     await_end(lock, position, limit, timeout_ms);
     if (aborts_ != position.aborts) {
         fail(abort_code_, "stream %d was aborted", number_);
