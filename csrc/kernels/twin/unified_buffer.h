@@ -118,7 +118,8 @@ struct Buffer {
     uint32_t bytes = 0;
     uint32_t alias_count = 0;
     State state = State::FREE;
-    Alias aliases[MAX_ALIASES];
+    // Those behind the count mean nothing; compilers that cannot see this would warn.
+    Alias aliases[MAX_ALIASES] = {};
 
     const uint8_t *readable(uint32_t begin, uint32_t size) {
         return alias_count == 0 ? base + begin : readable_alias(begin, size);
