@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "arena.h"
+#include "common.h"
 #include "counters.h"
 #include "deviate.h"
 #include "device.h"
@@ -104,7 +105,7 @@ void warn_of_peers(const void *dst, const void *src) {
 }
 
 void move(void *dst, const void *src, size_t bytes) {
-    std::memmove(dst, src, bytes);
+    copy_bytes(dst, src, bytes);
     const bool to_device = is_device_memory(dst);
     const bool from_device = is_device_memory(src);
     if (to_device || from_device) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "common.h"
 #include "counters.h"
 
 namespace mock {
@@ -53,7 +54,7 @@ const Post &Execution::take(uint32_t peer, const Signature &expected) {
 bool Execution::fetch(uint32_t peer, uint64_t offset, char *target, uint64_t bytes) {
     Link &link = comm_.link(peer);
     if (link.wire == nullptr) {
-        std::memcpy(target, read(peer, offset, bytes), bytes);
+        copy_bytes(target, read(peer, offset, bytes), bytes);
         count(Counter::CopiedBytes, bytes);
         return true;
     }

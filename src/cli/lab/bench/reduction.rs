@@ -265,21 +265,25 @@ impl<'a> Bench<'a> {
 fn buffers(what: &Reduced) -> Result<(u64, usize)> {
     let standard = Options::default();
     Ok(match backend()?.name {
-        "mock" => (cached(what.ranks, what.exchange, largest_cache()), 1),
+        "mock" => (cached(what.ranks, largest_cache()), 1),
         _ => (standard.bucket_bytes, standard.pipeline_depth),
     })
 }
 
-/// Bytes of a bucket for ranks that share a cache of `cache` bytes. Ranks that read each other wait for each other at each bucket, so
-/// these are large where the buckets of all ranks fit the cache, and where even small ones do not.
-fn cached(ranks: u32, exchange: Option<Form>, cache: u64) -> u64 {
+/// Bytes of a bucket for ranks that share a cache of `cache` bytes: as large as those of all ranks fit half of it, since other ranks' parts
+/// lie there too, and large where even small ones do not fit and nothing is lost.
+fn cached(ranks: u32, cache: u64) -> u64 {
     const SMALL: u64 = 4 << 20;
     const LARGE: u64 = 16 << 20;
-    let fits = |bytes: u64| u64::from(ranks) * bytes <= cache;
-    match exchange {
-        Some(Form::Shared) if fits(LARGE) || !fits(SMALL) => LARGE,
-        _ => SMALL,
+    let of_a_rank = cache / u64::from(ranks.max(1));
+    if of_a_rank < SMALL {
+        return LARGE;
     }
+    let half = of_a_rank / 2;
+    [LARGE, LARGE / 2]
+        .into_iter()
+        .find(|&bytes| bytes <= half)
+        .unwrap_or(SMALL)
 }
 
 /// Bytes of the largest cache of the first core, as Linux says; 0 if it does not.
@@ -315,11 +319,10 @@ mod tests {
 
     #[test]
     fn buckets_are_as_large_as_the_cache_lets_them() {
-        let shared = Some(Form::Shared);
-        assert_eq!(cached(16, shared, 256 << 20), 16 << 20);
-        assert_eq!(cached(8, shared, 32 << 20), 4 << 20);
-        // Nothing fits.
-        assert_eq!(cached(16, shared, 32 << 20), 16 << 20);
-        assert_eq!(cached(16, None, 256 << 20), 4 << 20);
+        let mib = |ranks, cache: u64| cached(ranks, cache << 20) >> 20;
+        assert_eq!([2, 4, 8].map(|ranks| mib(ranks, 32)), [8, 4, 4]);
+        assert_eq!([2, 8, 16].map(|ranks| mib(ranks, 260)), [16, 16, 8]);
+        // Nothing fits, or nothing is known.
+        assert_eq!([mib(16, 32), mib(2, 0)], [16, 16]);
     }
 }
