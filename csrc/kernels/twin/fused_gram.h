@@ -201,10 +201,12 @@ template <uint32_t COLUMNS, uint32_t ROWS, typename Load>
     }
 }
 
-// The sums of the rows from ROW on in a register of lanes from `lane` on, of a unit of `len` elements; GROUP apart.
+// The sums of the rows from ROW on in a register of lanes from `lane` on, of a unit of `len` elements; GROUP apart. With each register of
+// a vector it asks for one of the next unit, from element `ahead` on: one behind the other, as memory gives them fastest, and not in
+// the order in which lanes take them.
 template <uint32_t RADIX, uint32_t ROW, typename T>
-[[gnu::always_inline]] inline void sum_rows(float *sums, uint32_t lanes, uint32_t lane, const T *const *x,
-                                            uint32_t len) {
+[[gnu::always_inline]] inline void sum_rows(float *sums, uint32_t lanes, uint32_t lane, const T *const *x, uint32_t len,
+                                            uint32_t ahead) {
     using namespace AscendC::twin;
     if constexpr (ROW < RADIX) {
         constexpr uint32_t ROWS = rows_of_block(RADIX, ROW);
@@ -216,11 +218,10 @@ template <uint32_t RADIX, uint32_t ROW, typename T>
             sum = Lanes{};
         }
         uint32_t i = lane;
-        for (; i + REGISTER_LANES <= len; i += lanes) {
+        for (; i + REGISTER_LANES <= len; i += lanes, ahead += REGISTER_LANES) {
             add_rows<COLUMNS, ROWS>(block, [&](uint32_t j) {
-                // The same place of the next unit, once a cache line; so far ahead it is for the second cache.
-                if (ROW == 0 && i % LINE<T> == 0) {
-                    __builtin_prefetch(columns[j] + i + UNIT, 0, 2);
+                if (ROW == 0 && ahead % LINE<T> == 0) {
+                    __builtin_prefetch(columns[j] + len + ahead, 0, 3);
                 }
                 return load_lanes(columns[j] + i);
             });
@@ -236,7 +237,7 @@ template <uint32_t RADIX, uint32_t ROW, typename T>
         for (uint32_t entry = 0; entry < SUMS; ++entry) {
             store_lanes(sums + entry * GROUP, block[entry]);
         }
-        sum_rows<RADIX, ROW + ROWS>(sums + SUMS * GROUP, lanes, lane, x, len);
+        sum_rows<RADIX, ROW + ROWS>(sums + SUMS * GROUP, lanes, lane, x, len, 0);
     }
 }
 
@@ -260,7 +261,8 @@ inline void sum_many_of(float *record, float *sums, uint32_t lanes, const T *con
     for (uint32_t step = 0; step < groups; ++step) {
         float *own = sums + static_cast<uint32_t>(__builtin_popcount(step)) * WORDS;
         for (uint32_t part = 0; part < GROUP; part += REGISTER_LANES) {
-            sum_rows<RADIX, 0>(own + part, lanes, reversed(step, levels) * GROUP + part, x, len);
+            uint32_t ahead = (step * GROUP + part) * (len / lanes);
+            sum_rows<RADIX, 0>(own + part, lanes, reversed(step, levels) * GROUP + part, x, len, ahead);
         }
         for (uint32_t done = step; (done & 1U) != 0; done >>= 1) {
             float *waiting = own - WORDS;
