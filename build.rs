@@ -204,6 +204,8 @@ mod mock {
             .includes(includes);
         // In every profile: the mock moves and reduces all data, and unoptimised it would hold up every test.
         build.opt_level(2);
+        // Twice the time to compile; CXXFLAGS=-g has it.
+        build.debug(false);
         for flag in flags {
             build.flag(flag);
         }
