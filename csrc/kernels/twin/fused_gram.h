@@ -2,7 +2,6 @@
 #ifndef ADASUM_TWIN_FUSED_GRAM_H
 #define ADASUM_TWIN_FUSED_GRAM_H
 
-#include "../layout.h"
 #include "../two_float.h"
 #include "fused.h"
 #include "lanes.h"

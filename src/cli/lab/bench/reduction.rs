@@ -275,15 +275,12 @@ fn buffers(what: &Reduced) -> Result<(u64, usize)> {
 fn cached(ranks: u32, cache: u64) -> u64 {
     const SMALL: u64 = 4 << 20;
     const LARGE: u64 = 16 << 20;
-    let of_a_rank = cache / u64::from(ranks.max(1));
-    if of_a_rank < SMALL {
-        return LARGE;
+    let share = cache / u64::from(ranks.max(1));
+    if share < SMALL {
+        LARGE
+    } else {
+        (share / 2).clamp(SMALL, LARGE)
     }
-    let half = of_a_rank / 2;
-    [LARGE, LARGE / 2]
-        .into_iter()
-        .find(|&bytes| bytes <= half)
-        .unwrap_or(SMALL)
 }
 
 /// Bytes of the largest cache of the first core, as Linux says; 0 if it does not.
