@@ -5,6 +5,8 @@ use std::process::{Command, Output};
 
 use serde_json::Value;
 
+use crate::support::adasum_run::{adasum_run, out};
+
 fn bench(arguments: &[&str]) -> Output {
     with(&[], arguments)
 }
@@ -220,6 +222,25 @@ fn a_reduction_is_reported_with_the_keys_of_the_peers() {
     }
 }
 
+/// The cost model chooses it where nobody says what it is.
+#[test]
+fn the_radix_is_the_plans() {
+    let size = ["--bytes", "2000000", "--tensors", "9"];
+    let machine = ["--servers", "8", "--machine", "mock", "--radix", "auto"];
+    let planned = adasum_run(&[&["plan"], &size[..], &machine].concat()).output();
+    let plan = out(&planned.unwrap());
+    let (_, radix) = plan.split_once("hierarchical, radix ").expect("a radix");
+    let reps = ["--ranks", "8", "--reps", "1", "--json"];
+    for (asked, expected) in [("auto", &radix[..1]), ("3", "3")] {
+        let chosen = match asked {
+            "auto" => lines(&[&size[..], &reps].concat()),
+            _ => lines(&[&size[..], &reps, &["--radix", asked]].concat()),
+        };
+        assert_eq!(chosen[0]["radix"].to_string(), expected);
+    }
+    assert_ne!(&radix[..1], "2", "{plan}");
+}
+
 /// The table of counts in docs/costs.md, as far as it is soon measured.
 #[test]
 fn the_page_has_the_launches_and_messages() {
@@ -240,10 +261,10 @@ fn the_page_has_the_launches_and_messages() {
             continue;
         }
         // The standard size depends on the machine's caches.
-        let bucket = ["--bucket-bytes", "4194304"];
+        let plan = ["--radix", "2", "--bucket-bytes", "4194304"];
         let size = ["--bytes", &bytes, "--tensors", "161"];
         let options = ["--ranks", ranks, "--reps", "1", "--check", "0", "--json"];
-        let counted = lines(&[&size[..], &bucket, &options].concat()).remove(0)["counted"].take();
+        let counted = lines(&[&size[..], &plan, &options].concat()).remove(0)["counted"].take();
         for (key, shown) in [("launches", launches), ("messages", messages)] {
             let shown: f64 = shown.replace(',', "").parse().unwrap();
             assert_eq!(counted[key], shown, "{key} of {ranks} ranks, {bytes} bytes");

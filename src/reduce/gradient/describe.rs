@@ -1,8 +1,15 @@
-//! What a rank does in a reduction, as text for people.
+//! What was planned: the radix, and what a rank does in a reduction, as text for people.
 
 use crate::reduce::gradient::GradientReducer;
+#[cfg(doc)]
+use crate::reduce::options::Options;
 
 impl GradientReducer {
+    /// The most subtrees that a round merges: [`Options::radix`], or with [`Options::AUTO_RADIX`] what the cost model chose.
+    pub fn radix(&self) -> u32 {
+        self.choices.radix
+    }
+
     /// The reduction of all tensors as this rank sees it: what was chosen, the buckets, and one line a stage, in the order in
     /// which stages are issued.
     pub fn plan_text(&self) -> String {

@@ -72,9 +72,9 @@ pub(crate) struct Args {
     /// Repetitions that are timed, after two that are not
     #[arg(long, value_name = "R", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     reps: u32,
-    /// The most subtrees that a round of AdaSum merges
-    #[arg(long, value_name = "R", default_value_t = 2, value_parser = clap::value_parser!(u32).range(2..=8))]
-    radix: u32,
+    /// The most subtrees that a round of AdaSum merges: 2 to 8, or auto for the fastest by the cost model
+    #[arg(long, value_name = "R", default_value = "auto", value_parser = workload::radix)]
+    radix: std::option::Option<u32>,
     /// How exchanges are made: auto, alltoall, batch, group, pairwise or shared
     #[arg(long, value_name = "HOW", default_value = "auto", value_parser = workload::exchange)]
     exchange: std::option::Option<Form>,

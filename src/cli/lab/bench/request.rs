@@ -29,7 +29,8 @@ pub(crate) struct Reduced {
     pub(crate) sizes: Vec<Size>,
     pub(crate) dtype: ElementType,
     pub(crate) reps: u32,
-    pub(crate) radix: u32,
+    /// `None` for the fastest by the cost model.
+    pub(crate) radix: Option<u32>,
     /// `None` for what suits the chip.
     pub(crate) exchange: Option<Form>,
     /// `None` for the library's own.

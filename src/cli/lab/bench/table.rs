@@ -115,7 +115,7 @@ mod tests {
             sizes: Vec::new(),
             dtype: ElementType::F32,
             reps: 20,
-            radix: 2,
+            radix: None,
             exchange: None,
             bucket_bytes: None,
             pipeline_depth: None,
