@@ -1,8 +1,9 @@
 // weighted_sum: out = ((w0 x0 + w1 x1) + w2 x2) + ..., each product and each sum rounded to fp32.
 //
 // A result of a 16-bit type is rounded to it once at the end, to nearest, ties to even. The weights are those of the
-// tensor that a unit belongs to. out may be any of the inputs: a tile is read before it is written. A NaN weight, and
-// 0 times an infinity, give NaN.
+// tensor that a unit belongs to. out may be any of the inputs: a tile is read before it is written. So may its copies, which
+// lie where a table of addresses says, in this device's memory or in another one's. A NaN weight, and 0 times an infinity,
+// give NaN.
 //
 // Where a tensor has low parts of weights, its weighted vectors nearly cancel: they are summed in two-float numbers.
 //
@@ -21,6 +22,8 @@ using namespace AscendC;
 constexpr uint32_t PART = 512;
 // The weights of tensors, copied for several in one go.
 using Weights = Table<COEFFICIENT_WORDS, 16>;
+// The addresses of copies of the result.
+using Copies = Table<2, 64>;
 
 // Elements of fp32 between the arithmetic and a result of a 16-bit type.
 template <typename T>
@@ -34,7 +37,8 @@ constexpr uint32_t EXACT_PARTS = 7;
 template <typename T>
 __aicore__ inline constexpr uint32_t sum_ub_bytes(uint32_t radix) {
     uint32_t tiles = 2 * (radix * tile_stride<T>(radix) + tile_of<T>(radix)) * static_cast<uint32_t>(sizeof(T));
-    return tiles + wide_bytes<T>(radix) + (1 + EXACT_PARTS) * PART * 4 + Weights::WINDOW_BYTES + UnitCursor::UB_BYTES;
+    return tiles + wide_bytes<T>(radix) + (1 + EXACT_PARTS) * PART * 4 + Weights::WINDOW_BYTES + Copies::WINDOW_BYTES +
+           UnitCursor::UB_BYTES;
 }
 
 static_assert(sum_ub_bytes<float>(2) <= UB_BUDGET, "weighted_sum: too much UB for r <= 2");
@@ -68,8 +72,9 @@ public:
     __aicore__ inline WeightedSum() {}
 
     __aicore__ inline void init(TPipe &pipe, GM_ADDR vectors, GM_ADDR segments, GM_ADDR coefficients, GM_ADDR out,
-                                uint32_t radix, uint64_t segment_count) {
+                                uint32_t radix, uint64_t segment_count, GM_ADDR copies, uint64_t copy_count) {
         radix_ = radix;
+        copy_count_ = copy_count;
         tile_ = tile_of<T>(radix);
         stride_ = tile_stride<T>(radix);
         open_vectors(vectors_, vectors, radix);
@@ -85,6 +90,7 @@ public:
         product_ = product_buffer_.Get<float>();
         exact_ = exact_buffer_.Get<float>();
         coefficients_.init(pipe, coefficients);
+        copies_.init(pipe, copies);
         cursor_.init(pipe, segments, segment_count);
     }
 
@@ -96,6 +102,12 @@ public:
         for (uint64_t unit = units.begin; unit < units.end; ++unit) {
             UnitSpan span = cursor_.next();
             use_tensor(span.tensor);
+#ifdef ADASUM_FUSED
+            if (plain_) {
+                sum_unit(span.offset, padded(span.len));
+                continue;
+            }
+#endif
             for (uint32_t done = 0; done < span.len; done += tile_) {
                 sum_tile(span.offset + done, padded(static_cast<uint32_t>(smaller(tile_, span.len - done))));
             }
@@ -149,17 +161,22 @@ private:
         complete_ = false;
     }
 
-    __aicore__ inline void sum_tile(uint64_t offset, uint32_t count) {
 #ifdef ADASUM_FUSED
-        if (plain_) {
-            fused::Weighted<T> from{{}, weights_, lows_};
-            for (uint32_t i = 0; i < radix_; ++i) {
-                from.x[i] = vectors_[i].access(offset, count);
-            }
-            fused::weighted_sum_of(out_.access(offset, count), from, radix_, cancelling_, count);
-            return;
+    // A whole unit at a time: a copy of so much is written in whole cache lines, which need not be read before.
+    void sum_unit(uint64_t offset, uint32_t count) {
+        fused::Weighted<T> from{{}, weights_, lows_};
+        for (uint32_t i = 0; i < radix_; ++i) {
+            from.x[i] = vectors_[i].access(offset, count);
         }
+        T *out = out_.access(offset, count);
+        fused::weighted_sum_of(out, from, radix_, cancelling_, count);
+        for (uint64_t copy = 0; copy < copy_count_; ++copy) {
+            std::memcpy(copy_of_out(copy).access(offset, count), out, count * sizeof(T));
+        }
+    }
 #endif
+
+    __aicore__ inline void sum_tile(uint64_t offset, uint32_t count) {
         LocalTensor<T> tiles = tiles_.template AllocTensor<T>();
         for (uint32_t i = 0; i < radix_; ++i) {
             copy_in(tiles[i * stride_], vectors_[i][offset], count);
@@ -174,7 +191,18 @@ private:
         sums_.EnQue(result);
         result = sums_.template DeQue<T>();
         copy_out(out_[offset], result, count);
+        for (uint64_t copy = 0; copy < copy_count_; ++copy) {
+            copy_out(copy_of_out(copy)[offset], result, count);
+        }
         sums_.FreeTensor(result);
+    }
+
+    // Another place of the result.
+    __aicore__ inline GlobalTensor<T> copy_of_out(uint64_t copy) {
+        copies_.seek(copy, copy_count_);
+        GlobalTensor<T> place;
+        place.SetGlobalBuffer(reinterpret_cast<__gm__ T *>(copies_.number(copy, 0)));
+        return place;
     }
 
     __aicore__ inline void sum_part(const LocalTensor<T> &result, const LocalTensor<T> &tiles, uint32_t part) {
@@ -300,6 +328,7 @@ private:
     LocalTensor<float> product_;
     LocalTensor<float> exact_;
     Weights coefficients_;
+    Copies copies_;
     UnitCursor cursor_;
     GlobalTensor<T> vectors_[MAX_RADIX];
     GlobalTensor<T> out_;
@@ -312,6 +341,7 @@ private:
     bool plain_ = false;
     float post_ = 0.0f;
     uint64_t tensor_ = NO_TENSOR;
+    uint64_t copy_count_ = 0;
     uint32_t radix_ = 0;
     uint32_t tile_ = 0;
     uint32_t stride_ = 0;
@@ -319,26 +349,30 @@ private:
 
 template <typename T>
 __aicore__ inline bool weighted_sum_of(TPipe &pipe, GM_ADDR vectors, GM_ADDR segments, GM_ADDR coefficients,
-                                       GM_ADDR out, uint64_t radix, uint64_t segment_count, uint64_t unit_count) {
+                                       GM_ADDR out, uint64_t radix, uint64_t segment_count, uint64_t unit_count,
+                                       GM_ADDR copies, uint64_t copy_count) {
     WeightedSum<T> kernel;
-    kernel.init(pipe, vectors, segments, coefficients, out, static_cast<uint32_t>(radix), segment_count);
+    kernel.init(pipe, vectors, segments, coefficients, out, static_cast<uint32_t>(radix), segment_count, copies,
+                copy_count);
     return kernel.run(share_of(unit_count));
 }
 
 __aicore__ inline void weighted_sum_any(GM_ADDR vectors, GM_ADDR segments, GM_ADDR coefficients, GM_ADDR out,
                                         uint64_t radix, uint64_t dtype, uint64_t segment_count, uint64_t unit_count,
-                                        GM_ADDR receipt) {
+                                        GM_ADDR copies, uint64_t copy_count, GM_ADDR receipt) {
     TPipe pipe;
     bool complete = true;
     if (dtype == DTYPE_FLOAT) {
-        complete = weighted_sum_of<float>(pipe, vectors, segments, coefficients, out, radix, segment_count, unit_count);
+        complete = weighted_sum_of<float>(pipe, vectors, segments, coefficients, out, radix, segment_count, unit_count,
+                                          copies, copy_count);
     } else if (dtype == DTYPE_FLOAT16) {
-        complete = weighted_sum_of<half>(pipe, vectors, segments, coefficients, out, radix, segment_count, unit_count);
+        complete = weighted_sum_of<half>(pipe, vectors, segments, coefficients, out, radix, segment_count, unit_count,
+                                         copies, copy_count);
     }
 #if ADASUM_HAS_BF16
     if (dtype == DTYPE_BF16) {
-        complete =
-            weighted_sum_of<bfloat16_t>(pipe, vectors, segments, coefficients, out, radix, segment_count, unit_count);
+        complete = weighted_sum_of<bfloat16_t>(pipe, vectors, segments, coefficients, out, radix, segment_count,
+                                               unit_count, copies, copy_count);
     }
 #endif
     sign(pipe, receipt, complete);
@@ -350,8 +384,10 @@ ADASUM_VECTOR_KERNEL(weighted_sum);
 
 extern "C" __global__ __aicore__ void weighted_sum(GM_ADDR vectors, GM_ADDR segments, GM_ADDR coefficients, GM_ADDR out,
                                                    uint64_t radix, uint64_t dtype, uint64_t segment_count,
-                                                   uint64_t unit_count, GM_ADDR receipt) {
+                                                   uint64_t unit_count, GM_ADDR copies, uint64_t copy_count,
+                                                   GM_ADDR receipt) {
     KERNEL_TASK_TYPE_DEFAULT(KERNEL_TYPE_AIV_ONLY);
-    adasum::weighted_sum_any(vectors, segments, coefficients, out, radix, dtype, segment_count, unit_count, receipt);
+    adasum::weighted_sum_any(vectors, segments, coefficients, out, radix, dtype, segment_count, unit_count, copies,
+                             copy_count, receipt);
     adasum::leave();
 }

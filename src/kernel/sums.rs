@@ -2,7 +2,7 @@
 
 use super::addresses::Addresses;
 use super::segments::SegmentTable;
-use super::{Kernels, Queue, check_room, layout};
+use super::{Kernels, Queue, Tensors, check_room, layout};
 use crate::ascend::{Argument, DataType, Device, Span};
 use crate::error::{Error, Result};
 
@@ -110,6 +110,8 @@ pub struct WeightedSum<'a> {
     pub coefficients: &'a Span,
     /// Out: the sum; exactly one of the vectors, or apart from all of them.
     pub out: &'a Span,
+    /// Out: further places of the sum, each as `out`; they may be in memory of other ranks that this one can write to.
+    pub copies: Option<&'a Tensors>,
 }
 
 impl Rule {
@@ -248,6 +250,8 @@ impl Kernels {
             Argument::Value(dtype),
             Argument::Value(launch.segments.count),
             Argument::Value(units),
+            launch.copies.map_or(Argument::Value(0), Tensors::argument),
+            Argument::Value(launch.copies.map_or(0, Tensors::len) as u64),
         ];
         self.launch(queue.into(), &self.weighted_sum, units, arguments)
     }

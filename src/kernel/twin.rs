@@ -127,6 +127,7 @@ mod tests {
             segments: &segments,
             coefficients: &coefficients,
             out: &out,
+            copies: None,
         };
         kernels.gram(&stream, &gram).unwrap();
         kernels.fold(&stream, &fold).unwrap();

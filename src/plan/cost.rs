@@ -252,9 +252,13 @@ impl Counter<'_> {
             combine: sum,
             ..moved.phases
         };
+        // The result is written to other ranks, too.
+        let is_last = index + 1 == self.plan.rounds.len();
+        let written = self.plan.written().filter(|_| is_last);
+        let copies = written.map_or(0, |written| written.sends().count() as u64);
         StepCost {
             scalars: links,
-            accesses: (2 * radix + 1) * bytes,
+            accesses: (2 * radix + 1 + copies) * bytes,
             products,
             seconds: phases.sum(),
             phases,

@@ -120,7 +120,7 @@ impl Planner {
         } = self.choices.forms;
         let returns = match across {
             Form::Shared => (!rounds.is_empty())
-                .then(|| self.read_of_owners(rank))
+                .then(|| self.of_owners(rank))
                 .into_iter()
                 .collect(),
             _ => rounds
@@ -141,7 +141,7 @@ impl Planner {
             tensors: self.layout.tensors().len() as u64,
             placement: self.choices.placement,
             forms: self.choices.forms,
-            release: match (across, in_server) {
+            shared: match (across, in_server) {
                 (Form::Shared, _) if !rounds.is_empty() => Some(self.all_ranks()),
                 (_, Form::Shared) if mean.is_some() => Some(self.ranks_of_server(rank)),
                 _ => None,
@@ -226,7 +226,7 @@ impl Planner {
     }
 
     /// The result of `rank`'s chunk, from the ranks that own parts of it after the last round.
-    fn read_of_owners(&self, rank: u32) -> Exchange {
+    fn of_owners(&self, rank: u32) -> Exchange {
         let (shape, rounds) = (self.shape, self.tree.rounds());
         let (server, local) = (shape.server(rank), shape.local(rank));
         let part = |range: Range| VectorPart { range, operand: 0 };

@@ -280,14 +280,14 @@ pub struct Plan {
     pub share: Option<Exchange>,
     /// Step 2.
     pub rounds: Vec<Round>,
-    /// Step 3 across servers: the rounds backwards. With [`Form::Shared`] one for all of them: each rank reads the result of
-    /// its chunk from the ranks that own it.
+    /// Step 3 across servers: the rounds backwards. With [`Form::Shared`] one for all of them: the ranks that own parts of the
+    /// result write them to the others' buffers at the end of the last round, and here all wait until that is done; or each
+    /// rank reads them from the owners, where they stay for a while ([`Options::scattered`](crate::reduce::Options::scattered)).
     pub returns: Vec<Exchange>,
     /// Step 3 in the server, absent with one rank per server and in columns.
     pub gather: Option<Exchange>,
-    /// Behind the last step, where a step is of [`Form::Shared`]: the ranks that wait for each other before one of them writes
-    /// to its fused buffer again.
-    pub release: Option<Group>,
+    /// With a step of [`Form::Shared`]: the ranks that read or write each other's fused buffers.
+    pub shared: Option<Group>,
 }
 
 /// A step of a plan. All ranks of a world take the same steps; in some a rank may have nothing to do.
@@ -321,6 +321,23 @@ pub enum StepKind {
 }
 
 impl Plan {
+    /// What this rank writes to the buffers of others at the end of the last round, and they to its own; behind it all wait for
+    /// each other.
+    pub fn written(&self) -> Option<&Exchange> {
+        self.returns
+            .iter()
+            .find(|exchange| exchange.barrier.is_some())
+    }
+
+    /// The ranks that wait for each other behind the last step, before one of them writes to its fused buffer again; none
+    /// where nobody reads another one's behind the barrier of what is `written`.
+    pub fn release(&self, written: bool) -> Option<Group> {
+        let is_read = |exchange: &Exchange| exchange.barrier.is_some();
+        let done =
+            written && self.written().is_some() && !self.gather.as_ref().is_some_and(is_read);
+        self.shared.filter(|_| !done)
+    }
+
     /// The steps in their order.
     pub fn steps(&self) -> impl Iterator<Item = Step<'_>> {
         let rounds = self.rounds.iter().enumerate();

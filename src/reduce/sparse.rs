@@ -325,6 +325,7 @@ impl SparseReducer {
                 segments: all,
                 coefficients: weight,
                 out: &self.values,
+                copies: None,
             },
         )
     }

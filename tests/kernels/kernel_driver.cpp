@@ -26,7 +26,8 @@ WEAK void fold(uint8_t *partials, uint8_t *segments, uint8_t *records, uint64_t 
 WEAK void coefficients(uint8_t *records, uint8_t *references, uint8_t *indices, uint8_t *out, uint64_t radix,
                        uint64_t tensor_count, uint64_t rule, uint8_t *receipt);
 WEAK void weighted_sum(uint8_t *vectors, uint8_t *segments, uint8_t *coefficients, uint8_t *out, uint64_t radix,
-                       uint64_t dtype, uint64_t segment_count, uint64_t unit_count, uint8_t *receipt);
+                       uint64_t dtype, uint64_t segment_count, uint64_t unit_count, uint8_t *copies,
+                       uint64_t copy_count, uint8_t *receipt);
 WEAK void pack(uint8_t *addresses, uint8_t *segments, uint8_t *fused, uint64_t factor, uint64_t from, uint64_t to,
                uint64_t tensor_count, uint64_t segment_count, uint64_t unit_count, uint8_t *receipt);
 WEAK void unpack(uint8_t *addresses, uint8_t *segments, uint8_t *fused, uint64_t factor, uint64_t from, uint64_t to,
@@ -301,17 +302,24 @@ std::vector<float> weights_of(const Problem &problem) {
     return weights;
 }
 
-Output sum_of(const Problem &problem, uint32_t radix, uint64_t dtype, bool in_place) {
+Output sum_of(const Problem &problem, uint32_t radix, uint64_t dtype, bool in_place, uint64_t copy_count = 2) {
     Vectors vectors(problem, radix, dtype);
     Memory<uint64_t> segments(problem.segments);
     Memory<float> table(weights_of(problem));
     Memory<uint8_t> apart(std::vector<uint8_t>(problem.elements * bytes_of(dtype), 0xc1));
     Memory<uint8_t> &out = in_place ? *vectors.memory[0] : apart;
+    // One copy apart, and one in place of a vector.
+    Memory<uint8_t> copy(std::vector<uint8_t>(problem.elements * bytes_of(dtype), 0xc1));
+    Memory<uint8_t> &last = *vectors.memory[radix - 1];
+    Memory<uint64_t> copies({copy.number(), last.number()});
     on_blocks(BLOCKS, [&](uint8_t *receipt) {
         weighted_sum(vectors.table->address(), segments.address(), table.address(), out.address(), radix, dtype,
-                     problem.segment_count, problem.units, receipt);
+                     problem.segment_count, problem.units, copies.address(), copy_count, receipt);
     });
-    return output_of(out, dtype);
+    Output result = output_of(out, dtype);
+    append(result, output_of(copy, dtype));
+    append(result, output_of(last, dtype));
+    return result;
 }
 
 // Of three tensors, whose middle one has no weights: what it is, and how many blocks signed.
@@ -328,7 +336,7 @@ Output sum_without_weights() {
     Memory<float> out(untouched(problem.elements));
     uint32_t signatures = signatures_of(3, [&](uint8_t *receipt) {
         weighted_sum(vectors.table->address(), segments.address(), table.address(), out.address(), 2, DTYPE_FLOAT, 3, 3,
-                     receipt);
+                     nullptr, 0, receipt);
     });
     const float *sums = reinterpret_cast<const float *>(out.address());
     return {signatures, is_finite(sums[UNIT - 1]), is_finite(sums[UNIT]), is_finite(sums[2 * UNIT - 1]),
@@ -636,7 +644,8 @@ void print_counts() {
                 if (radix > 1) {
                     print_counted("gram", dtype, radix, *problem, [&] { gram_of(*problem, radix, dtype); });
                 }
-                print_counted("weighted_sum", dtype, radix, *problem, [&] { sum_of(*problem, radix, dtype, false); });
+                print_counted("weighted_sum", dtype, radix, *problem,
+                              [&] { sum_of(*problem, radix, dtype, false, 0); });
             }
             if (radix > 2) {
                 print_counted("gram_exact", dtype, radix, alike, [&] { gram_of(alike, radix, dtype); });

@@ -69,7 +69,7 @@ Output sum_at(uint64_t far) {
     Memory<uint16_t> out{std::vector<uint16_t>(REST)};
     on_last_block(far + 1, [&] {
         weighted_sum(vectors.table->address(), segments.address(), table.behind(far * COEFFICIENT_WORDS),
-                     out.behind(far + far * UNIT), 2, DTYPE_FLOAT16, 1, far + 1, nullptr);
+                     out.behind(far + far * UNIT), 2, DTYPE_FLOAT16, 1, far + 1, nullptr, 0, nullptr);
     });
     return output_of(out, DTYPE_FLOAT16);
 }

@@ -5,7 +5,9 @@ use std::ops::Range;
 use adasum::Result;
 use adasum::ascend::{Buffer, DataType, Device, Pod, Span, Stream};
 use adasum::kernel::layout::{COEFFICIENT_WORDS, Segment, record_words};
-use adasum::kernel::{Coefficients, Fold, Gram, Kernels, Rule, SegmentTable, Vectors, WeightedSum};
+use adasum::kernel::{
+    Coefficients, Fold, Gram, Kernels, Rule, SegmentTable, Tensors, Vectors, WeightedSum,
+};
 
 use super::strict;
 use crate::support::mock_environment;
@@ -323,16 +325,37 @@ impl Machine {
         coefficients: &Span,
         out: &Span,
     ) {
+        self.sum_to(
+            dtype,
+            vectors,
+            segments,
+            coefficients,
+            std::slice::from_ref(out),
+        );
+    }
+
+    /// To the first of `outs`, and copies to the others.
+    pub(super) fn sum_to(
+        &self,
+        dtype: DataType,
+        vectors: &[Span],
+        segments: &[Segment],
+        coefficients: &Span,
+        outs: &[Span],
+    ) {
+        let (out, copies) = outs.split_first().unwrap();
+        let copies = Tensors::new(&self.device, copies).unwrap();
         let launch = WeightedSum {
             vectors: &self.vectors(vectors),
             dtype,
             segments: &self.segments(segments),
             coefficients,
             out,
+            copies: Some(&copies),
         };
         let job = Job {
             work: products(segments, vectors.len()),
-            outs: std::slice::from_ref(out),
+            outs,
             types: &[dtype],
             aligned: is_aligned(dtype, vectors, segments) && out.address().is_multiple_of(64),
             rest: rests(dtype, segments),

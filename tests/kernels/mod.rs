@@ -395,15 +395,26 @@ fn weighted_sums_round_every_step_and_may_be_in_place() {
                 .get(place)
                 .cloned()
                 .unwrap_or_else(|| machine.untouched(len));
-            machine.sum(&spans, &segments, &coefficients, &out);
-            for (i, value) in machine.read(&out).into_iter().enumerate() {
-                let before = vectors.get(place).map_or(UNTOUCHED, |vector| vector[i]);
-                let expected = if inside(i) { expected(i) } else { before };
-                assert_eq!(
-                    value.to_bits(),
-                    expected.to_bits(),
-                    "radix {radix}, place {place}, element {i}"
-                );
+            // Copies apart and in place of the vector before, more than a window of addresses holds.
+            let mut outs = vec![out];
+            outs.extend((0..70).map(|_| machine.untouched(len)));
+            outs.extend(place.checked_sub(1).map(|before| spans[before].clone()));
+            machine.sum_to(DataType::F32, &spans, &segments, &coefficients, &outs);
+            for (copy, out) in outs.iter().enumerate() {
+                let vector = match copy {
+                    0 => vectors.get(place),
+                    1..=70 => None,
+                    _ => vectors.get(place - 1),
+                };
+                for (i, value) in machine.read(out).into_iter().enumerate() {
+                    let before = vector.map_or(UNTOUCHED, |vector| vector[i]);
+                    let expected = if inside(i) { expected(i) } else { before };
+                    assert_eq!(
+                        value.to_bits(),
+                        expected.to_bits(),
+                        "radix {radix}, place {place}, copy {copy}, element {i}"
+                    );
+                }
             }
         }
     }

@@ -94,6 +94,7 @@ impl Work {
             segments: &self.table,
             coefficients: &self.coefficients,
             out: &self.out,
+            copies: None,
         };
         kernels.weighted_sum(queue, &sum).unwrap();
     }

@@ -285,7 +285,7 @@ fn a_missing_barrier_is_found() {
             plan.gather.as_mut().unwrap().barrier = None;
         }),
         ("none behind all", "copy in of the next reduction", |plan| {
-            plan.release = None;
+            plan.shared = None;
         }),
         ("one that a rank misses", "do not all wait", |plan| {
             if plan.rank == 7 {
@@ -293,7 +293,7 @@ fn a_missing_barrier_is_found() {
             }
         }),
         ("one without its own rank", "do not all wait", |plan| {
-            plan.release = Some(Group {
+            plan.shared = Some(Group {
                 first: 1,
                 count: 11,
                 stride: 1,
@@ -311,11 +311,38 @@ fn a_missing_barrier_is_found() {
         let error = check(&plans).expect_err(what);
         assert!(error.to_string().contains(words), "{what}: {error}");
     }
+    // With a rank a server, what is written needs one barrier before it and one behind it, and none at the end.
+    let alone = || chosen(4, 1, choices);
+    assert_eq!(check(&alone()), Ok(()));
+    assert!(alone().iter().all(|plan| plan.release(true).is_none()));
+    for (written, alter) in [
+        (
+            "reads",
+            (|plan| plan.returns[0].barrier = None) as Alteration,
+        ),
+        ("round 1", |plan| {
+            plan.rounds[1].combine.exchange.barrier = None;
+        }),
+    ] {
+        let mut plans = alone();
+        plans.iter_mut().for_each(alter);
+        let error = check(&plans).unwrap_err().to_string();
+        assert!(error.contains("without a barrier"), "{error}");
+        assert!(error.contains(written), "{error}");
+    }
+    // A result that is written to another rank than the owner's part says.
+    let mut plans = alone();
+    for transfer in &mut plans[2].returns[0].transfers {
+        if transfer.is_send() {
+            transfer.part.range = Range::new(0, transfer.part.range.end());
+        }
+    }
+    check(&plans).unwrap_err();
     // Ranks of other servers are read in a round, and in the end.
     for shrink in [
         |plan: &mut Plan, group| plan.rounds[0].combine.exchange.barrier = Some(group),
         |plan: &mut Plan, group| plan.rounds[1].combine.exchange.barrier = Some(group),
-        |plan: &mut Plan, group| plan.release = Some(group),
+        |plan: &mut Plan, group| plan.shared = Some(group),
     ] {
         let mut plans = chosen(4, 3, choices);
         plans

@@ -11,7 +11,7 @@ use crate::ascend::{DataType, Event};
 use crate::error::Result;
 use crate::kernel::Rule;
 use crate::kernel::layout::{FLAG_WORDS, MAX_RADIX};
-use crate::plan::{self, DType, Form, Layout, Plan, Planner, Range, Step, record_words};
+use crate::plan::{self, DType, Exchange, Form, Layout, Plan, Planner, Range, Step, record_words};
 use crate::reduce::engine::allocator::TableAllocator;
 use crate::reduce::engine::bucket::{Bucket, Entry, bytes, data_type, owned};
 use crate::reduce::engine::build_scalars::ScalarsBuilder;
@@ -76,7 +76,7 @@ pub(in crate::reduce) fn bucket(
         scratch_bytes,
         receipt: tables.receipt()?,
         native: layout.dtype() == dtype && options.scale == 1.0 && options.result_scale == 1.0,
-        shared: plan.release.map(|group| group.of_parts(shards)),
+        shared: plan.shared.map(|group| group.of_parts(shards)),
         padded: options.padded,
         members,
     })
@@ -110,6 +110,8 @@ impl<'a> StageBuilder<'a> {
         members: &[usize],
     ) -> Result<Vec<Stage>> {
         let mut stages = Vec::new();
+        // Whether what the plan calls written is: scattered results stay where they are.
+        let written = !self.options.scattered;
         let whole = self.layout.whole();
         let copy = self.copy(members, Base::Fused, whole, self.options.scale)?;
         self.copy_in(&mut stages, copy.clone(), whole)?;
@@ -120,7 +122,7 @@ impl<'a> StageBuilder<'a> {
                 Step::Mean(mean) => {
                     if let Some(weight) = self.options.weight_in_server(mean.operands) {
                         let weights = vec![weight; mean.operands as usize];
-                        self.constant(&mut stages, "in the server", mean, &weights, form)?;
+                        self.constant(&mut stages, "in the server", mean, &weights, form, None)?;
                     }
                 }
                 Step::Share(exchange) => {
@@ -129,7 +131,11 @@ impl<'a> StageBuilder<'a> {
                         self.push(&mut stages, &step.to_string(), task)?;
                     }
                 }
-                Step::Round(index, round) => self.round(&mut stages, index, round, form)?,
+                Step::Round(index, round) => {
+                    let is_last = index + 1 == plan.rounds.len();
+                    let written = plan.written().filter(|_| written && is_last);
+                    self.round(&mut stages, (index, round), form, written)?;
+                }
                 Step::Return(..) | Step::Gather(_) => {}
             }
         }
@@ -147,9 +153,10 @@ impl<'a> StageBuilder<'a> {
             };
             self.push(&mut stages, "copy out", Task::CopyOut(back))?;
         } else {
-            self.ways_back(&mut stages, plan, members, CopyPart { factor, ..copy })?;
+            let whole = CopyPart { factor, ..copy };
+            self.ways_back(&mut stages, plan, members, whole, written)?;
         }
-        self.release(&mut stages, plan)?;
+        self.release(&mut stages, plan, written)?;
         Ok(stages)
     }
 
@@ -160,8 +167,8 @@ impl<'a> StageBuilder<'a> {
         let copy = self.copy(members, Base::Fused, part, 1.0)?;
         self.copy_in(&mut stages, copy, part)?;
         let whole = self.copy(members, Base::Fused, self.layout.whole(), 1.0)?;
-        self.ways_back(&mut stages, plan, members, whole)?;
-        self.release(&mut stages, plan)?;
+        self.ways_back(&mut stages, plan, members, whole, false)?;
+        self.release(&mut stages, plan, false)?;
         Ok(stages)
     }
 
@@ -174,20 +181,28 @@ impl<'a> StageBuilder<'a> {
         self.push(stages, "copy in", Task::CopyIn(copy))
     }
 
-    /// The stages that bring results to all ranks, and from the fused buffer to the tensors by the copy `whole`.
+    /// The stages that bring results to all ranks, as far as they are not `written` there, and from the fused buffer to the
+    /// tensors by the copy `whole`.
     fn ways_back(
         &mut self,
         stages: &mut Vec<Stage>,
         plan: &Plan,
         members: &[usize],
         whole: CopyPart,
+        written: bool,
     ) -> Result<()> {
         let mut steps: Vec<Step<'_>> = plan.steps().filter(|step| step.is_way_back()).collect();
+        let is_written = |step: &Step<'_>| written && matches!(step, Step::Return(..));
         // What is read last goes to the tensors at once; checksums are of what lies in the own buffer.
-        let direct =
-            steps.pop_if(|step| step.exchange().barrier.is_some() && !self.options.checksum);
+        let direct = steps.pop_if(|step| {
+            step.exchange().barrier.is_some() && !is_written(step) && !self.options.checksum
+        });
         for step in steps {
-            let task = self.in_place(step.exchange(), step.form(plan.forms))?;
+            let exchange = step.exchange();
+            let task = match exchange.barrier.filter(|_| is_written(&step)) {
+                Some(group) => Task::Read(self.await_written(exchange, group)?),
+                None => self.in_place(exchange, step.form(plan.forms))?,
+            };
             self.push_as(stages, &step.to_string(), Phase::Return, task)?;
         }
         let factor = whole.factor;
@@ -293,18 +308,30 @@ impl<'a> StageBuilder<'a> {
 
     /// Where the tensors begin in a part of the buffer.
     fn places(&mut self, part: Range) -> Result<Places> {
-        let entries = self
-            .layout
-            .segments(part)
-            .iter()
-            .map(|segment| {
+        self.places_in(part, &[Base::Fused])
+    }
+
+    /// Where they begin in a result on `slice`, here and with those that `written` names.
+    fn places_of_sum(&mut self, slice: Range, written: Option<&Exchange>) -> Result<Places> {
+        let peers = written.into_iter().flat_map(|written| written.sends());
+        let peers = peers.map(|send| Base::Peer(self.rank_of(send.peer)));
+        let buffers: Vec<Base> = [Base::Fused].into_iter().chain(peers).collect();
+        self.places_in(slice, &buffers)
+    }
+
+    fn places_in(&mut self, part: Range, buffers: &[Base]) -> Result<Places> {
+        let segments = self.layout.segments(part);
+        let all = buffers.iter().flat_map(|&base| {
+            let size = self.size;
+            segments.iter().map(move |segment| {
                 Ok(Entry::Place(Place {
-                    base: Base::Fused,
-                    start: bytes(part.start() + segment.offset, self.size)?,
-                    len: bytes(segment.len, self.size)?,
+                    base,
+                    start: bytes(part.start() + segment.offset, size)?,
+                    len: bytes(segment.len, size)?,
                 }))
             })
-            .collect::<Result<Vec<Entry>>>()?;
+        });
+        let entries = all.collect::<Result<Vec<Entry>>>()?;
         Ok(Places {
             entries: self.enter(entries),
             dtype: data_type(self.layout.dtype()),
@@ -350,18 +377,24 @@ impl<'a> StageBuilder<'a> {
         combine: &plan::Combine,
         weights: &[f32],
         form: Form,
+        written: Option<&Exchange>,
     ) -> Result<()> {
         let (exchange, behind) = self.exchange(combine, form)?;
         self.push(stages, name, exchange)?;
+        let copies = self.copies_of(combine.slice, written)?;
         let mut sums = Vec::new();
         for piece in self.pieces(combine)? {
-            sums.extend(self.constant_sums(combine, &piece, weights)?);
+            let mut of_piece = self.constant_sums(combine, &piece, weights)?;
+            if let Some(last) = of_piece.last_mut() {
+                last.copies = copies.clone();
+            }
+            sums.extend(of_piece);
         }
         let combine = CombineTask {
             solve: None,
             merge: None,
             sums,
-            places: self.places(combine.slice)?,
+            places: self.places_of_sum(combine.slice, written)?,
             behind,
         };
         self.push(stages, &format!("{name}: sum"), Task::Combine(combine))
@@ -412,17 +445,19 @@ impl<'a> StageBuilder<'a> {
                 vectors: self.enter(inputs.into_iter().map(Entry::Place)),
                 weights: uniform_weights(self.tables, &factors, self.layout.tensors().len())?,
                 out,
+                copies: 0..0,
             });
         }
         Ok(sums)
     }
 
+    /// A round, whose result is also written to other ranks' buffers as `written` says.
     fn round(
         &mut self,
         stages: &mut Vec<Stage>,
-        index: usize,
-        round: &plan::Round,
+        (index, round): (usize, &plan::Round),
         form: Form,
+        written: Option<&Exchange>,
     ) -> Result<()> {
         let name = format!("round {index}");
         let combine = &round.combine;
@@ -431,7 +466,7 @@ impl<'a> StageBuilder<'a> {
         let weights = weights.map(|subtree| self.options.reduction.weight(subtree.count, total));
         if let Some(weights) = weights.collect::<Option<Vec<f32>>>() {
             if combine.operands > 1 {
-                return self.constant(stages, &name, combine, &weights, form);
+                return self.constant(stages, &name, combine, &weights, form, written);
             }
             // Others merge here; the stages stay in step.
             let (exchange, _) = self.exchange(combine, form)?;
@@ -441,7 +476,7 @@ impl<'a> StageBuilder<'a> {
         // Nothing on ranks that merge nothing.
         let (exchange, behind) = self.exchange(combine, form)?;
         self.push(stages, &name, exchange)?;
-        let tasks = self.adasum(index, round, behind)?;
+        let tasks = self.adasum((index, round), behind, written)?;
         for (what, task) in ["products", "records", "weights", "scalars", "sum"]
             .into_iter()
             .zip(tasks)
@@ -458,9 +493,9 @@ impl<'a> StageBuilder<'a> {
     /// Products, their way to owners and the owners' weights, what is gathered, and the sum.
     fn adasum(
         &mut self,
-        index: usize,
-        round: &plan::Round,
+        (index, round): (usize, &plan::Round),
         behind: Option<Arc<Rendezvous>>,
+        written: Option<&Exchange>,
     ) -> Result<[Task; 5]> {
         let combine = &round.combine;
         let scalars = &round.scalars;
@@ -498,6 +533,7 @@ impl<'a> StageBuilder<'a> {
         let mut products = Vec::with_capacity(pieces.len());
         let mut sums = Vec::with_capacity(pieces.len());
         let out = self.part(combine.slice)?;
+        let copies = self.copies_of(combine.slice, written)?;
         let record = record_words(radix) * WORD;
         for piece in pieces {
             let vectors = self.enter(piece.vectors.iter().copied().map(Entry::Place));
@@ -509,6 +545,7 @@ impl<'a> StageBuilder<'a> {
                 segments: Arc::clone(&table),
                 weights: exchange.weights.clone(),
                 out,
+                copies: copies.clone(),
             });
             products.push(Products {
                 vectors,
@@ -529,7 +566,7 @@ impl<'a> StageBuilder<'a> {
             solve: exchange.solve,
             merge: Some(Arc::clone(&merge)),
             sums,
-            places: self.places(combine.slice)?,
+            places: self.places_of_sum(combine.slice, written)?,
             behind: None,
         };
         // Also where this rank has no part of a tensor: it fills what comes from others.
@@ -549,6 +586,18 @@ impl<'a> StageBuilder<'a> {
             Task::Gather(exchange.gather),
             Task::Combine(sum),
         ])
+    }
+
+    /// Where a result on `slice` stands in the buffers of those that `written` names.
+    fn copies_of(&mut self, slice: Range, written: Option<&Exchange>) -> Result<ops::Range<usize>> {
+        let own = self.part(slice)?;
+        let sends = written.into_iter().flat_map(|written| written.sends());
+        let ranks: Vec<u32> = sends.map(|send| self.rank_of(send.peer)).collect();
+        let places = ranks.into_iter().map(|rank| Place {
+            base: Base::Peer(rank),
+            ..own
+        });
+        Ok(self.enter(places.map(Entry::Place)))
     }
 
     /// The part of the fused buffer.

@@ -80,6 +80,8 @@ pub(in crate::reduce) struct ReadTask {
     pub(in crate::reduce) copies: Vec<Transfer<Read>>,
     /// Near the end of each tensor's part in what is copied.
     pub(super) places: Option<Places>,
+    /// Whether these copies are made already: each rank has written what it has to the others' buffers before.
+    pub(super) written: bool,
     /// Whether tensors that lie elsewhere are copied from where the others have the results instead.
     pub(super) direct: bool,
     /// What this rank reads of others and they of it, by kernels or by these copies.
@@ -201,6 +203,8 @@ pub(in crate::reduce) struct Sum {
     pub(super) segments: Arc<SegmentTable>,
     pub(in crate::reduce) weights: Span,
     pub(in crate::reduce) out: Place,
+    /// Addresses of where it stands in other ranks' buffers, in the address table.
+    pub(super) copies: Range<usize>,
 }
 
 /// A look for NaNs and infinities in a slice.
@@ -383,7 +387,8 @@ impl ReadTask {
         if self.direct && context.copies {
             return Ok(());
         }
-        for copy in self.copies.iter().filter(|copy| !copy.is_send()) {
+        let copies = self.copies.iter().filter(|copy| !copy.is_send());
+        for copy in copies.filter(|_| !self.written) {
             let Read { from, to } = copy.part;
             let (to, from) = (to.span(context.memory)?, from.span(context.memory)?);
             // Whoever ends takes its memory along.
@@ -564,6 +569,7 @@ impl CombineTask {
             solve.issue(context.world.kernels(), queue)?;
         }
         for sum in &self.sums {
+            let copies = context.addresses.tensors(&sum.copies)?;
             context.world.kernels().weighted_sum(
                 queue,
                 &WeightedSum {
@@ -572,6 +578,7 @@ impl CombineTask {
                     segments: &sum.segments,
                     coefficients: &sum.weights,
                     out: &sum.out.span(context.memory)?,
+                    copies: (!copies.is_empty()).then_some(&copies),
                 },
             )?;
         }

@@ -221,6 +221,7 @@ impl Scaling {
                     segments: &part.segments,
                     coefficients: weights,
                     out: &part.copies,
+                    copies: None,
                 },
             )?;
         }

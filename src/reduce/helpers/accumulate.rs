@@ -113,6 +113,7 @@ impl GradientAccumulator {
                     segments: &part.segments,
                     coefficients: ones,
                     out: &part.copies,
+                    copies: None,
                 },
             )?;
         }

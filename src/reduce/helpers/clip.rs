@@ -325,6 +325,7 @@ impl NormClip {
                     segments: &part.whole,
                     coefficients: &self.coefficients,
                     out: &copies.copies,
+                    copies: None,
                 },
             )?;
         }

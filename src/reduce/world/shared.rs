@@ -1,4 +1,4 @@
-//! Buffers of device memory that ranks read of each other.
+//! Buffers of device memory that ranks read of each other, and write to.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,13 +19,20 @@ pub(in crate::reduce) struct SharedBuffer {
 
 /// The shared buffers of a world, numbered in the order in which they were made: the same on all ranks.
 ///
-/// Whoever frees a buffer must know that nobody reads it any more. So the world keeps what its users have dropped until all
+/// Whoever frees a buffer must know that nobody reads or writes it any more. So the world keeps what its users have dropped until all
 /// ranks have dropped theirs.
 #[derive(Default)]
 pub(super) struct SharedBuffers {
     kept: Vec<(u64, Arc<SharedBuffer>)>,
     made: u64,
     reach: Option<(Reach, Sharing)>,
+}
+
+impl Drop for SharedBuffers {
+    /// What is still kept when a world ends was not given up by all ranks: one that is late may write to it, so it is never freed.
+    fn drop(&mut self) {
+        std::mem::take(&mut self.kept).leak();
+    }
 }
 
 impl SharedBuffers {

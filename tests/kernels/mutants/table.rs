@@ -45,6 +45,9 @@ mutants! {
     mutant_sum_past_the_weights: "weighted_sum", BOUNDS, [(
         "weighted_sum.cpp", "(known < tensor ? tensor : known) + 1", "tensor + 16",
     )];
+    mutant_sum_past_the_copies: "weighted_sum", BOUNDS, [(
+        "weighted_sum.cpp", "copies_.seek(copy, copy_count_)", "copies_.seek(copy, copy_count_ + 1)",
+    )];
     mutant_coefficients_past_the_table: "coefficients", BOUNDS, [(
         "device.h", "smaller(ENTRIES, limit - entry)", "ENTRIES",
     )];
@@ -63,7 +66,7 @@ mutants! {
         "tiles_.FreeTensor(tiles);\ntiles_.FreeTensor(tiles);\n",
     )];
     mutant_sum_frees_before_use: "weighted_sum", QUEUES, [(
-        "weighted_sum.cpp", "copy_out(out_[offset], result, count);\nsums_.FreeTensor(result);\n",
+        "weighted_sum.cpp", "copy_out(out_[offset], result, count);\n",
         "sums_.FreeTensor(result);\ncopy_out(out_[offset], result, count);\n",
     )];
     mutant_sum_copies_out_of_vecin: "weighted_sum", QUEUES, [(
@@ -296,6 +299,9 @@ mutants! {
     )];
     mutant_gram_stops_at_a_vector_of_zeros: "gram", DATA, [(
         "separation.h", "if (squares[k] == 0.0f) {\ncontinue;\n}\n", "",
+    )];
+    mutant_sum_leaves_out_copies: "weighted_sum", DATA, [(
+        "weighted_sum.cpp", "copy_out(copy_of_out(copy)[offset], result, count);\n", "",
     )];
     mutant_sum_never_signs: "weighted_sum", DATA, [(
         "weighted_sum.cpp", "sign(pipe, receipt, complete);\n", "",

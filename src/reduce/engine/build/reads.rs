@@ -42,8 +42,14 @@ impl StageBuilder<'_> {
 
     /// Behind all that reads other ranks' buffers: nobody writes to its own before. If nobody would before the last bucket has
     /// ended, that one's serves for all.
-    pub(super) fn release(&mut self, stages: &mut Vec<Stage>, plan: &Plan) -> Result<()> {
-        let Some(group) = plan.release.filter(|_| !self.which.is_kept) else {
+    pub(super) fn release(
+        &mut self,
+        stages: &mut Vec<Stage>,
+        plan: &Plan,
+        written: bool,
+    ) -> Result<()> {
+        let group = plan.release(written).filter(|_| !self.which.is_kept);
+        let Some(group) = group else {
             return Ok(());
         };
         let barrier = self.rendezvous(group)?;
@@ -61,6 +67,14 @@ impl StageBuilder<'_> {
         Ok(())
     }
 
+    /// The barrier behind which all that others write of `exchange` lies in the fused buffer.
+    pub(super) fn await_written(&mut self, exchange: &Exchange, group: Group) -> Result<ReadTask> {
+        let mut task = self.read(exchange, self.rendezvous(group)?)?;
+        self.copy_in_place(&mut task, exchange)?;
+        task.written = true;
+        Ok(task)
+    }
+
     /// The barrier of `exchange`, and nothing that is copied behind it.
     pub(super) fn read(&self, exchange: &Exchange, barrier: Arc<Rendezvous>) -> Result<ReadTask> {
         let transfers = exchange.transfers.iter();
@@ -69,6 +83,7 @@ impl StageBuilder<'_> {
             barrier,
             copies: Vec::new(),
             places: None,
+            written: false,
             direct: false,
             bytes: bytes(elements, self.size)? as u64,
         })

@@ -202,6 +202,7 @@ impl Cases {
                 segments: &table,
                 coefficients: &coefficients,
                 out: &out,
+                copies: None,
             };
             kernels.weighted_sum(stream, &sum)
         };

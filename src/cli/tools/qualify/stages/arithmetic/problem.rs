@@ -248,6 +248,7 @@ impl Problem {
             segments: &self.table,
             coefficients: &self.coefficients,
             out: &self.out,
+            copies: None,
         };
         setup.kernels.weighted_sum(queue, &launch)
     }
