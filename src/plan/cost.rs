@@ -252,7 +252,7 @@ impl Counter<'_> {
             combine: sum,
             ..moved.phases
         };
-        // The result is written to other ranks, too.
+        // AdaSum's result is written to other ranks, too, unless it stays scattered; the time of that is the return's.
         let is_last = index + 1 == self.plan.rounds.len();
         let written = self.plan.written().filter(|_| is_last);
         let copies = written.map_or(0, |written| written.sends().count() as u64);

@@ -33,7 +33,7 @@ pub enum Form {
     /// `HcclSend` and `HcclRecv` one after the other, in the order of [`Exchange`].
     Pairwise,
     /// Nothing is sent: behind a barrier ([`Exchange::barrier`]) each rank reads what it would receive where its peers have
-    /// it, at the same place of their fused buffers.
+    /// it, at the same place of their fused buffers. The result of the last round is written there before, see [`Plan::returns`].
     Shared,
 }
 
@@ -281,8 +281,8 @@ pub struct Plan {
     /// Step 2.
     pub rounds: Vec<Round>,
     /// Step 3 across servers: the rounds backwards. With [`Form::Shared`] one for all of them: the ranks that own parts of the
-    /// result write them to the others' buffers at the end of the last round, and here all wait until that is done; or each
-    /// rank reads them from the owners, where they stay for a while ([`Options::scattered`](crate::reduce::Options::scattered)).
+    /// result write them to the others' buffers at the end of the last round, and here all wait until that is done. Scattered
+    /// results ([`Options::scattered`](crate::reduce::Options::scattered)), and those of a mean or a sum, each rank reads here.
     pub returns: Vec<Exchange>,
     /// Step 3 in the server, absent with one rank per server and in columns.
     pub gather: Option<Exchange>,
@@ -329,8 +329,8 @@ impl Plan {
             .find(|exchange| exchange.barrier.is_some())
     }
 
-    /// The ranks that wait for each other behind the last step, before one of them writes to its fused buffer again; none
-    /// where nobody reads another one's behind the barrier of what is `written`.
+    /// The ranks that wait for each other behind the last step, before one of them writes to its fused buffer again. None where
+    /// results are `written` and nobody reads another one's buffer behind the barrier of that.
     pub fn release(&self, written: bool) -> Option<Group> {
         let is_read = |exchange: &Exchange| exchange.barrier.is_some();
         let done =

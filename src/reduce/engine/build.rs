@@ -22,7 +22,7 @@ use crate::reduce::engine::rendezvous::Rendezvous;
 use crate::reduce::engine::stage::{
     CheckTask, CombineTask, CopyPart, CopyTask, GramTask, Merge, Places, Products, Stage, Sum, Task,
 };
-use crate::reduce::options::Options;
+use crate::reduce::options::{Options, Reduction};
 use crate::reduce::world::World;
 use crate::reduce::world::watch::{Phase, ReductionPart, WatchedStage};
 
@@ -110,8 +110,7 @@ impl<'a> StageBuilder<'a> {
         members: &[usize],
     ) -> Result<Vec<Stage>> {
         let mut stages = Vec::new();
-        // Whether what the plan calls written is: scattered results stay where they are.
-        let written = !self.options.scattered;
+        let written = self.writes_results();
         let whole = self.layout.whole();
         let copy = self.copy(members, Base::Fused, whole, self.options.scale)?;
         self.copy_in(&mut stages, copy.clone(), whole)?;
@@ -122,7 +121,7 @@ impl<'a> StageBuilder<'a> {
                 Step::Mean(mean) => {
                     if let Some(weight) = self.options.weight_in_server(mean.operands) {
                         let weights = vec![weight; mean.operands as usize];
-                        self.constant(&mut stages, "in the server", mean, &weights, form, None)?;
+                        self.constant(&mut stages, "in the server", mean, &weights, form)?;
                     }
                 }
                 Step::Share(exchange) => {
@@ -198,11 +197,10 @@ impl<'a> StageBuilder<'a> {
             step.exchange().barrier.is_some() && !is_written(step) && !self.options.checksum
         });
         for step in steps {
-            let exchange = step.exchange();
-            let task = match exchange.barrier.filter(|_| is_written(&step)) {
-                Some(group) => Task::Read(self.await_written(exchange, group)?),
-                None => self.in_place(exchange, step.form(plan.forms))?,
-            };
+            let mut task = self.in_place(step.exchange(), step.form(plan.forms))?;
+            if let Task::Read(read) = &mut task {
+                read.written = is_written(&step);
+            }
             self.push_as(stages, &step.to_string(), Phase::Return, task)?;
         }
         let factor = whole.factor;
@@ -377,24 +375,18 @@ impl<'a> StageBuilder<'a> {
         combine: &plan::Combine,
         weights: &[f32],
         form: Form,
-        written: Option<&Exchange>,
     ) -> Result<()> {
         let (exchange, behind) = self.exchange(combine, form)?;
         self.push(stages, name, exchange)?;
-        let copies = self.copies_of(combine.slice, written)?;
         let mut sums = Vec::new();
         for piece in self.pieces(combine)? {
-            let mut of_piece = self.constant_sums(combine, &piece, weights)?;
-            if let Some(last) = of_piece.last_mut() {
-                last.copies = copies.clone();
-            }
-            sums.extend(of_piece);
+            sums.extend(self.constant_sums(combine, &piece, weights)?);
         }
         let combine = CombineTask {
             solve: None,
             merge: None,
             sums,
-            places: self.places_of_sum(combine.slice, written)?,
+            places: self.places(combine.slice)?,
             behind,
         };
         self.push(stages, &format!("{name}: sum"), Task::Combine(combine))
@@ -451,6 +443,12 @@ impl<'a> StageBuilder<'a> {
         Ok(sums)
     }
 
+    /// Whether what the plan calls written is. Scattered results stay where they are. And it takes AdaSum's records: a rank whose
+    /// barrier failed goes on, and has no weights before all ranks have come; constant ones it would have.
+    fn writes_results(&self) -> bool {
+        !self.options.scattered && self.options.reduction == Reduction::Adasum
+    }
+
     /// A round, whose result is also written to other ranks' buffers as `written` says.
     fn round(
         &mut self,
@@ -466,7 +464,7 @@ impl<'a> StageBuilder<'a> {
         let weights = weights.map(|subtree| self.options.reduction.weight(subtree.count, total));
         if let Some(weights) = weights.collect::<Option<Vec<f32>>>() {
             if combine.operands > 1 {
-                return self.constant(stages, &name, combine, &weights, form, written);
+                return self.constant(stages, &name, combine, &weights, form);
             }
             // Others merge here; the stages stay in step.
             let (exchange, _) = self.exchange(combine, form)?;

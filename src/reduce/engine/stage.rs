@@ -387,8 +387,10 @@ impl ReadTask {
         if self.direct && context.copies {
             return Ok(());
         }
-        let copies = self.copies.iter().filter(|copy| !copy.is_send());
-        for copy in copies.filter(|_| !self.written) {
+        for copy in self.copies.iter().filter(|copy| !copy.is_send()) {
+            if self.written {
+                break;
+            }
             let Read { from, to } = copy.part;
             let (to, from) = (to.span(context.memory)?, from.span(context.memory)?);
             // Whoever ends takes its memory along.

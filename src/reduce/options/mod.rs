@@ -112,9 +112,10 @@ pub struct Options {
     /// [`Machine::forms`]. Results do not depend on it.
     ///
     /// With [`Form::Shared`] kernels read the buffers of other ranks where they lie: of all ranks if they are on one machine or
-    /// in one A3 supernode, else of those of the same server, and exchanges between servers are as without it. Results are written
-    /// there at the end of the last round. Other ranks map the reducer's own buffers: tensors that do not lie there
-    /// ([`Options::gradient_buffers`]) are copied into them. After a failure a rank that is late may still write to them.
+    /// in one A3 supernode, else of those of the same server, and exchanges between servers are as without it. Other ranks map the
+    /// reducer's own buffers, read gradients there and write results of AdaSum between servers to them: tensors that do not lie there
+    /// ([`Options::gradient_buffers`]) are copied into them. After a failure a rank that is late may still write to them, so
+    /// they are never freed then.
     /// Nothing of it has run on an NPU, so it is never chosen by itself.
     pub exchange: Option<Form>,
     /// How scalars are summed.

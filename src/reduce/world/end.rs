@@ -279,5 +279,8 @@ impl Inner {
 impl Drop for Inner {
     fn drop(&mut self) {
         self.stop_watchdog();
+        if self.work.watch.failure().is_some() {
+            lock(&self.shared).keep_for_ever();
+        }
     }
 }

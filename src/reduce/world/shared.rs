@@ -10,7 +10,7 @@ use crate::reduce::world::hosts::{HOST_BYTES, encode};
 use crate::reduce::world::{World, lock};
 use crate::topo::host_key;
 
-/// A buffer of this rank and those of the ranks that it reads, all equally long.
+/// A buffer of this rank and those of the ranks that it reads and writes, all equally long.
 pub(in crate::reduce) struct SharedBuffer {
     pub(in crate::reduce) own: Span,
     /// By rank; `None` for this one and for those that it does not read.
@@ -28,14 +28,16 @@ pub(super) struct SharedBuffers {
     reach: Option<(Reach, Sharing)>,
 }
 
-impl Drop for SharedBuffers {
-    /// What is still kept when a world ends was not given up by all ranks: one that is late may write to it, so it is never freed.
-    fn drop(&mut self) {
+impl SharedBuffers {
+    /// Never frees what there is: of a world that has failed, a rank that is late may still write to it.
+    pub(super) fn keep_for_ever(&mut self) {
+        if !self.kept.is_empty() {
+            let bytes: usize = self.kept.iter().map(|(_, buffer)| buffer.own.len()).sum();
+            log::warn!("{bytes} bytes of device memory stay in use: others may write to them");
+        }
         std::mem::take(&mut self.kept).leak();
     }
-}
 
-impl SharedBuffers {
     /// Closes the peers' buffers that this rank does not use any more. Returns the number below which it uses none.
     fn close_unused(&mut self) -> u64 {
         for (_, buffer) in &mut self.kept {

@@ -67,14 +67,6 @@ impl StageBuilder<'_> {
         Ok(())
     }
 
-    /// The barrier behind which all that others write of `exchange` lies in the fused buffer.
-    pub(super) fn await_written(&mut self, exchange: &Exchange, group: Group) -> Result<ReadTask> {
-        let mut task = self.read(exchange, self.rendezvous(group)?)?;
-        self.copy_in_place(&mut task, exchange)?;
-        task.written = true;
-        Ok(task)
-    }
-
     /// The barrier of `exchange`, and nothing that is copied behind it.
     pub(super) fn read(&self, exchange: &Exchange, barrier: Arc<Rendezvous>) -> Result<ReadTask> {
         let transfers = exchange.transfers.iter();
