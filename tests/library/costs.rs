@@ -312,7 +312,7 @@ fn counted_accesses() {
         ((5, 1), 3, &GAPS),
         ((2, 9), 2, &FULL),
     ];
-    // Kernels read and write as much where other ranks have the vectors.
+    // Kernels read as much where other ranks have the vectors, and write results to all of them.
     let ways = cases
         .iter()
         .flat_map(|case| [None, Some(Form::Shared)].map(|exchange| (case, exchange)));

@@ -9,7 +9,7 @@ use adasum::ErrorKind;
 use adasum::ascend::Stream;
 use adasum::plan::mindspore::{ParallelContext, ParallelMode};
 use adasum::reduce::{
-    DType, Form, GradientReducer, Options, Placement, ScalarExchange, TensorSpec, Wire,
+    DType, Form, GradientReducer, Options, Placement, Reduction, ScalarExchange, TensorSpec, Wire,
 };
 
 /// Every number of servers to 33: two radices up to 16, one beyond, all of them in the end.
@@ -174,8 +174,12 @@ fn what_ranks_disagree_on_is_named() {
 /// What is read is compared with what its owner has, whether one rank has a whole operand or several do.
 #[test]
 fn what_is_shared_passes_its_checksums() {
-    for (servers, locals) in [(2, 1), (5, 1), (3, 2), (1, 10)] {
+    let shapes = [(2, 1), (5, 1), (3, 2), (1, 10)];
+    let reductions = [Reduction::Adasum, Reduction::Mean, Reduction::Sum];
+    let cases = shapes.map(|shape| reductions.map(|reduction| (shape, reduction)));
+    for ((servers, locals), reduction) in cases.into_iter().flatten() {
         let options = Options {
+            reduction,
             exchange: Some(Form::Shared),
             checksum: true,
             allow_plain_mean: true,
