@@ -311,10 +311,17 @@ impl<'a> StageBuilder<'a> {
 
     /// Where they begin in a result on `slice`, here and with those that `written` names.
     fn places_of_sum(&mut self, slice: Range, written: Option<&Exchange>) -> Result<Places> {
-        let peers = written.into_iter().flat_map(|written| written.sends());
-        let peers = peers.map(|send| Base::Peer(self.rank_of(send.peer)));
-        let buffers: Vec<Base> = [Base::Fused].into_iter().chain(peers).collect();
+        let mut buffers = self.written_to(written);
+        buffers.push(Base::Fused);
         self.places_in(slice, &buffers)
+    }
+
+    /// The buffers that a result is written to beside the own one.
+    fn written_to(&self, written: Option<&Exchange>) -> Vec<Base> {
+        let sends = written.into_iter().flat_map(|written| written.sends());
+        sends
+            .map(|send| Base::Peer(self.rank_of(send.peer)))
+            .collect()
     }
 
     fn places_in(&mut self, part: Range, buffers: &[Base]) -> Result<Places> {
@@ -589,12 +596,8 @@ impl<'a> StageBuilder<'a> {
     /// Where a result on `slice` stands in the buffers of those that `written` names.
     fn copies_of(&mut self, slice: Range, written: Option<&Exchange>) -> Result<ops::Range<usize>> {
         let own = self.part(slice)?;
-        let sends = written.into_iter().flat_map(|written| written.sends());
-        let ranks: Vec<u32> = sends.map(|send| self.rank_of(send.peer)).collect();
-        let places = ranks.into_iter().map(|rank| Place {
-            base: Base::Peer(rank),
-            ..own
-        });
+        let buffers = self.written_to(written).into_iter();
+        let places = buffers.map(|base| Place { base, ..own });
         Ok(self.enter(places.map(Entry::Place)))
     }
 

@@ -387,16 +387,15 @@ impl ReadTask {
         if self.direct && context.copies {
             return Ok(());
         }
-        for copy in self.copies.iter().filter(|copy| !copy.is_send()) {
-            if self.written {
-                break;
+        if !self.written {
+            for copy in self.copies.iter().filter(|copy| !copy.is_send()) {
+                let Read { from, to } = copy.part;
+                let (to, from) = (to.span(context.memory)?, from.span(context.memory)?);
+                // Whoever ends takes its memory along.
+                stream
+                    .copy(&to, &from)
+                    .map_err(|error| context.world.fail_for_others(&error))?;
             }
-            let Read { from, to } = copy.part;
-            let (to, from) = (to.span(context.memory)?, from.span(context.memory)?);
-            // Whoever ends takes its memory along.
-            stream
-                .copy(&to, &from)
-                .map_err(|error| context.world.fail_for_others(&error))?;
         }
         self.places.as_ref().map_or(Ok(()), |places| {
             context.look_back(&self.barrier, places, stream)
