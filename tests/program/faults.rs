@@ -5,6 +5,7 @@
 //! go on, and others may end well, but what the failure touched is a NaN for all of them.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
@@ -220,36 +221,42 @@ fn ranks_in(text: &str) -> Vec<u32> {
 }
 
 fn folder(name: &str) -> Folder {
+    folder_of(name, SERVERS)
+}
+
+/// A folder with the table of all ranks on so many servers.
+fn folder_of(name: &str, servers: u32) -> Folder {
     let folder = Folder::new(name);
+    let locals = SERVERS * LOCALS / servers;
     let server = |server: u32| {
         let device = |local: u32| {
             format!(
                 r#"{{"device_id":"{local}","device_ip":"192.168.{server}.{}","rank_id":"{}"}}"#,
                 local + 1,
-                server * LOCALS + local
+                server * locals + local
             )
         };
-        let devices: Vec<String> = (0..LOCALS).map(device).collect();
+        let devices: Vec<String> = (0..locals).map(device).collect();
         format!(
             r#"{{"server_id":"10.0.0.{}","device":[{}]}}"#,
             server + 1,
             devices.join(",")
         )
     };
-    let servers: Vec<String> = (0..SERVERS).map(server).collect();
+    let list: Vec<String> = (0..servers).map(server).collect();
     let table = format!(
-        r#"{{"status":"completed","version":"1.0","server_count":"{SERVERS}","server_list":[{}]}}"#,
-        servers.join(",")
+        r#"{{"status":"completed","version":"1.0","server_count":"{servers}","server_list":[{}]}}"#,
+        list.join(",")
     );
     std::fs::write(folder.path().join("table.json"), table).unwrap();
     folder
 }
 
-/// One fault.
+/// What goes wrong on one rank.
 struct Fault {
     rank: u32,
-    operation: &'static str,
-    index: u32,
+    /// By function and number.
+    operations: Vec<(&'static str, u32)>,
     kind: &'static str,
     /// More variables of its job.
     variables: &'static [(&'static str, &'static str)],
@@ -283,14 +290,18 @@ const KINDS: [&str; 3] = ["die", "stall", "error"];
 
 impl Fault {
     fn text(&self) -> String {
-        let kind = match (self.kind, self.operation, self.index % 2) {
-            ("error", "kernel", _) => "error=507015",
-            // On the stream, or of the call.
-            ("error", _, 0) => "error=507049",
-            ("error", _, _) => "error=4",
-            (kind, _, _) => kind,
+        let rule = |&(operation, index): &(&str, u32)| {
+            let kind = match (self.kind, operation, index % 2) {
+                ("error", "kernel", _) => "error=507015",
+                // On the stream, or of the call; a call that fails is the last one.
+                ("error", _, 1) if self.operations.len() == 1 => "error=4",
+                ("error", _, _) => "error=507049",
+                (kind, _, _) => kind,
+            };
+            format!("{}:{operation}:{index}:{kind}", self.rank)
         };
-        format!("{}:{}:{}:{kind}", self.rank, self.operation, self.index)
+        let rules: Vec<String> = self.operations.iter().map(rule).collect();
+        rules.join(",")
     }
 
     /// Runs a job with it and says what is wrong with the outcome.
@@ -303,7 +314,7 @@ impl Fault {
                 return wrong(format!("rank {rank} has a wrong result"));
             }
             // Of the others: a kernel that fails ends no communicator.
-            let kernel = self.kind == "error" && self.operation == "kernel";
+            let kernel = self.kind == "error" && self.operations[0].0 == "kernel";
             if self.kind == "die" && rank == self.rank {
                 continue;
             }
@@ -382,8 +393,7 @@ fn every_operation_may_die_stall_or_fail() {
                 .wrapping_add(1);
             faults.push(Fault {
                 rank: (state >> 33) as u32 % (SERVERS * LOCALS),
-                operation,
-                index,
+                operations: vec![(operation, index)],
                 kind,
                 variables: &[],
             });
@@ -394,38 +404,83 @@ fn every_operation_may_die_stall_or_fail() {
     run_all(&folder, &job(&folder, None, &[]), &faults, 3);
 }
 
-/// The same of ranks that read each other's memory: each barrier, gather and kernel of a step, one kind each.
+/// Ranks that read each other's memory, and what each of them does in the step behind the warm-up.
+struct Shared {
+    folder: Folder,
+    good: Outcome,
+    barriers: Range<u32>,
+    gathers: Range<u32>,
+    kernels: Range<u32>,
+}
+
+impl Shared {
+    /// All ranks on `servers` servers. A step has so many barriers and rounds.
+    fn new(name: &str, servers: u32, barriers: u32, rounds: u32) -> Shared {
+        // Of machines, plans, keys and whether all could use them; then those of the warm-up.
+        let gathers = 4 + rounds;
+        let folder = folder_of(name, servers);
+        let good = job(&folder, None, &[(SHARED, "1")]);
+        let launches = good.text.lines();
+        let launches = launches.filter_map(|line| line.strip_prefix("[r5] launches "));
+        let launches: Vec<u32> = launches.map(|count| count.parse().unwrap()).collect();
+        Shared {
+            folder,
+            good,
+            barriers: barriers..2 * barriers,
+            gathers: gathers..gathers + rounds,
+            kernels: launches[0]..launches[1],
+        }
+    }
+
+    /// Lets each list of operations go wrong on one rank.
+    fn run(&self, faults: impl Iterator<Item = Vec<(&'static str, u32)>>, kinds: &[&'static str]) {
+        let fault = |(number, operations): (usize, Vec<_>)| Fault {
+            rank: (5 * number as u32 + 3) % (SERVERS * LOCALS),
+            operations,
+            kind: kinds[number % kinds.len()],
+            variables: &[(SHARED, "1")],
+        };
+        let faults: Vec<Fault> = faults.enumerate().map(fault).collect();
+        run_all(&self.folder, &self.good, &faults, 3);
+    }
+
+    /// Each barrier, gather and kernel, one kind each.
+    fn run_each(&self) {
+        let ranges = [
+            ("HcclAllReduce", &self.barriers),
+            ("HcclAllGather", &self.gathers),
+            ("kernel", &self.kernels),
+        ];
+        let each = ranges
+            .into_iter()
+            .flat_map(|(name, range)| range.clone().map(move |index| vec![(name, index)]));
+        assert!(self.kernels.len() > 20, "{:?}", self.kernels);
+        self.run(each, &KINDS);
+    }
+}
+
+/// The same of ranks that read each other's memory.
 #[test]
 fn every_operation_on_shared_memory_may_die_stall_or_fail() {
     // Before the mean, two rounds, the return and the gather, and behind all.
-    const BARRIERS: u32 = 6;
-    // Machines, plans, keys and whether all could use them; then those of the warm-up.
-    const GATHERS: u32 = 4 + 2;
-    let folder = folder("faults-shared");
-    let good = job(&folder, None, &[(SHARED, "1")]);
-    let launches = good
-        .text
-        .lines()
-        .filter_map(|line| line.strip_prefix("[r5] launches "));
-    let launches: Vec<u32> = launches.map(|count| count.parse().unwrap()).collect();
-    let ranges = [
-        ("HcclAllReduce", BARRIERS..2 * BARRIERS),
-        ("HcclAllGather", GATHERS..GATHERS + 2),
-        ("kernel", launches[0]..launches[1]),
-    ];
-    let operations = ranges
-        .into_iter()
-        .flat_map(|(name, range)| range.map(move |index| (name, index)));
-    let fault = |(number, (operation, index)): (usize, (&'static str, u32))| Fault {
-        rank: (5 * number as u32 + 3) % (SERVERS * LOCALS),
-        operation,
-        index,
-        kind: KINDS[number % 3],
-        variables: &[(SHARED, "1")],
-    };
-    let faults: Vec<Fault> = operations.enumerate().map(fault).collect();
-    assert!(faults.len() >= 30, "{launches:?}");
-    run_all(&folder, &good, &faults, 3);
+    Shared::new("faults-shared", SERVERS, 6, 2).run_each();
+}
+
+/// With one rank a server there is no barrier behind all: before four rounds and the return.
+#[test]
+fn every_operation_on_shared_memory_of_servers_of_one_rank_may_die_stall_or_fail() {
+    Shared::new("faults-shared-alone", SERVERS * LOCALS, 5, 4).run_each();
+}
+
+/// A rank that fails a barrier waits for nobody there. If it fails a gather, too, it has no weights to write a sum with.
+#[test]
+fn a_barrier_and_a_gather_on_shared_memory_may_both_fail() {
+    let shared = Shared::new("faults-shared-two", SERVERS, 6, 2);
+    let both = shared.barriers.clone().flat_map(|barrier| {
+        let gathers = shared.gathers.clone();
+        gathers.map(move |gather| vec![("HcclAllReduce", barrier), ("HcclAllGather", gather)])
+    });
+    shared.run(both, &["error"]);
 }
 
 /// The same on every rank.
@@ -439,8 +494,7 @@ fn every_operation_of_every_rank_may_die_stall_or_fail() {
                 .flat_map(move |(operation, index)| {
                     KINDS.map(|kind| Fault {
                         rank,
-                        operation,
-                        index,
+                        operations: vec![(operation, index)],
                         kind,
                         variables: &[],
                     })

@@ -59,8 +59,8 @@ struct Bench<'a> {
     reducer: GradientReducer,
     stream: Stream,
     gradients: Vec<Span>,
-    /// Their values, as they are before a reduction.
-    originals: Vec<Span>,
+    /// Where gradients lie, side by side as many as do, and their values before a reduction.
+    originals: Vec<(Span, Span)>,
     bucket_bytes: u64,
     pipeline_depth: usize,
 }
@@ -115,8 +115,8 @@ impl<'a> Bench<'a> {
             size,
             reducer,
             stream: Stream::new(device)?,
+            originals: side_by_side(&gradients, originals),
             gradients,
-            originals,
             bucket_bytes: options.bucket_bytes,
             pipeline_depth: options.pipeline_depth,
         })
@@ -235,8 +235,8 @@ impl<'a> Bench<'a> {
 
     /// Puts the gradients back and waits for all ranks.
     fn restore(&self) -> Result<()> {
-        for (gradient, original) in self.gradients.iter().zip(&self.originals) {
-            self.stream.copy(gradient, original)?;
+        for (gradients, originals) in &self.originals {
+            self.stream.copy(gradients, originals)?;
         }
         self.world.barrier(&self.stream)?;
         self.stream.synchronize_timeout(PATIENCE)
@@ -291,6 +291,27 @@ fn largest_cache() -> u64 {
         text.trim().strip_suffix('K')?.parse::<u64>().ok()
     };
     (0..8).filter_map(size).max().unwrap_or(0) << 10
+}
+
+/// Each gradient with its original, those as one that lie side by side alike: a copy of each tensor would take longer than a
+/// reduction of short ones.
+fn side_by_side(gradients: &[Span], originals: Vec<Span>) -> Vec<(Span, Span)> {
+    let mut pairs: Vec<(Span, Span)> = Vec::new();
+    for (gradient, original) in gradients.iter().zip(originals) {
+        let wider = pairs.last().and_then(|(gradients, originals)| {
+            let start = original.address().checked_sub(originals.address())?;
+            let start = usize::try_from(start).ok()?;
+            let both = [(gradients, gradient), (originals, &original)];
+            let [gradients, originals] =
+                both.map(|(first, next)| Span::spread([(first, 0), (next, start)]));
+            gradients.zip(originals)
+        });
+        match (wider, pairs.last_mut()) {
+            (Some(wider), Some(last)) => *last = wider,
+            _ => pairs.push((gradient.clone(), original)),
+        }
+    }
+    pairs
 }
 
 /// Where the tensors lie, in bytes. Those that travel as another type are converted and so copied; they lie behind the
