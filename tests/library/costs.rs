@@ -453,3 +453,25 @@ fn buffers_are_as_large_as_the_plan_says() {
         assert!(memory.tables < memory.fused / 20, "{memory:?}");
     });
 }
+
+/// Gradients in the reducer's own buffers, whole pages of all buckets together, and nothing is received.
+#[test]
+fn shared_buffers_are_the_gradients_and_no_more() {
+    let options = Options {
+        exchange: Some(Form::Shared),
+        gradient_buffers: true,
+        bucket_bytes: 100_000,
+        ..Options::default()
+    };
+    in_world(4, 1, |world| {
+        let reducer = GradientReducer::new(world, &specs(&COUNTS), &options).unwrap();
+        let places = reducer.gradient_buffers().unwrap();
+        let gradients: usize = places.iter().flatten().map(Span::len).sum();
+        assert_eq!(gradients, 4 * COUNTS.iter().sum::<usize>());
+        let memory = reducer.device_memory();
+        let pages = gradients.next_multiple_of(Buffer::SHAREABLE_PAGE);
+        assert_eq!(memory.fused, pages as u64);
+        // An address for each bucket.
+        assert!(memory.received <= 64 * memory.allocations, "{memory:?}");
+    });
+}

@@ -14,7 +14,8 @@ use crate::plan::Segment;
 ///
 /// With `depth` buckets under way, bucket i uses the buffers of slot i modulo `depth`:
 ///
-/// - `fused`: for each slot the bytes of its largest bucket, gaps between tensors included;
+/// - `fused`: for each slot the bytes of its largest bucket, gaps between tensors included; where other ranks read them, all in one
+///   allocation of whole pages;
 /// - `received`: for each slot the most that a step receives before it combines: with m vectors on a slice, m - 1 slices;
 /// - `tables`: where tensors lie, weights, and the scalars of all rounds. They grow with tensors, rounds and units of 4096
 ///   elements.

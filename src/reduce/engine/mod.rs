@@ -19,5 +19,6 @@ mod pieces;
 mod place;
 pub(super) mod program;
 mod rendezvous;
+pub(super) mod slots;
 pub(super) mod stage;
 pub(super) mod tensor_copies;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::ascend::{Buffer, Span, Stream};
+use crate::ascend::{Span, Stream};
 use crate::error::{Context, Result};
 use crate::plan::{Choices, DType, Layout, Planner, TensorSpec, buckets, wavefront};
 use crate::reduce::engine::address_table::AddressTable;
@@ -13,12 +13,11 @@ use crate::reduce::engine::build::{Which, bucket};
 use crate::reduce::engine::clock::Clock;
 use crate::reduce::engine::issue::BucketProgress;
 use crate::reduce::engine::message_log::MessageLog;
-use crate::reduce::engine::place::Memory;
+use crate::reduce::engine::slots::Slots;
 use crate::reduce::engine::stage::StageContext;
 use crate::reduce::engine::tensor_copies::{Store, TensorCopies};
 use crate::reduce::options::Options;
 use crate::reduce::world::World;
-use crate::reduce::world::shared::SharedBuffer;
 use crate::reduce::world::streams::StreamRole;
 use crate::reduce::world::trace::{COLLECTION, REDUCTION};
 use crate::reduce::world::watch::WatchedStage;
@@ -288,127 +287,4 @@ fn make_buckets(
         made.push(bucket);
     }
     Ok(made)
-}
-
-/// The buffers of the buckets that are under way at a time. All that a reducer does shares them: one call of a world
-/// follows the other.
-pub(in crate::reduce) struct Slots {
-    /// Bucket `i` uses slot `i` modulo their number.
-    slots: Vec<Slot>,
-    /// The most of them.
-    count: usize,
-    /// Buckets that are under way at a time.
-    under_way: usize,
-}
-
-/// The buffers of one bucket at a time.
-struct Slot {
-    memory: Memory,
-    /// Where other ranks read the fused buffer: its part in the world's list.
-    shared: Option<Arc<SharedBuffer>>,
-}
-
-impl Slots {
-    /// For so many buckets at a time.
-    pub(in crate::reduce) fn new(depth: usize) -> Self {
-        Slots {
-            slots: Vec::new(),
-            count: depth,
-            under_way: depth,
-        }
-    }
-
-    /// For so many buckets at a time, but with buffers of its own for each.
-    pub(in crate::reduce) fn for_each_bucket(depth: usize) -> Self {
-        Slots {
-            count: usize::MAX,
-            ..Slots::new(depth)
-        }
-    }
-
-    /// Where the tensors of bucket `index` lie in its buffer.
-    pub(in crate::reduce) fn places(&self, index: usize, bucket: &Bucket) -> Result<Vec<Span>> {
-        bucket.places(&self.memory(index, bucket)?)
-    }
-
-    /// Makes them large enough for `buckets`. What is queued keeps the memory that it uses.
-    ///
-    /// Collective where ranks read each other's buffers; waits for all of them then, at most `timeout`.
-    pub(in crate::reduce) fn fit(
-        &mut self,
-        world: &World,
-        buckets: &[Bucket],
-        timeout: Duration,
-    ) -> Result<()> {
-        for first in 0..self.count.min(buckets.len()) {
-            let sharing = || buckets.iter().skip(first).step_by(self.count);
-            let fused = sharing().map(Bucket::fused_bytes);
-            let fused = fused.collect::<Result<Vec<usize>>>()?.into_iter().max();
-            let fused = fused.unwrap_or(0);
-            let scratch = sharing().map(|bucket| bucket.scratch_bytes).max();
-            let scratch = scratch.unwrap_or(0);
-            if self.slots.len() == first {
-                self.slots.push(Slot {
-                    memory: Memory {
-                        fused: span(world, 0)?,
-                        scratch: span(world, 0)?,
-                        peers: Arc::default(),
-                    },
-                    shared: None,
-                });
-            }
-            let Slot { memory, shared } = &mut self.slots[first];
-            if memory.scratch.len() < scratch {
-                memory.scratch = span(world, scratch)?;
-            }
-            let read_by = buckets[first].shared;
-            if memory.fused.len() >= fused && shared.is_some() == read_by.is_some() {
-                continue;
-            }
-            // What is too small may be freed.
-            memory.peers = Arc::default();
-            *shared = None;
-            memory.fused = match read_by {
-                None => span(world, fused)?,
-                Some(group) => {
-                    let buffer = world.share(fused, group, timeout)?;
-                    memory.peers = Arc::clone(&buffer.peers);
-                    shared.insert(buffer).own.clone()
-                }
-            };
-        }
-        Ok(())
-    }
-
-    /// What they take.
-    pub(in crate::reduce) fn device_memory(&self) -> DeviceMemory {
-        let sum = |bytes: fn(&Slot) -> usize| self.slots.iter().map(bytes).sum::<usize>();
-        DeviceMemory {
-            fused: sum(|slot| match slot.shared {
-                Some(_) => slot
-                    .memory
-                    .fused
-                    .len()
-                    .next_multiple_of(Buffer::SHAREABLE_PAGE),
-                None => slot.memory.fused.len(),
-            }) as u64,
-            received: sum(|slot| slot.memory.scratch.len()) as u64,
-            allocations: 2 * self.slots.len() as u64,
-            ..DeviceMemory::default()
-        }
-    }
-
-    fn memory(&self, index: usize, bucket: &Bucket) -> Result<Memory> {
-        let memory = &self.slots[index % self.count].memory;
-        Ok(Memory {
-            fused: memory.fused.slice(0..bucket.fused_bytes()?)?,
-            scratch: memory.scratch.clone(),
-            peers: Arc::clone(&memory.peers),
-        })
-    }
-}
-
-/// Memory of so many bytes, all 0: at least some, so that it has an address.
-fn span(world: &World, bytes: usize) -> Result<Span> {
-    Ok(Buffer::zeroed(world.device(), bytes.max(64))?.span())
 }

@@ -26,7 +26,7 @@ const PHASE_REPS: usize = 5;
 /// Phases of a reduction.
 const PHASES: usize = 6;
 /// Tensors start at multiples of this many bytes.
-const ALIGNMENT: u64 = 64;
+const ALIGNMENT: usize = 64;
 
 /// Times the reductions that `what` describes, one size after the other.
 ///
@@ -299,8 +299,7 @@ fn side_by_side(gradients: &[Span], originals: Vec<Span>) -> Vec<(Span, Span)> {
     let mut pairs: Vec<(Span, Span)> = Vec::new();
     for (gradient, original) in gradients.iter().zip(originals) {
         let wider = pairs.last().and_then(|(gradients, originals)| {
-            let start = original.address().checked_sub(originals.address())?;
-            let start = usize::try_from(start).ok()?;
+            let start = originals.len().next_multiple_of(ALIGNMENT);
             let both = [(gradients, gradient), (originals, &original)];
             let [gradients, originals] =
                 both.map(|(first, next)| Span::spread([(first, 0), (next, start)]));
@@ -326,7 +325,7 @@ fn places(specs: &[TensorSpec]) -> Vec<std::ops::Range<usize>> {
         let end = next + specs[tensor].count * specs[tensor].dtype.size();
         let place = |bytes: u64| usize::try_from(bytes).unwrap_or(usize::MAX);
         places[tensor] = place(next)..place(end);
-        next = end.next_multiple_of(ALIGNMENT);
+        next = end.next_multiple_of(ALIGNMENT as u64);
     }
     places
 }
