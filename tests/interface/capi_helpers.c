@@ -101,6 +101,7 @@ static void clips(adasum_world *world) {
 static void clips_of_owned_parts(adasum_world *world, uint32_t rank) {
     const uint32_t server = rank / LOCALS;
     const size_t outside = 2;
+    const uint64_t nothing = 0;
     const uint64_t start = 1, length = SECOND;
     float values[BOTH], whole[BOTH], norm = 7.0f;
     size_t tensors[8], count = 0, i;
@@ -126,6 +127,9 @@ static void clips_of_owned_parts(adasum_world *world, uint32_t rank) {
     OK(adasum_reducer_owned(reducer, tensors, starts, lengths, count));
     REFUSED(ADASUM_INVALID_ARGUMENT, "is not in one of the 2 tensors",
             adasum_norm_clip_create_of_parts(world, TENSORS, 2, &outside, &start, &length, 1, 0.25f, LIMIT, &clip));
+    /* Nothing of no tensor. */
+    REFUSED(ADASUM_INVALID_ARGUMENT, "is not in one of the 2 tensors",
+            adasum_norm_clip_create_of_parts(world, TENSORS, 2, &outside, &nothing, &nothing, 1, 0.25f, LIMIT, &clip));
     REFUSED(ADASUM_INVALID_ARGUMENT, "timeout_ms is 0",
             adasum_norm_clip_create_of_parts(world, TENSORS, 2, tensors, starts, lengths, count, 0.25f, 0, &clip));
     CHECK(clip == NULL);

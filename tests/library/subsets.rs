@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use adasum::ErrorKind;
 use adasum::ascend::{Buffer, Device, Span, Stream};
-use adasum::reduce::{DType, GradientReducer, Options, TensorSpec, World};
+use adasum::reduce::{DType, Form, GradientReducer, Options, TensorSpec, World};
 
 use crate::support::{get_as, in_world, noise, put_as, rounded};
 
@@ -83,9 +83,18 @@ fn assert_alike(out: &[f32], whole: &[f32], dtype: DType, what: &str) {
 
 #[test]
 fn subsets_give_what_the_whole_gives() {
-    for (servers, locals, radix) in [(4, 2, 2), (3, 1, 3), (1, 1, 2)] {
+    let shared = Some(Form::Shared);
+    for (servers, locals, radix, exchange, gradient_buffers) in [
+        (4, 2, 2, None, false),
+        (3, 1, 3, None, false),
+        (1, 1, 2, None, false),
+        (4, 2, 2, shared, false),
+        (3, 1, 3, shared, true),
+    ] {
         let options = Options {
             radix,
+            exchange,
+            gradient_buffers,
             ..Options::default()
         };
         in_world(servers, locals, |world| {

@@ -134,6 +134,16 @@ struct Outcome {
     text: String,
 }
 
+impl Outcome {
+    /// The numbers of the kernels in the step behind the warm-up: of rank 5, and so of all.
+    fn kernels(&self) -> Range<u32> {
+        let launches = self.text.lines();
+        let launches = launches.filter_map(|line| line.strip_prefix("[r5] launches "));
+        let launches: Vec<u32> = launches.map(|count| count.parse().unwrap()).collect();
+        launches[0]..launches[1]
+    }
+}
+
 /// Runs it, with more variables for its ranks.
 fn job(folder: &Folder, fault: Option<&str>, variables: &[(&str, &str)]) -> Outcome {
     let program = std::env::current_exe().unwrap();
@@ -264,25 +274,20 @@ struct Fault {
 
 /// The operations of one rank in the step after the warm-up, by function and number.
 ///
-/// A warm-up has all of them but the copies of the tensors and the two checks that follow those; before it, the ranks
-/// compare their plans. Rounds of two servers each: 2.
-fn operations() -> Vec<(&'static str, u32)> {
+/// A warm-up has as many, but for kernels; before it, the ranks compare their plans. Rounds of two servers each: 2.
+fn operations(good: &Outcome) -> Vec<(&'static str, u32)> {
     const ROUNDS: u32 = 2;
     let in_server = 1 + 1;
     let across = ROUNDS + ROUNDS;
-    // Each exchange is preceded by one that marks what is awaited.
-    let kernels = 2 + 1 + 4 * ROUNDS + in_server + across;
-    let checks = 1 + 1 + ROUNDS + 1;
-    let all = kernels + checks;
     let listed = [
-        ("HcclAlltoAllV", in_server, in_server),
-        ("HcclBatchSendRecv", across, across),
-        ("HcclAllGather", 1 + ROUNDS, ROUNDS),
-        ("kernel", all - 4, all),
+        ("HcclAlltoAllV", in_server..2 * in_server),
+        ("HcclBatchSendRecv", across..2 * across),
+        ("HcclAllGather", 1 + ROUNDS..1 + 2 * ROUNDS),
+        ("kernel", good.kernels()),
     ];
     listed
         .into_iter()
-        .flat_map(|(name, first, count)| (first..first + count).map(move |index| (name, index)))
+        .flat_map(|(name, range)| range.map(move |index| (name, index)))
         .collect()
 }
 
@@ -331,6 +336,13 @@ impl Fault {
             if Duration::from_millis(milliseconds) > STALL + SLACK {
                 return wrong(format!("rank {rank} took {milliseconds} ms"));
             }
+        }
+        // Behind the warm-up, and before the end of the first step.
+        let launches = format!("[r{}] launches ", self.rank);
+        let steps = outcome.text.lines();
+        let steps = steps.filter(|line| line.starts_with(&launches)).count();
+        if steps != 1 {
+            return wrong(format!("it struck when {steps} counts were printed"));
         }
         if outcome.culprits != [self.rank] {
             return wrong(format!("the culprit is {:?}", outcome.culprits));
@@ -386,7 +398,9 @@ fn run_all(folder: &Folder, good: &Outcome, faults: &[Fault], at_a_time: usize) 
 fn every_operation_may_die_stall_or_fail() {
     let mut state = 20_240_607_u64;
     let mut faults = Vec::new();
-    for (operation, index) in operations() {
+    let folder = folder("faults-sample");
+    let good = job(&folder, None, &[]);
+    for (operation, index) in operations(&good) {
         for kind in KINDS {
             state = state
                 .wrapping_mul(6_364_136_223_846_793_005)
@@ -400,8 +414,7 @@ fn every_operation_may_die_stall_or_fail() {
         }
     }
     assert!(faults.len() >= 60);
-    let folder = folder("faults-sample");
-    run_all(&folder, &job(&folder, None, &[]), &faults, 3);
+    run_all(&folder, &good, &faults, 3);
 }
 
 /// Ranks that read each other's memory, and what each of them does in the step behind the warm-up.
@@ -410,7 +423,6 @@ struct Shared {
     good: Outcome,
     barriers: Range<u32>,
     gathers: Range<u32>,
-    kernels: Range<u32>,
 }
 
 impl Shared {
@@ -420,15 +432,11 @@ impl Shared {
         let gathers = 4 + rounds;
         let folder = folder_of(name, servers);
         let good = job(&folder, None, &[(SHARED, "1")]);
-        let launches = good.text.lines();
-        let launches = launches.filter_map(|line| line.strip_prefix("[r5] launches "));
-        let launches: Vec<u32> = launches.map(|count| count.parse().unwrap()).collect();
         Shared {
             folder,
             good,
             barriers: barriers..2 * barriers,
             gathers: gathers..gathers + rounds,
-            kernels: launches[0]..launches[1],
         }
     }
 
@@ -447,14 +455,13 @@ impl Shared {
     /// Each barrier, gather and kernel, one kind each.
     fn run_each(&self) {
         let ranges = [
-            ("HcclAllReduce", &self.barriers),
-            ("HcclAllGather", &self.gathers),
-            ("kernel", &self.kernels),
+            ("HcclAllReduce", self.barriers.clone()),
+            ("HcclAllGather", self.gathers.clone()),
+            ("kernel", self.good.kernels()),
         ];
         let each = ranges
             .into_iter()
-            .flat_map(|(name, range)| range.clone().map(move |index| vec![(name, index)]));
-        assert!(self.kernels.len() > 20, "{:?}", self.kernels);
+            .flat_map(|(name, range)| range.map(move |index| vec![(name, index)]));
         self.run(each, &KINDS);
     }
 }
@@ -487,9 +494,11 @@ fn a_barrier_and_a_gather_on_shared_memory_may_both_fail() {
 #[test]
 #[ignore = "takes more than half an hour"]
 fn every_operation_of_every_rank_may_die_stall_or_fail() {
+    let folder = folder("faults-all");
+    let good = job(&folder, None, &[]);
     let faults: Vec<Fault> = (0..SERVERS * LOCALS)
         .flat_map(|rank| {
-            operations()
+            operations(&good)
                 .into_iter()
                 .flat_map(move |(operation, index)| {
                     KINDS.map(|kind| Fault {
@@ -501,8 +510,7 @@ fn every_operation_of_every_rank_may_die_stall_or_fail() {
                 })
         })
         .collect();
-    let folder = folder("faults-all");
-    run_all(&folder, &job(&folder, None, &[]), &faults, 4);
+    run_all(&folder, &good, &faults, 4);
 }
 
 /// What is damaged on its way back differs between ranks.

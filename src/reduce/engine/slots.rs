@@ -61,13 +61,14 @@ impl Slots {
         buckets: &[Bucket],
         timeout: Duration,
     ) -> Result<()> {
-        let mut fits = true;
+        let Some(readers) = buckets.first().map(|bucket| bucket.shared) else {
+            return Ok(());
+        };
         let mut fused = Vec::with_capacity(self.slots.len());
         for first in 0..self.count.min(buckets.len()) {
             let sharing = || buckets.iter().skip(first).step_by(self.count);
             let bytes = sharing().map(Bucket::fused_bytes);
             let bytes = bytes.collect::<Result<Vec<usize>>>()?.into_iter().max();
-            let bytes = bytes.unwrap_or(0);
             let scratch = sharing().map(|bucket| bucket.scratch_bytes).max();
             let scratch = scratch.unwrap_or(0);
             if self.slots.len() == first {
@@ -81,38 +82,30 @@ impl Slots {
             if memory.scratch.len() < scratch {
                 memory.scratch = span(world, scratch)?;
             }
-            fits &= memory.fused.len() >= bytes;
-            fused.push(bytes);
+            fused.push(bytes.unwrap_or(0).max(memory.fused.len()));
         }
-        let readers = buckets.iter().find_map(|bucket| bucket.shared);
-        if fits && self.shared.is_some() == readers.is_some() {
-            return Ok(());
-        }
-        let old = self.slots.iter().map(|memory| memory.fused.len());
-        let fused: Vec<usize> = old
-            .enumerate()
-            .map(|(slot, old)| fused.get(slot).copied().unwrap_or(0).max(old))
-            .collect();
+        let others = self.slots[fused.len()..].iter();
+        fused.extend(others.map(|memory| memory.fused.len()));
+        let mut pairs = self.slots.iter_mut().zip(&fused);
         match readers {
-            None => self.replace(world, &fused),
+            None => pairs
+                .filter(|(memory, bytes)| memory.fused.len() < **bytes)
+                .try_for_each(|(memory, &bytes)| {
+                    memory.fused = span(world, bytes)?;
+                    Ok(())
+                }),
+            Some(_)
+                if self.shared.is_some()
+                    && pairs.all(|(memory, &bytes)| memory.fused.len() == bytes) =>
+            {
+                Ok(())
+            }
             Some(group) => self.share(world, &fused, group, timeout),
         }
     }
 
-    /// Fused buffers of so many bytes that no other rank reads.
-    fn replace(&mut self, world: &World, fused: &[usize]) -> Result<()> {
-        let shared = self.shared.take().is_some();
-        for (memory, &bytes) in self.slots.iter_mut().zip(fused) {
-            if shared || memory.fused.len() < bytes {
-                memory.peers = Arc::default();
-                memory.fused = span(world, bytes)?;
-            }
-        }
-        Ok(())
-    }
-
     /// Fused buffers of so many bytes that the ranks in `group` read: parts of one allocation, which takes whole pages and is made
-    /// known once.
+    /// known once. What there was before is freed behind it.
     fn share(
         &mut self,
         world: &World,
@@ -120,7 +113,6 @@ impl Slots {
         group: Group,
         timeout: Duration,
     ) -> Result<()> {
-        // What is too small may be freed.
         self.shared = None;
         for memory in &mut self.slots {
             memory.peers = Arc::default();

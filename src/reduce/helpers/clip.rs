@@ -100,8 +100,8 @@ impl NormClip {
         timeout: Duration,
     ) -> Result<Self> {
         for part in parts {
-            let count = tensors.get(part.tensor).map_or(0, |spec| spec.count);
-            if part.start.saturating_add(part.len) > count {
+            let spec = tensors.get(part.tensor);
+            if spec.is_none_or(|spec| part.start.saturating_add(part.len) > spec.count) {
                 return Err(Error::invalid(format!(
                     "{part:?} is not in one of the {} tensors",
                     tensors.len()

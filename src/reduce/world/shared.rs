@@ -17,14 +17,13 @@ pub(in crate::reduce) struct SharedBuffer {
     pub(in crate::reduce) peers: Arc<[Option<Span>]>,
 }
 
-/// The shared buffers of a world, numbered in the order in which they were made: the same on all ranks.
+/// The shared buffers of a world, in the order in which they were made: the same on all ranks.
 ///
 /// Whoever frees a buffer must know that nobody reads or writes it any more. So the world keeps what its users have dropped until all
 /// ranks have dropped theirs.
 #[derive(Default)]
 pub(super) struct SharedBuffers {
-    kept: Vec<(u64, Arc<SharedBuffer>)>,
-    made: u64,
+    kept: Vec<Arc<SharedBuffer>>,
     reach: Option<(Reach, Sharing)>,
 }
 
@@ -32,51 +31,31 @@ impl SharedBuffers {
     /// Never frees what there is: of a world that has failed, a rank that is late may still write to it.
     pub(super) fn keep_for_ever(&mut self) {
         if !self.kept.is_empty() {
-            let bytes: usize = self.kept.iter().map(|(_, buffer)| buffer.own.len()).sum();
+            let bytes: usize = self.kept.iter().map(|buffer| buffer.own.len()).sum();
             log::warn!("{bytes} bytes of device memory stay in use: others may write to them");
         }
         std::mem::take(&mut self.kept).leak();
     }
 
-    /// Closes the peers' buffers that this rank does not use any more. Returns the number below which it uses none.
-    fn close_unused(&mut self) -> u64 {
-        for (_, buffer) in &mut self.kept {
-            if let Some(buffer) = Arc::get_mut(buffer) {
+    /// Closes the peers' buffers that this rank does not use any more. Which of its own it uses: a byte for each, 0 if not.
+    fn close_unused(&mut self) -> Vec<u8> {
+        let close = |buffer: &mut Arc<SharedBuffer>| match Arc::get_mut(buffer) {
+            None => 1,
+            Some(buffer) => {
                 buffer.peers = Arc::default();
+                0
             }
-        }
-        let used = |kept: &&(u64, Arc<SharedBuffer>)| Arc::strong_count(&kept.1) > 1;
-        self.kept.iter().find(used).map_or(self.made, |kept| kept.0)
-    }
-}
-
-/// What a rank tells the others of a buffer.
-struct Offer {
-    /// `None` if there is no buffer.
-    key: Option<MemoryKey>,
-    /// The rank uses no buffer with a smaller number.
-    unused_below: u64,
-}
-
-impl Offer {
-    const BYTES: usize = 8 + MemoryKey::BYTES;
-
-    fn write(&self) -> [u8; Offer::BYTES] {
-        let mut bytes = [0; Offer::BYTES];
-        let (number, key) = bytes.split_at_mut(8);
-        number.copy_from_slice(&self.unused_below.to_le_bytes());
-        if let Some(own) = &self.key {
-            key.copy_from_slice(&own.to_bytes());
-        }
-        bytes
+        };
+        self.kept.iter_mut().map(close).collect()
     }
 
-    fn read(bytes: &[u8; Offer::BYTES]) -> Self {
-        let (number, key) = bytes.split_at(8);
-        Offer {
-            key: MemoryKey::from_bytes(key).ok(),
-            unused_below: number.first_chunk().copied().map_or(0, u64::from_le_bytes),
-        }
+    /// Frees what no rank uses, as each of them has said it.
+    fn free_unused<'a>(&mut self, used: impl Iterator<Item = &'a [u8]> + Clone) {
+        let mut number = 0;
+        self.kept.retain(|_| {
+            number += 1;
+            used.clone().any(|used| used[number - 1] != 0)
+        });
     }
 }
 
@@ -210,29 +189,34 @@ impl World {
     ) -> Result<Arc<SharedBuffer>> {
         self.drain(timeout)?;
         let (_, sharing) = self.sharing(timeout)?;
-        let unused_below = lock(&self.inner.shared).close_unused();
+        let used = lock(&self.inner.shared).close_unused();
         let own = Buffer::shareable(self.device(), bytes, sharing);
-        let offer = Offer {
-            key: own.as_ref().ok().and_then(Buffer::key).cloned(),
-            unused_below,
-        };
-        let offers = self.gather(&offer.write(), timeout)?;
-        let own = own?.span();
-        let (offers, _) = offers.as_chunks::<{ Offer::BYTES }>();
-        let offers: Vec<Offer> = offers.iter().map(Offer::read).collect();
+        let key = own.as_ref().ok().and_then(Buffer::key);
+        // What is no key stands for no buffer.
+        let key = key.map_or([0; MemoryKey::BYTES], MemoryKey::to_bytes);
+        let offers = self.gather(&[&key[..], &used].concat(), timeout)?;
+        let offers = offers.chunks_exact(MemoryKey::BYTES + used.len());
+        let offers = offers.map(|offer| offer.split_at(MemoryKey::BYTES));
         let read = |rank: u32| rank != self.rank() && group.index_of(rank).is_some();
-        let peers = (0..).zip(&offers).map(|(rank, offer)| match &offer.key {
-            None => Err(Error::new(
-                ErrorKind::OutOfMemory,
-                format!("rank {rank} could not share {bytes} bytes; its own message says why"),
-            )),
-            Some(key) if read(rank) => Span::import(self.device(), key, bytes)
-                .map(Some)
-                .context(|| format!("memory of rank {}", self.rank_in_root(rank))),
-            Some(_) => Ok(None),
-        });
+        let peers =
+            (0..)
+                .zip(offers.clone())
+                .map(|(rank, (key, _))| match MemoryKey::from_bytes(key) {
+                    Err(_) => Err(Error::new(
+                        ErrorKind::OutOfMemory,
+                        format!(
+                            "rank {rank} could not share {bytes} bytes; its own message says why"
+                        ),
+                    )),
+                    Ok(key) if read(rank) => Span::import(self.device(), &key, bytes)
+                        .map(Some)
+                        .context(|| format!("memory of rank {}", self.rank_in_root(rank))),
+                    Ok(_) => Ok(None),
+                });
         let peers: Result<Arc<[_]>> = peers.collect();
+        // Also a rank that has no buffer of its own comes: the others wait for it.
         let done = self.gather(&[u8::from(peers.is_ok())], timeout)?;
+        let own = own?.span();
         let peers = peers?;
         if let Some(rank) = done.iter().position(|&done| done == 0) {
             return Err(Error::new(
@@ -241,12 +225,9 @@ impl World {
             ));
         }
         let buffer = Arc::new(SharedBuffer { own, peers });
-        let unused = offers.iter().map(|offer| offer.unused_below).min();
         let mut shared = lock(&self.inner.shared);
-        shared.kept.retain(|&(number, _)| Some(number) >= unused);
-        let number = shared.made;
-        shared.kept.push((number, Arc::clone(&buffer)));
-        shared.made += 1;
+        shared.free_unused(offers.map(|(_, used)| used));
+        shared.kept.push(Arc::clone(&buffer));
         Ok(buffer)
     }
 
@@ -254,12 +235,12 @@ impl World {
     ///
     /// Collective, where anything was ever shared. Waits for all ranks, at most `timeout`.
     pub(super) fn leave_shared(&self, timeout: Duration) -> Result<()> {
-        let made = {
+        let kept = {
             let mut shared = lock(&self.inner.shared);
             shared.close_unused();
-            shared.made
+            shared.kept.len()
         };
-        if made > 0 {
+        if kept > 0 {
             self.gather(&[0], timeout)?;
             lock(&self.inner.shared).kept.clear();
         }

@@ -3,7 +3,7 @@
 use super::{PATIENCE, download, gradients, specs, upload};
 use crate::support::in_world;
 use adasum::ErrorKind;
-use adasum::ascend::Stream;
+use adasum::ascend::{Buffer, Stream};
 use adasum::reduce::{DType, Form, GradientReducer, Options, Wire};
 
 fn options() -> Options {
@@ -77,5 +77,25 @@ fn gradients_that_are_changed_on_their_way_have_no_place() {
             assert_eq!(error.kind(), ErrorKind::InvalidState);
             assert!(error.to_string().contains("scale"), "{error}");
         }
+    });
+}
+
+/// The others learn it at once, and do not wait for that rank until a limit ends them.
+#[test]
+fn a_rank_that_cannot_share_is_named() {
+    in_world(4, 1, |world| {
+        let device = world.device();
+        // The communicators have their buffers.
+        let _first = GradientReducer::new(world, &specs(DType::F32), &options()).unwrap();
+        let (free, _) = device.memory().unwrap().unwrap();
+        // Less than a page is left.
+        let full = (world.rank() == 2).then(|| Buffer::new(device, free - (1 << 20)).unwrap());
+        let refused = GradientReducer::new(world, &specs(DType::F32), &options());
+        let refused = refused.err().unwrap().to_string();
+        let expected = match full {
+            Some(_) => "aclrtMalloc",
+            None => "rank 2 could not share",
+        };
+        assert!(refused.contains(expected), "{refused}");
     });
 }
