@@ -140,6 +140,8 @@ impl Outcome {
         let launches = self.text.lines();
         let launches = launches.filter_map(|line| line.strip_prefix("[r5] launches "));
         let launches: Vec<u32> = launches.map(|count| count.parse().unwrap()).collect();
+        assert_eq!(launches.len() as u32, 1 + STEPS, "{}", self.text);
+        assert!(launches[0] < launches[1], "{launches:?}");
         launches[0]..launches[1]
     }
 }

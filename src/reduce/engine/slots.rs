@@ -87,20 +87,17 @@ impl Slots {
         let others = self.slots[fused.len()..].iter();
         fused.extend(others.map(|memory| memory.fused.len()));
         let mut pairs = self.slots.iter_mut().zip(&fused);
-        match readers {
-            None => pairs
-                .filter(|(memory, bytes)| memory.fused.len() < **bytes)
-                .try_for_each(|(memory, &bytes)| {
-                    memory.fused = span(world, bytes)?;
-                    Ok(())
-                }),
-            Some(_)
-                if self.shared.is_some()
-                    && pairs.all(|(memory, &bytes)| memory.fused.len() == bytes) =>
-            {
-                Ok(())
+        let Some(group) = readers else {
+            for (memory, &bytes) in pairs.filter(|(memory, bytes)| memory.fused.len() < **bytes) {
+                memory.fused = span(world, bytes)?;
             }
-            Some(group) => self.share(world, &fused, group, timeout),
+            return Ok(());
+        };
+        let fits =
+            pairs.all(|(memory, &bytes)| memory.fused.len() == bytes && !memory.peers.is_empty());
+        match fits {
+            true => Ok(()),
+            false => self.share(world, &fused, group, timeout),
         }
     }
 

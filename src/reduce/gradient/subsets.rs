@@ -3,6 +3,7 @@
 use crate::ascend::{Span, Stream};
 use crate::error::{Context, Error, Result};
 use crate::plan::{TensorSpec, fingerprint};
+use crate::reduce::Options;
 use crate::reduce::engine::arguments::{check_tensors, cut, flat_bytes};
 use crate::reduce::engine::bucket::Pass;
 use crate::reduce::engine::program::Program;
@@ -111,11 +112,16 @@ impl GradientReducer {
         // What is queued may still read the tables of a plan that goes.
         world.drain(self.options.create_timeout)?;
         self.plans.make_room();
+        // Its buckets have no buffers of their own: one follows the other in those of the slots.
+        let options = Options {
+            gradient_buffers: false,
+            ..self.options.clone()
+        };
         let made = Program::new(
             &world,
             &self.specs,
             tensors.to_vec(),
-            &self.options,
+            &options,
             self.choices,
             &of(&self.specs, tensors),
         );

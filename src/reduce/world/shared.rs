@@ -205,7 +205,8 @@ impl World {
                     Err(_) => Err(Error::new(
                         ErrorKind::OutOfMemory,
                         format!(
-                            "rank {rank} could not share {bytes} bytes; its own message says why"
+                            "rank {} could not share {bytes} bytes; its own message says why",
+                            self.rank_in_root(rank)
                         ),
                     )),
                     Ok(key) if read(rank) => Span::import(self.device(), &key, bytes)
@@ -218,10 +219,13 @@ impl World {
         let done = self.gather(&[u8::from(peers.is_ok())], timeout)?;
         let own = own?.span();
         let peers = peers?;
-        if let Some(rank) = done.iter().position(|&done| done == 0) {
+        if let Some((rank, _)) = (0..).zip(&done).find(|(_, done)| **done == 0) {
             return Err(Error::new(
                 ErrorKind::Acl,
-                format!("rank {rank} cannot read what others share; its own message says why"),
+                format!(
+                    "rank {} cannot read what others share; its own message says why",
+                    self.rank_in_root(rank)
+                ),
             ));
         }
         let buffer = Arc::new(SharedBuffer { own, peers });
@@ -233,17 +237,16 @@ impl World {
 
     /// Closes what others share, and frees what this rank shares when all have.
     ///
-    /// Collective, where anything was ever shared. Waits for all ranks, at most `timeout`.
+    /// Collective, where anything is shared. Waits for all earlier work and for all ranks, at most `timeout` each.
     pub(super) fn leave_shared(&self, timeout: Duration) -> Result<()> {
-        let kept = {
-            let mut shared = lock(&self.inner.shared);
-            shared.close_unused();
-            shared.kept.len()
-        };
-        if kept > 0 {
-            self.gather(&[0], timeout)?;
-            lock(&self.inner.shared).kept.clear();
+        if lock(&self.inner.shared).kept.is_empty() {
+            return Ok(());
         }
+        // What is queued may still read or write it.
+        self.drain(timeout)?;
+        lock(&self.inner.shared).close_unused();
+        self.gather(&[0], timeout)?;
+        lock(&self.inner.shared).kept.clear();
         Ok(())
     }
 }
