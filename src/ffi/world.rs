@@ -110,10 +110,7 @@ pub unsafe extern "C" fn adasum_world_from_rank_table(
         let settings = unsafe { adasum_options::get(options) };
         let out = not_null(out, "out")?;
         let cluster = Cluster::new(RankTable::read(path)?, rank)?;
-        let locals = settings
-            .devices_per_server
-            .map_or_else(|| cluster.locals(), Ok);
-        let world = World::from_cluster_with(&cluster, locals?)?;
+        let world = World::of_cluster(&cluster, &settings)?;
         // SAFETY: not null, and the caller lets us write there.
         unsafe { give(adasum_world::new(world, None), out) };
         Ok(())

@@ -72,6 +72,21 @@ impl Planner {
     /// # Errors
     /// If the radix is out of range.
     pub fn with(shape: Shape, layout: Layout, choices: Choices) -> Result<Self> {
+        let Forms {
+            in_server, across, ..
+        } = choices.forms;
+        // A rank would read the chunks of others in its server while their rounds write to them.
+        if choices.placement == Placement::Columns
+            && (in_server, across == Form::Shared) == (Form::Shared, false)
+            && shape.servers > 1
+            && shape.locals > 1
+        {
+            return Err(Error::unsupported(
+                "exchange is shared and placement is columns: where ranks read only the memory of their own server, take \
+                 hierarchical, or another exchange"
+                    .to_owned(),
+            ));
+        }
         let mut planner = Planner {
             tree: Tree::new(shape.servers, choices.radix)?,
             chunks: layout.split(layout.whole(), shape.locals),

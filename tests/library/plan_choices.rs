@@ -8,6 +8,7 @@ use crate::support::{in_world, noise, specs, upload};
 use adasum::ErrorKind;
 use adasum::ascend::Stream;
 use adasum::plan::mindspore::{ParallelContext, ParallelMode};
+use adasum::plan::{Machine, Reach};
 use adasum::reduce::{
     DType, Form, GradientReducer, Options, Placement, Reduction, ScalarExchange, TensorSpec, Wire,
 };
@@ -206,6 +207,44 @@ fn what_is_shared_passes_its_checksums() {
             }
         });
     }
+}
+
+/// Where ranks read the memory of their own server only, rounds between servers are messages.
+#[test]
+fn what_is_shared_in_servers_only() {
+    let options = Options {
+        exchange: Some(Form::Shared),
+        machine: Some(Machine {
+            reach: Reach::Server,
+            ..Machine::mock()
+        }),
+        ..radix(2)
+    };
+    let checksum = Options {
+        checksum: true,
+        ..options.clone()
+    };
+    for (servers, locals) in [(2, 2), (3, 4), (4, 2)] {
+        against_oracle(
+            servers,
+            locals,
+            &tensors(),
+            &[options.clone(), checksum.clone()],
+        );
+    }
+    let columns = Options {
+        placement: Placement::Columns,
+        ..options
+    };
+    in_world(2, 2, |world| {
+        let error = GradientReducer::new(world, &specs(&[5000]), &columns).err();
+        let error = error.unwrap();
+        assert_eq!(error.kind(), ErrorKind::Unsupported);
+        assert!(
+            error.to_string().contains("placement is columns"),
+            "{error}"
+        );
+    });
 }
 
 /// MindSpore's surroundings, the paper's result.

@@ -34,6 +34,8 @@ pub(in crate::reduce) struct Bucket {
     pub(in crate::reduce) layout: Layout,
     /// The stages of a reduction.
     pub(in crate::reduce) stages: Vec<Stage>,
+    /// So many of the last ones are behind the rounds.
+    pub(super) closing: usize,
     /// The stages that bring scattered parts together again; none where results are not scattered.
     pub(super) collection: Vec<Stage>,
     /// What this rank holds at the end of the rounds.

@@ -18,13 +18,17 @@ use crate::reduce::engine::build_scalars::ScalarsBuilder;
 use crate::reduce::engine::device_tables::{index, segments_in_buffer, uniform_weights};
 use crate::reduce::engine::pieces::Piece;
 use crate::reduce::engine::place::{Base, Place, WORD};
-use crate::reduce::engine::rendezvous::Rendezvous;
+use crate::reduce::engine::rendezvous::{CommonBarriers, Rendezvous, Stand};
 use crate::reduce::engine::stage::{
     CheckTask, CombineTask, CopyPart, CopyTask, GramTask, Merge, Places, Products, Stage, Sum, Task,
 };
 use crate::reduce::options::{Options, Reduction};
 use crate::reduce::world::World;
 use crate::reduce::world::watch::{Phase, ReductionPart, WatchedStage};
+
+/// From so many other ranks results go to the tensors at once: up to two launches for each, and one, of up to 60 cores, are less
+/// than what [a receipt](crate::kernel::Receipt) counts.
+const MOST_OWNERS: usize = 32;
 
 /// Which of a list's buckets it is.
 pub(in crate::reduce) struct Which<'a> {
@@ -34,7 +38,9 @@ pub(in crate::reduce) struct Which<'a> {
     /// Where its part of the address table begins.
     pub(in crate::reduce) first_entry: usize,
     /// Whether others follow, which leave its buffers alone.
-    pub(in crate::reduce) is_kept: bool,
+    pub(super) is_kept: bool,
+    /// The barriers that it has in common with the others, where it is one of several that all do.
+    pub(super) common: Option<&'a CommonBarriers>,
 }
 
 /// Prepares the stages of the tensors `members`, of which all have type `dtype`, for one bucket.
@@ -61,7 +67,7 @@ pub(in crate::reduce) fn bucket(
         size: layout.dtype().size(),
         entries: Vec::new(),
     };
-    let stages = builder.stages(&plan, &members)?;
+    let (stages, closing) = builder.stages(&plan, &members)?;
     let collection = match options.scattered {
         true => builder.collection(&plan, &members)?,
         false => Vec::new(),
@@ -70,6 +76,7 @@ pub(in crate::reduce) fn bucket(
     Ok(Bucket {
         layout: layout.clone(),
         stages,
+        closing,
         collection,
         owned: owned(&plan, layout),
         entries: builder.into_entries(),
@@ -103,12 +110,8 @@ impl<'a> StageBuilder<'a> {
         self.entries
     }
 
-    /// All stages; their number is the same on all ranks.
-    pub(in crate::reduce) fn stages(
-        &mut self,
-        plan: &Plan,
-        members: &[usize],
-    ) -> Result<Vec<Stage>> {
+    /// All stages, and how many of them are behind the rounds; these numbers are the same on all ranks.
+    fn stages(&mut self, plan: &Plan, members: &[usize]) -> Result<(Vec<Stage>, usize)> {
         let mut stages = Vec::new();
         let written = self.writes_results();
         let whole = self.layout.whole();
@@ -121,12 +124,13 @@ impl<'a> StageBuilder<'a> {
                 Step::Mean(mean) => {
                     if let Some(weight) = self.options.weight_in_server(mean.operands) {
                         let weights = vec![weight; mean.operands as usize];
-                        self.constant(&mut stages, "in the server", mean, &weights, form)?;
+                        let how = (form, Stand::Between);
+                        self.constant(&mut stages, "in the server", mean, &weights, how)?;
                     }
                 }
                 Step::Share(exchange) => {
                     if self.options.weight_in_server(1).is_some() {
-                        let task = self.in_place(exchange, form)?;
+                        let task = self.in_place(exchange, form, Stand::Between)?;
                         self.push(&mut stages, &step.to_string(), task)?;
                     }
                 }
@@ -142,6 +146,7 @@ impl<'a> StageBuilder<'a> {
             let task = self.check(owned(plan, self.layout))?;
             self.push(&mut stages, "check of results", task)?;
         }
+        let before = stages.len();
         let factor = self.options.result_scale;
         if self.options.scattered {
             let part = owned(plan, self.layout);
@@ -156,7 +161,8 @@ impl<'a> StageBuilder<'a> {
             self.ways_back(&mut stages, plan, members, whole, written)?;
         }
         self.release(&mut stages, plan, written)?;
-        Ok(stages)
+        let closing = stages.len() - before;
+        Ok((stages, closing))
     }
 
     /// The stages that bring parts which are scattered as results are to all ranks.
@@ -192,12 +198,17 @@ impl<'a> StageBuilder<'a> {
     ) -> Result<()> {
         let mut steps: Vec<Step<'_>> = plan.steps().filter(|step| step.is_way_back()).collect();
         let is_written = |step: &Step<'_>| written && matches!(step, Step::Return(..));
-        // What is read last goes to the tensors at once; checksums are of what lies in the own buffer.
+        // What is read last goes to the tensors at once, by a launch for each owner, as long as a guard can count them; checksums are of
+        // what lies in the own buffer.
         let direct = steps.pop_if(|step| {
-            step.exchange().barrier.is_some() && !is_written(step) && !self.options.checksum
+            let exchange = step.exchange();
+            exchange.barrier.is_some()
+                && exchange.receives().count() <= MOST_OWNERS
+                && !is_written(step)
+                && !self.options.checksum
         });
         for step in steps {
-            let mut task = self.in_place(step.exchange(), step.form(plan.forms))?;
+            let mut task = self.in_place(step.exchange(), step.form(plan.forms), Stand::Last)?;
             if let Task::Read(read) = &mut task {
                 read.written = is_written(&step);
             }
@@ -212,13 +223,12 @@ impl<'a> StageBuilder<'a> {
         if let Some((step, group)) = direct.and_then(|step| Some((step, step.exchange().barrier?)))
         {
             let exchange = step.exchange();
-            let barrier = self.rendezvous(group)?;
-            let mut task = self.read(exchange, Arc::clone(&barrier))?;
+            let mut task = self.read(exchange, group, Stand::Last)?;
             task.direct = true;
             self.copy_in_place(&mut task, exchange)?;
+            back.behind = Some(Arc::clone(&task.barrier));
             self.push_as(stages, &step.to_string(), Phase::Return, Task::Read(task))?;
             back.parts = self.parts(members, exchange, factor)?;
-            back.behind = Some(barrier);
         }
         self.push(stages, "copy out", Task::CopyOut(back))
     }
@@ -381,9 +391,9 @@ impl<'a> StageBuilder<'a> {
         name: &str,
         combine: &plan::Combine,
         weights: &[f32],
-        form: Form,
+        (form, stand): (Form, Stand),
     ) -> Result<()> {
-        let (exchange, behind) = self.exchange(combine, form)?;
+        let (exchange, behind) = self.exchange(combine, form, stand)?;
         self.push(stages, name, exchange)?;
         let mut sums = Vec::new();
         for piece in self.pieces(combine)? {
@@ -465,21 +475,25 @@ impl<'a> StageBuilder<'a> {
         written: Option<&Exchange>,
     ) -> Result<()> {
         let name = format!("round {index}");
+        let stand = match index {
+            0 => Stand::First,
+            _ => Stand::Between,
+        };
         let combine = &round.combine;
         let total = round.members.iter().map(|subtree| subtree.count).sum();
         let weights = round.members.iter();
         let weights = weights.map(|subtree| self.options.reduction.weight(subtree.count, total));
         if let Some(weights) = weights.collect::<Option<Vec<f32>>>() {
             if combine.operands > 1 {
-                return self.constant(stages, &name, combine, &weights, form);
+                return self.constant(stages, &name, combine, &weights, (form, stand));
             }
             // Others merge here; the stages stay in step.
-            let (exchange, _) = self.exchange(combine, form)?;
+            let (exchange, _) = self.exchange(combine, form, stand)?;
             self.push(stages, &name, exchange)?;
             return self.push(stages, &name, Task::Nothing);
         }
         // Nothing on ranks that merge nothing.
-        let (exchange, behind) = self.exchange(combine, form)?;
+        let (exchange, behind) = self.exchange(combine, form, stand)?;
         self.push(stages, &name, exchange)?;
         let tasks = self.adasum((index, round), behind, written)?;
         for (what, task) in ["products", "records", "weights", "scalars", "sum"]

@@ -121,17 +121,15 @@ impl Options {
 /// The architecture of 910A.
 const FIRST_ARCH: u32 = 1001;
 
-/// The preset for a device: the mock's, or by the name of the chip.
+/// The preset for a device: the mock's, or by the name of the chip; that of the 910B for chips without one.
 fn machine_of(device: &Device) -> Result<Machine> {
     if backend()?.name == "mock" {
         return Ok(Machine::mock());
     }
-    let chip = device.soc_name()?;
-    Ok(if chip.starts_with("Ascend910_93") {
+    let name = device.soc_name()?;
+    Ok(if name.starts_with("Ascend910_93") {
         Machine::ascend_a3()
-    } else if chip.starts_with("Ascend910B") {
-        Machine::ascend_910b()
-    } else if chip.starts_with("Ascend910") {
+    } else if Chip::named(&name)?.arch() == FIRST_ARCH {
         Machine::ascend_910a()
     } else {
         Machine::ascend_910b()

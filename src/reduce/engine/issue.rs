@@ -105,7 +105,7 @@ impl<'a> BucketProgress<'a> {
     }
 
     /// Enqueues what must come between the stage before and one of `role`.
-    fn enter(&mut self, role: StreamRole, streams: &CallStreams<'_>) -> Result<()> {
+    pub(super) fn enter(&mut self, role: StreamRole, streams: &CallStreams<'_>) -> Result<()> {
         let Some((from, done)) = self.last else {
             return Ok(());
         };

@@ -19,6 +19,7 @@ mod pieces;
 mod place;
 pub(super) mod program;
 mod rendezvous;
+mod schedule;
 pub(super) mod slots;
 pub(super) mod stage;
 pub(super) mod tensor_copies;

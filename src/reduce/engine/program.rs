@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::ascend::{Span, Stream};
 use crate::error::{Context, Result};
-use crate::plan::{Choices, DType, Layout, Planner, TensorSpec, buckets, wavefront};
+use crate::plan::{Choices, DType, Form, Layout, Planner, TensorSpec, buckets};
 use crate::reduce::engine::address_table::AddressTable;
 use crate::reduce::engine::allocator::{DeviceMemory, TableAllocator};
 use crate::reduce::engine::bucket::{Bucket, Pass, data_type};
@@ -13,6 +13,8 @@ use crate::reduce::engine::build::{Which, bucket};
 use crate::reduce::engine::clock::Clock;
 use crate::reduce::engine::issue::BucketProgress;
 use crate::reduce::engine::message_log::MessageLog;
+use crate::reduce::engine::rendezvous::CommonBarriers;
+use crate::reduce::engine::schedule::Schedule;
 use crate::reduce::engine::slots::Slots;
 use crate::reduce::engine::stage::StageContext;
 use crate::reduce::engine::tensor_copies::{Store, TensorCopies};
@@ -60,33 +62,6 @@ impl Run<'_> {
     }
 }
 
-/// The stages of a pass over all buckets.
-pub(in crate::reduce) struct Schedule {
-    /// Bucket and stage, in the order in which they are issued.
-    pub(in crate::reduce) stages: Vec<(usize, usize)>,
-    /// The stages in that order, for those who watch.
-    watched: Arc<[Arc<WatchedStage>]>,
-}
-
-impl Schedule {
-    fn new(
-        buckets: &[Bucket],
-        pass: Pass,
-        depth: usize,
-        barrier: Option<&Arc<WatchedStage>>,
-    ) -> Self {
-        let lengths: Vec<usize> = buckets.iter().map(|b| b.stages(pass).len()).collect();
-        let stages = wavefront(&lengths, depth);
-        let watched = stages
-            .iter()
-            .map(|&(bucket, stage)| Arc::clone(&buckets[bucket].stages(pass)[stage].watched));
-        Schedule {
-            watched: watched.chain(barrier.cloned()).collect(),
-            stages,
-        }
-    }
-}
-
 impl Program {
     /// Prepares the tensors at `tensors` of the reducer's list `specs`; `of` says in messages which these are.
     pub(in crate::reduce) fn new(
@@ -99,18 +74,28 @@ impl Program {
     ) -> Result<Self> {
         let chosen: Vec<&TensorSpec> = tensors.iter().map(|&index| &specs[index]).collect();
         let tables = TableAllocator::new(world.device());
-        let buckets = make_buckets(world, &tables, &chosen, options, choices, of)?;
+        // A reduction in which each bucket has a buffer of its own, and ranks read all of them, needs two barriers for all buckets:
+        // before anything is read, and behind all that is written.
+        let in_common = options.gradient_buffers
+            && !options.scattered
+            && choices.forms.across == Form::Shared
+            && options.shape(world).locals == 1;
+        let common = CommonBarriers::default();
+        let common = in_common.then_some(&common);
+        let buckets = make_buckets(world, &tables, &chosen, options, choices, (of, common))?;
         let entries = buckets.iter().map(|bucket| bucket.entries.len()).sum();
         let barrier = match options.barrier {
             true => Some(world.watched("barrier", 0)?),
             false => None,
         };
-        let schedule =
-            |pass| Schedule::new(&buckets, pass, options.pipeline_depth, barrier.as_ref());
+        let schedule = |pass, in_common| {
+            let depth = options.pipeline_depth;
+            Schedule::new(&buckets, pass, depth, barrier.as_ref(), in_common)
+        };
         Ok(Program {
             tensors,
-            reduction: schedule(Pass::Reduction),
-            collection: schedule(Pass::Collection),
+            reduction: schedule(Pass::Reduction, in_common),
+            collection: schedule(Pass::Collection, false),
             addresses: AddressTable::new(&tables, entries)?,
             barrier,
             tables: tables.taken(),
@@ -217,6 +202,11 @@ impl Program {
                 messages.begin(&schedule.watched);
             }
             for (position, &(bucket, stage)) in schedule.stages.iter().enumerate() {
+                if schedule.pauses.contains(&position) {
+                    progress
+                        .iter_mut()
+                        .try_for_each(|bucket| bucket.enter(StreamRole::Payload, streams))?;
+                }
                 progress[bucket].issue(stage, position, streams)?;
                 if let Some(messages) = run.messages {
                     let stage = &self.buckets[bucket].stages(run.pass)[stage];
@@ -251,7 +241,7 @@ fn make_buckets(
     tensors: &[&TensorSpec],
     options: &Options,
     choices: Choices,
-    of: &str,
+    (of, common): (&str, Option<&CommonBarriers>),
 ) -> Result<Vec<Bucket>> {
     let mut lists = Vec::new();
     for (dtype, wire) in TYPES {
@@ -281,6 +271,7 @@ fn make_buckets(
             of,
             first_entry: entries,
             is_kept: options.gradient_buffers && number < last,
+            common,
         };
         let bucket = bucket(world, tables, &planner, dtype, members, which, options)?;
         entries += bucket.entries.len();

@@ -4,6 +4,7 @@
 //! sum to which each rank adds 1, on a receipt: whoever has read looks whether all ranks have signed, and spoils what it
 //! made of it if not.
 
+use std::cell::OnceCell;
 use std::sync::Arc;
 
 use crate::ascend::{Comm, DataType, ReduceOp, Span, Stream};
@@ -12,6 +13,46 @@ use crate::kernel::{Guard, OnMissing, Receipt, Tensors};
 use crate::plan::Group;
 use crate::reduce::engine::allocator::TableAllocator;
 use crate::reduce::world::World;
+
+/// The barriers that all buckets have in common where each has a buffer of its own: one behind which the gradients of all of
+/// them can be read, and one behind which all results are there.
+#[derive(Default)]
+pub(super) struct CommonBarriers {
+    first: OnceCell<Arc<Rendezvous>>,
+    last: OnceCell<Arc<Rendezvous>>,
+}
+
+/// Which barrier it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Stand {
+    /// Before anything is read.
+    First,
+    /// In the midst.
+    Between,
+    /// Before results are taken.
+    Last,
+}
+
+impl CommonBarriers {
+    /// The barrier of all buckets that stands there, if it is one of these; made by `make` for the first of them, whose ranks meet at
+    /// it for all. Whether this is the one.
+    pub(super) fn at(
+        &self,
+        stand: Stand,
+        make: impl FnOnce() -> Result<Arc<Rendezvous>>,
+    ) -> Result<(Arc<Rendezvous>, bool)> {
+        let common = match stand {
+            Stand::First => &self.first,
+            Stand::Last => &self.last,
+            Stand::Between => return Ok((make()?, true)),
+        };
+        if let Some(barrier) = common.get() {
+            return Ok((Arc::clone(barrier), false));
+        }
+        let barrier = make()?;
+        Ok((Arc::clone(common.get_or_init(|| barrier)), true))
+    }
+}
 
 /// One barrier of the ranks of a communicator.
 pub(in crate::reduce) struct Rendezvous {

@@ -75,6 +75,8 @@ pub(in crate::reduce) struct ExchangeTask {
 /// Parts of vectors that are read where other ranks have them.
 pub(in crate::reduce) struct ReadTask {
     pub(super) barrier: Arc<Rendezvous>,
+    /// Whether ranks meet at it here; else they did in the stage of an earlier bucket, for all.
+    pub(super) meets: bool,
     /// What is copied behind the barrier, and what others copy: with peers as ranks of the world. What kernels read is not
     /// among it.
     pub(in crate::reduce) copies: Vec<Transfer<Read>>,
@@ -383,7 +385,9 @@ impl ExchangeTask {
 
 impl ReadTask {
     fn issue(&self, context: &StageContext<'_>, stream: &Stream) -> Result<()> {
-        self.barrier.issue(stream)?;
+        if self.meets {
+            self.barrier.issue(stream)?;
+        }
         if self.direct && context.copies {
             return Ok(());
         }

@@ -188,7 +188,7 @@ impl Default for Options {
             checksum: false,
             subset_plans: 256,
             create_timeout: Duration::from_secs(300),
-            stall_timeout: Duration::from_secs(1800),
+            stall_timeout: Options::STALL_TIMEOUT,
         }
     }
 }
@@ -196,6 +196,8 @@ impl Default for Options {
 impl Options {
     /// As `radix`: the fastest one by the cost model, for all tensors together.
     pub const AUTO_RADIX: u32 = 0;
+    /// `stall_timeout`, if nothing else is said.
+    pub const STALL_TIMEOUT: Duration = Duration::from_secs(1800);
 
     /// An error that names the option that is out of range.
     pub(super) fn check(&self) -> Result<()> {

@@ -279,7 +279,12 @@ impl Inner {
 impl Drop for Inner {
     fn drop(&mut self) {
         self.stop_watchdog();
-        if self.work.watch.failure().is_some() {
+        let ended = || {
+            let order = lock(&self.work.order);
+            !order.broken && matches!(order.last.is_complete(), Ok(true))
+        };
+        // Queued work reads it, here and on other ranks.
+        if self.work.watch.failure().is_some() || !ended() {
             lock(&self.shared).keep_for_ever();
         }
     }

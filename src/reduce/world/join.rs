@@ -30,7 +30,12 @@ pub(super) fn needs_root_info(table: &RankTable, device: &Device) -> Result<bool
 }
 
 /// Joins the world of `shape` as `rank` with this device, where the environment says that ranks meet.
-pub(super) fn by_root_info(device: i32, shape: Shape, rank: u32) -> Result<World> {
+pub(super) fn by_root_info(
+    device: i32,
+    shape: Shape,
+    rank: u32,
+    settings: &Settings,
+) -> Result<World> {
     let meeting = Meeting::from_env()
         .context(|| "with this rank table or chip the ranks meet by root info")?;
     let process = Process {
@@ -41,7 +46,7 @@ pub(super) fn by_root_info(device: i32, shape: Shape, rank: u32) -> Result<World
         locals: Some(shape.locals),
         meeting,
     };
-    World::at_meeting(&process, &Settings::default())
+    World::at_meeting(&process, settings)
 }
 
 impl World {
@@ -55,12 +60,7 @@ impl World {
     /// Names the variable that is missing or wrong, or the ranks that did not come.
     pub fn from_environment(settings: &Settings) -> Result<World> {
         match Launch::from_env()? {
-            Launch::Table(cluster) => {
-                let locals = settings
-                    .devices_per_server
-                    .map_or_else(|| cluster.locals(), Ok);
-                World::from_cluster_with(&cluster, locals?)
-            }
+            Launch::Table(cluster) => World::of_cluster(&cluster, settings),
             Launch::Process(process) => World::from_process(&process, settings),
         }
     }

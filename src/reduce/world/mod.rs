@@ -31,6 +31,8 @@ use crate::ascend::{
 use crate::error::{Context, Error, ErrorKind, Result};
 use crate::kernel::{Kernels, Reason};
 use crate::plan::{Description, Group, Shape};
+use crate::reduce::options::Options;
+use crate::reduce::options::settings::Settings;
 use crate::reduce::world::hosts::HOST_BYTES;
 use crate::reduce::world::trace::Trace;
 use crate::reduce::world::watch::{Watch, WatchedStage};
@@ -38,8 +40,8 @@ use crate::topo::Cluster;
 #[cfg(doc)]
 use crate::topo::Meeting;
 
-/// Limit on operations that come with no other.
-const PATIENCE: Duration = Duration::from_secs(300);
+/// Limit on operations that come with no other: that of a reduction, if nothing else is said.
+const PATIENCE: Duration = Options::STALL_TIMEOUT;
 
 /// The live membership of one rank.
 ///
@@ -126,7 +128,7 @@ impl World {
     /// # Errors
     /// If servers have different numbers of devices (the message shows how many each has), or the world cannot be made.
     pub fn from_cluster(cluster: &Cluster) -> Result<Self> {
-        World::from_cluster_with(cluster, cluster.locals()?)
+        World::of_cluster(cluster, &Settings::default())
     }
 
     /// As [`World::from_cluster`], but with `locals` ranks a server, whatever the table says: 1 makes each rank a server
@@ -135,12 +137,23 @@ impl World {
     /// # Errors
     /// If the ranks are not a whole number of such servers.
     pub fn from_cluster_with(cluster: &Cluster, locals: u32) -> Result<Self> {
+        let settings = Settings {
+            devices_per_server: Some(locals),
+            ..Settings::default()
+        };
+        World::of_cluster(cluster, &settings)
+    }
+
+    /// With the ranks a server of `settings`, else of the table; its creation timeout counts where ranks meet by root info.
+    pub(crate) fn of_cluster(cluster: &Cluster, settings: &Settings) -> Result<Self> {
+        let locals = settings.devices_per_server;
+        let locals = locals.map_or_else(|| cluster.locals(), Ok)?;
         let (rank, size) = (cluster.rank(), cluster.size());
         report::joining(rank, size, || {
             let shape = servers_of(size, locals)?;
             let device = Device::open(cluster.device_id(rank)?)?;
             if join::needs_root_info(cluster.table(), &device)? {
-                return join::by_root_info(device.id(), shape, rank);
+                return join::by_root_info(device.id(), shape, rank, settings);
             }
             let (table, config) = (cluster.table_path(), CommConfig::default());
             let comm = Comm::from_rank_table(&device, table, rank, &config)
@@ -275,7 +288,7 @@ impl World {
 
     /// Holds back `stream` until every rank has come to its barrier; the host goes on.
     ///
-    /// Collective and stream-ordered.
+    /// Collective and stream-ordered. Ranks that do not come for half an hour fail the world.
     pub fn barrier(&self, stream: &Stream) -> Result<()> {
         let watched = match self.inner.barrier.get() {
             Some(watched) => watched,
@@ -291,7 +304,8 @@ impl World {
 
     /// Sums `values` (f32) over all ranks in place; for figures like a loss, not for AdaSum.
     ///
-    /// Collective and stream-ordered. Makes no claim of determinism: HCCL chooses the order of the sum.
+    /// Collective and stream-ordered. Makes no claim of determinism: HCCL chooses the order of the sum. Ranks that do not come for
+    /// half an hour fail the world.
     pub fn all_reduce_sum(&self, values: &Span, stream: &Stream) -> Result<()> {
         let watched = self.watched("sum over all ranks", 2 * values.len() as u64)?;
         self.enqueue_watched(&watched, PATIENCE, stream, |stream| {
@@ -306,7 +320,14 @@ impl World {
     /// # Errors
     /// If a reducer or clone is left, work does not end, or a communicator cannot be destroyed.
     pub fn finish(self, timeout: Duration) -> Result<()> {
+        let in_use = |world: &Arc<Inner>| {
+            let others = Arc::strong_count(world) - 1;
+            let message = format!("{others} reducers or clones still use the world");
+            Error::new(ErrorKind::InvalidState, message)
+        };
         match self.check() {
+            // Their buffers are still shared, and watched.
+            Ok(()) if Arc::strong_count(&self.inner) > 1 => return Err(in_use(&self.inner)),
             Ok(()) => {
                 // Whoever has gone without a word closes what it has read by its end.
                 if let Err(error) = self.leave_shared(timeout) {
@@ -317,15 +338,7 @@ impl World {
             Err(_) => self.inner.release(),
         }
         self.inner.stop_watchdog();
-        let inner = Arc::try_unwrap(self.inner).map_err(|shared| {
-            Error::new(
-                ErrorKind::InvalidState,
-                format!(
-                    "{} reducers or clones still use the world",
-                    Arc::strong_count(&shared) - 1
-                ),
-            )
-        })?;
+        let inner = Arc::try_unwrap(self.inner).map_err(|shared| in_use(&shared))?;
         inner.end()
     }
 

@@ -88,9 +88,9 @@ impl World {
     ///
     /// All members must ask for their groups in the same order.
     pub(crate) fn group(&self, group: Group, purpose: Purpose) -> Result<Arc<Comm>> {
-        let mut groups = lock(&self.inner.groups);
-        if let Some(comm) = groups.get(&(group, purpose)) {
-            return Ok(Arc::clone(comm));
+        let known = lock(&self.inner.groups).get(&(group, purpose)).cloned();
+        if let Some(comm) = known {
+            return Ok(comm);
         }
         let members: Vec<u32> = group.ranks().map(|rank| self.rank_in_root(rank)).collect();
         let (name, buffer_mb) = match purpose {
@@ -105,8 +105,9 @@ impl World {
             ..CommConfig::default()
         };
         let name = format!("{} {name}", self.inner.comm.name());
+        // Waits for the others: without the lock, which an abort takes.
         let comm = Arc::new(self.root().sub(&name, &members, &config)?);
-        groups.insert((group, purpose), Arc::clone(&comm));
+        lock(&self.inner.groups).insert((group, purpose), Arc::clone(&comm));
         Ok(comm)
     }
 

@@ -8,7 +8,7 @@ use crate::reduce::engine::bucket::{Entry, bytes, data_type};
 use crate::reduce::engine::build::StageBuilder;
 use crate::reduce::engine::pieces::Piece;
 use crate::reduce::engine::place::{Base, Place};
-use crate::reduce::engine::rendezvous::Rendezvous;
+use crate::reduce::engine::rendezvous::{Rendezvous, Stand};
 use crate::reduce::engine::stage::{ExchangeTask, Places, Task};
 use crate::transfer::Direction;
 
@@ -37,6 +37,8 @@ impl StageBuilder<'_> {
             })
         };
         Piece::of(self.layout, combine, |number, source| match source {
+            // What is compared is what kernels read.
+            _ if self.options.checksum => self.operand(combine, number),
             Some(peer) => place(Base::Peer(self.rank_of(peer))),
             None if combine.exchange.barrier.is_some() => place(Base::Fused),
             None => self.operand(combine, number),
@@ -55,28 +57,33 @@ impl StageBuilder<'_> {
         &mut self,
         combine: &plan::Combine,
         form: Form,
+        stand: Stand,
     ) -> Result<(Task, Option<Arc<Rendezvous>>)> {
         let exchange = &combine.exchange;
         let Some(group) = exchange.barrier else {
             let place = |builder: &Self, part: &_| builder.received(combine, part);
             return Ok((self.exchange_into(exchange, form, place)?, None));
         };
-        let barrier = self.rendezvous(group)?;
-        let mut task = self.read(exchange, Arc::clone(&barrier))?;
+        let mut task = self.read(exchange, group, stand)?;
         if self.options.checksum {
-            // Kernels read it once more, with the same result.
             task.copies = self.copies(exchange, |part| self.received(combine, part))?;
         }
+        let barrier = Arc::clone(&task.barrier);
         Ok((Task::Read(task), Some(barrier)))
     }
 
     /// Brings parts to where they lie in the fused buffer.
-    pub(super) fn in_place(&mut self, exchange: &Exchange, form: Form) -> Result<Task> {
+    pub(super) fn in_place(
+        &mut self,
+        exchange: &Exchange,
+        form: Form,
+        stand: Stand,
+    ) -> Result<Task> {
         let place = |builder: &Self, part: &VectorPart| builder.part(part.range);
         let Some(group) = exchange.barrier else {
             return self.exchange_into(exchange, form, place);
         };
-        let mut task = self.read(exchange, self.rendezvous(group)?)?;
+        let mut task = self.read(exchange, group, stand)?;
         self.copy_in_place(&mut task, exchange)?;
         Ok(Task::Read(task))
     }

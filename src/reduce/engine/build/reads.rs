@@ -7,7 +7,7 @@ use crate::plan::{Exchange, Group, Plan, Range, VectorPart};
 use crate::reduce::engine::bucket::bytes;
 use crate::reduce::engine::build::StageBuilder;
 use crate::reduce::engine::place::{Base, Place};
-use crate::reduce::engine::rendezvous::Rendezvous;
+use crate::reduce::engine::rendezvous::{Rendezvous, Stand};
 use crate::reduce::engine::stage::{CopyPart, Read, ReadTask, Stage, Task};
 use crate::reduce::world::Purpose;
 use crate::transfer::{Direction, Transfer};
@@ -52,8 +52,7 @@ impl StageBuilder<'_> {
         let Some(group) = group else {
             return Ok(());
         };
-        let barrier = self.rendezvous(group)?;
-        let task = self.read(&Exchange::new(plan.rank, []), barrier)?;
+        let task = self.read(&Exchange::new(plan.rank, []), group, Stand::Between)?;
         self.push(stages, "release", Task::Read(task))
     }
 
@@ -67,12 +66,18 @@ impl StageBuilder<'_> {
         Ok(())
     }
 
-    /// The barrier of `exchange`, and nothing that is copied behind it.
-    pub(super) fn read(&self, exchange: &Exchange, barrier: Arc<Rendezvous>) -> Result<ReadTask> {
+    /// The barrier of `group` before what `exchange` brings is read, and nothing that is copied behind it.
+    pub(super) fn read(&self, exchange: &Exchange, group: Group, stand: Stand) -> Result<ReadTask> {
         let transfers = exchange.transfers.iter();
         let elements = transfers.map(|transfer| transfer.part.range.len()).sum();
+        let make = || self.rendezvous(group);
+        let (barrier, meets) = match self.which.common {
+            Some(common) => common.at(stand, make)?,
+            None => (make()?, true),
+        };
         Ok(ReadTask {
             barrier,
+            meets,
             copies: Vec::new(),
             places: None,
             written: false,
@@ -105,7 +110,7 @@ impl StageBuilder<'_> {
     }
 
     /// The barrier of these ranks of the plan.
-    pub(super) fn rendezvous(&self, group: Group) -> Result<Arc<Rendezvous>> {
+    fn rendezvous(&self, group: Group) -> Result<Arc<Rendezvous>> {
         let shards = self.options.shards(self.world);
         let (comm, group) = if group.count == self.planner.shape().size() {
             (self.world.shared_comm(), group.of_parts(shards))
