@@ -50,10 +50,11 @@ __aicore__ inline void sign(AscendC::TPipe &pipe, GM_ADDR receipt, bool complete
     AscendC::SetAtomicNone();
 }
 
-// The last words of a kernel, when its TPipe is gone: on Ascend 950 the toolkit's cmake functions add them, its compiler
-// does not. Without them a later launch may read tables from stale lines of a cache. Twice they do no harm.
+// The end of a kernel, when its TPipe is gone: without it a later launch may read tables from stale lines of a cache on
+// Ascend 950. The toolkit's cmake functions call our kernels from a wrapper that does this itself. There it must not come earlier:
+// `dci` also drops what was written to the stack, and a kernel that the wrapper has called must still return.
 __aicore__ inline void leave() {
-#if ADASUM_NPU_ARCH == 3510 && !defined(ADASUM_TWIN)
+#if ADASUM_NPU_ARCH == 3510 && defined(ADASUM_WITHOUT_WRAPPER)
     pipe_barrier(PIPE_ALL);
     dsb(mem_dsb_t::DSB_ALL);
     dci();

@@ -16,7 +16,8 @@ use super::shared::found;
 use super::stream::milliseconds;
 use crate::error::{Context as _, Error, ErrorKind, Result};
 use crate::sys::acl::{
-    ACL_ERROR_REPEAT_INITIALIZE, aclDeviceInfo, aclrtContext, aclrtDevAttr, aclrtMemAttr,
+    ACL_ERROR_REPEAT_INITIALIZE, aclDeviceInfo, aclrtContext, aclrtDevAttr, aclrtFloatOverflowMode,
+    aclrtMemAttr,
 };
 use crate::sys::{self, Backend};
 
@@ -168,6 +169,23 @@ impl Device {
         let told = check::acl(&backend, "aclrtGetDeviceInfo", code);
         let supernode = told.ok().and_then(|()| u32::try_from(value).ok());
         Ok(supernode.filter(|&supernode| supernode != NONE))
+    }
+
+    /// Whether arithmetic gives the largest number in the place of infinity, and 0 in that of NaN; not where the library cannot
+    /// say. Wraps `aclrtGetDeviceSatMode`.
+    ///
+    /// # Errors
+    /// If the call fails.
+    pub fn saturates(&self) -> Result<bool> {
+        let backend = self.ready()?;
+        let Ok(get) = &backend.acl.aclrtGetDeviceSatMode else {
+            return Ok(false);
+        };
+        let mut mode = aclrtFloatOverflowMode::ACL_RT_OVERFLOW_MODE_UNDEF;
+        // SAFETY: writes one number to a live local.
+        let code = unsafe { get(&mut mode) };
+        check::acl(&backend, "aclrtGetDeviceSatMode", code)?;
+        Ok(mode == aclrtFloatOverflowMode::ACL_RT_OVERFLOW_MODE_SATURATION)
     }
 
     /// Lets this device reach memory of device `peer` of this machine. Wraps `aclrtDeviceEnablePeerAccess`.

@@ -104,7 +104,7 @@ pub(super) fn vote(
     specs: &[TensorSpec],
     settings: &Settings,
 ) -> Result<Option<OverflowVote>, CallError> {
-    let votes = settings.overflow == Overflow::Vote;
+    let votes = settings.options.overflow == Overflow::Vote;
     let vote = votes.then(|| OverflowVote::new(world, specs, settings.options.create_timeout));
     Ok(vote.transpose()?)
 }

@@ -537,6 +537,8 @@ pub unsafe extern "C" fn adasum_world_finish(
             ));
         }
         let (world, share) = place.take().ok_or_else(finished)?;
+        // Other calls are told so while it waits.
+        drop(place);
         let finished = world.finish(limit);
         // Of a part: now the whole may be finished.
         drop(share);

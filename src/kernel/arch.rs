@@ -84,6 +84,20 @@ impl Chip {
         self.arch != 1001
     }
 
+    /// Refuses arithmetic that `saturates` where the chip can do without: a NaN, as failures and a rank's overflow leave it, would
+    /// come out of a conversion to 16 bits as 0 on all ranks. Those of the first generation have no other arithmetic (CANN runtime,
+    /// docs/zh/api_ref/25-02_Enumerations.md, "aclrtFloatOverflowMode").
+    pub(super) fn check_arithmetic(&self, saturates: bool) -> Result<()> {
+        if saturates && self.arch != 1001 {
+            return Err(Error::unsupported(format!(
+                "{}: aclrtGetDeviceSatMode says saturation, where NaN becomes 0 and goes unseen: unset \
+                 INF_NAN_MODE_FORCE_DISABLE, or call aclrtSetDeviceSatMode with ACL_RT_OVERFLOW_MODE_INFNAN first",
+                self.name
+            )));
+        }
+        Ok(())
+    }
+
     /// Checks that the chip knows elements of `dtype`, one of the types of the kernels.
     pub(super) fn check(&self, dtype: DataType, kernel: &str) -> Result<()> {
         if dtype == DataType::Bf16 && !self.computes_with(dtype) {
@@ -142,6 +156,24 @@ mod tests {
         }
         for (arch, name) in ARCHS {
             assert_eq!(Chip::of_arch(arch).unwrap().name(), name);
+        }
+    }
+
+    #[test]
+    fn saturation_is_refused_where_a_chip_can_do_without() {
+        let check = |name: &str, saturates| {
+            let chip = Chip::named(name).unwrap();
+            chip.check_arithmetic(saturates)
+                .map_err(|error| error.to_string())
+        };
+        let refused = check("Ascend910B3", true).unwrap_err();
+        assert!(refused.contains("INF_NAN_MODE_FORCE_DISABLE"), "{refused}");
+        for (name, saturates) in [
+            ("Ascend910B3", false),
+            ("Ascend910A", true),
+            ("Ascend910A", false),
+        ] {
+            assert_eq!(check(name, saturates), Ok(()), "{name}");
         }
     }
 

@@ -40,10 +40,12 @@ const FIRST: [&str; 10] = [
 
 /// Ascend 950: hcomm at 8958adb,
 /// src/legacy/ascend950/service/collective/alg/coll_alg_factory/alg_aiv_instruction/CMakeLists.txt:51-62.
-const ASCEND_950: [&str; 3] = [
+const ASCEND_950: [&str; 4] = [
     "--cce-aicore-arch=dav-c310-vec",
     "-D__CCE_AICORE__=310",
     "-D__DAV_C310__",
+    // Ours: see `leave` in entry.h.
+    "-DADASUM_WITHOUT_WRAPPER",
 ];
 
 /// What the vendor's own kernels for vector cores have: there, and for Atlas A2 and A3

@@ -78,9 +78,10 @@ impl Kernels {
     ///
     /// # Errors
     /// [`ErrorKind::Unsupported`](crate::error::ErrorKind::Unsupported) if there is no binary for the chip, or no
-    /// kernels; otherwise what loading the binary or finding a kernel in it says.
+    /// kernels, or if its arithmetic saturates though it need not; otherwise what loading the binary or finding a kernel in it says.
     pub fn load(device: &Device) -> Result<Self> {
         let chip = Chip::named(&device.soc_name()?)?;
+        chip.check_arithmetic(device.saturates()?)?;
         let kind = sys::backend()?.kind;
         let path = binary::find(kind, &chip)?;
         let kernels = Kernels::load_file(device, &path)

@@ -70,6 +70,7 @@ impl MeanReducer {
             wire: Wire::F32,
             result_scale: factor(options, world.size())?,
             create_timeout: options.create_timeout,
+            stall_timeout: options.stall_timeout,
             ..Options::default()
         };
         let mut groups = Vec::new();

@@ -29,9 +29,11 @@ pub use helpers::journal::{Figure, Journal, Record, TensorRecord};
 pub use helpers::overflow::OverflowVote;
 pub use mean::{MeanReducer, MeanTensor};
 pub use options::fusion::Fusion;
-pub use options::settings::{Overflow, Profile, Settings};
+pub use options::settings::{Profile, Settings};
 pub use options::table::{BOOST_FILE, OPTIONS, OptionInfo};
-pub use options::{DeltaForm, InServer, MeanOptions, Options, Reduction, ScalarExchange, Wire};
+pub use options::{
+    DeltaForm, InServer, MeanOptions, Options, Overflow, Reduction, ScalarExchange, Wire,
+};
 pub use sparse::{IndexType, Rows, SparseReducer, SparseRows, SparseSpec};
 pub use world::World;
 pub use world::report::{

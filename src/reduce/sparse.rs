@@ -166,6 +166,7 @@ impl SparseReducer {
         reducer
             .warm_up()
             .context(|| format!("rank {rank}: warm-up of \"{}\"", spec.name))?;
+        reducer.timeout = options.stall_timeout;
         Ok(reducer)
     }
 
@@ -178,7 +179,7 @@ impl SparseReducer {
     ///
     /// # Errors
     /// Wrong spans are refused before anything is enqueued. A rank that brings a wrong number of rows fails alone,
-    /// and the others wait for it until their timeout.
+    /// and the others wait for it until the stall timeout of their options, which fails the world.
     pub fn reduce(&mut self, indices: &Span, values: &Span, stream: &Stream) -> Result<SparseRows> {
         let rows = self.check(indices, values)?;
         let (rank, name) = (self.world.rank(), self.spec.name.clone());
@@ -245,8 +246,8 @@ impl SparseReducer {
                 let comm = self.world.comm();
                 comm.all_gather(&counts.own, &counts.every, DataType::U64, stream)
             })?;
-        stream
-            .synchronize_timeout(self.timeout)
+        self.world
+            .synchronize(stream, self.timeout)
             .context(|| "waiting for the numbers of rows of all ranks")?;
         let mut every = vec![0_u64; self.world.size() as usize];
         counts.every.read(&mut every)?;
@@ -354,7 +355,7 @@ impl SparseReducer {
         let values = room(self.spec.row_bytes())?;
         let stream = Stream::new(device)?;
         self.reduce(&indices, &values, &stream)?;
-        stream.synchronize_timeout(self.timeout)
+        self.world.synchronize(&stream, self.timeout)
     }
 }
 

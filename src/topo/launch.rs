@@ -5,7 +5,8 @@ use std::path::PathBuf;
 
 use super::environment::{self, number};
 use super::{Cluster, Meeting, secret};
-use crate::error::{Error, Result};
+use crate::error::{Context, Error, Result};
+use crate::plan::Shape;
 
 const LOCAL_RANK: &str = "LOCAL_RANK";
 const LOCAL_SIZE: &str = "LOCAL_WORLD_SIZE";
@@ -156,6 +157,7 @@ fn process(lookup: &impl Fn(&str) -> Option<OsString>, variables: &Variables) ->
             "{rank_name} is {rank}, but {size_name} is {size}"
         )));
     }
+    Shape::new(size, 1).context(|| format!("{size_name} is {size}"))?;
     let local_rank = number::<u32>(lookup, LOCAL_RANK)?;
     let locals = number::<u32>(lookup, LOCAL_SIZE)?;
     if locals == Some(0) {

@@ -31,7 +31,7 @@ stand_ins() {
     local name
     mkdir -p "$1/kernel_tiling"
     cp tests/kernels/closed.h "$1"
-    # Only this build calls it: the toolkit's script adds it to kernels for Ascend 950.
+    # Only kernels for Ascend 950 call it, where no wrapper does.
     echo 'CLOSED_FUNCTION(dci)' > "$1/closed_functions.h"
     for name in stub_def.h stub_fun.h kernel_fp16.h kernel_bf16.h simt_stub.h kernel_tiling/kernel_tiling.h; do
         echo '#include "closed.h"' > "$1/$name"
@@ -96,7 +96,7 @@ empty "$view" '(include/)?(adv_api|simt_api)/' "$view/include/basic_api" "$view/
 includes=(-I "$view" -I "$view/include" -I "$view/include/basic_api" -I "$view/impl/basic_api")
 version=$(sed -nE 's/^set_cann_package\(.*VERSION "([0-9.]+)".*/\1/p' "$devkit/version.cmake")
 for arch in 2201 1001 3510; do
-    check "${version:-devkit}" $arch "${includes[@]}" -D__NPU_ARCH__=$arch -D__DAV_VEC__
+    check "${version:-devkit}" $arch "${includes[@]}" -D__NPU_ARCH__=$arch -D__DAV_VEC__ -DADASUM_WITHOUT_WRAPPER
 done
 
 # CANN 8.1: by the compiler's name of the core.
@@ -110,7 +110,7 @@ else
     check 8.1 2201 "${includes[@]}" -D__NPU_ARCH__=2201 -D__CCE_AICORE__=220 -D__DAV_C220_VEC__
     check 8.1 1001 "${includes[@]}" -D__NPU_ARCH__=1001 -D__CCE_AICORE__=100
     if [ -d "$api/impl/dav_c310" ]; then
-        check 8.1 3510 "${includes[@]}" -D__NPU_ARCH__=3510 -D__CCE_AICORE__=310 -D__DAV_C310_VEC__
+        check 8.1 3510 "${includes[@]}" -D__NPU_ARCH__=3510 -D__CCE_AICORE__=310 -D__DAV_C310_VEC__ -DADASUM_WITHOUT_WRAPPER
     else
         echo '!!! NOT CHECKED: 8.1 3510: these headers know no Ascend 950 (no impl/dav_c310)'
     fi

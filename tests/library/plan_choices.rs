@@ -10,7 +10,8 @@ use adasum::ascend::Stream;
 use adasum::plan::mindspore::{ParallelContext, ParallelMode};
 use adasum::plan::{Machine, Reach};
 use adasum::reduce::{
-    DType, Form, GradientReducer, Options, Placement, Reduction, ScalarExchange, TensorSpec, Wire,
+    DType, Form, GradientReducer, Options, Overflow, Placement, Reduction, ScalarExchange,
+    TensorSpec, Wire,
 };
 
 /// Every number of servers to 33: two radices up to 16, one beyond, all of them in the end.
@@ -165,6 +166,13 @@ fn what_ranks_disagree_on_is_named() {
     differs(
         |_, options| options.exchange = Some(Form::Shared),
         &["ranks [2] have option exchange shared in servers"],
+    );
+    differs(
+        |_, options| options.overflow = Overflow::Vote,
+        &[
+            "option overflow Report",
+            "ranks [2] have option overflow Vote",
+        ],
     );
     differs(
         |_, options| options.placement = Placement::Columns,

@@ -131,6 +131,18 @@ impl Slots {
         Ok(())
     }
 
+    /// Whether what is at `address` lies in one of the fused buffers.
+    pub(in crate::reduce) fn hold(&self, address: u64) -> bool {
+        let inside = |span: &Span| {
+            let start = span.address();
+            (start..start + span.len() as u64).contains(&address)
+        };
+        match &self.shared {
+            Some(buffer) => inside(&buffer.own),
+            None => self.slots.iter().any(|memory| inside(&memory.fused)),
+        }
+    }
+
     /// What they take.
     pub(in crate::reduce) fn device_memory(&self) -> DeviceMemory {
         let sum = |bytes: fn(&Memory) -> usize| self.slots.iter().map(bytes).sum::<usize>();

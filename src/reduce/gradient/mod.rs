@@ -40,6 +40,8 @@ pub struct GradientReducer {
     slots: Slots,
     /// Where callers put the gradients of all tensors, if that was asked for.
     buffers: Option<Slots>,
+    /// The addresses of their places there.
+    places: Vec<Option<u64>>,
     /// Which plan each tensor was last reduced by.
     latest: Vec<PlanNumber>,
     observation: Observation,
@@ -96,6 +98,7 @@ impl GradientReducer {
             buffers: options
                 .gradient_buffers
                 .then(|| Slots::for_each_bucket(options.pipeline_depth)),
+            places: vec![None; tensors.len()],
             latest: vec![WHOLE; tensors.len()],
             observation: Observation::new(tensors.len()),
             unchecked: Mutex::new(vec![None; tensors.len()]),
@@ -108,6 +111,10 @@ impl GradientReducer {
         reducer
             .warm_up(WHOLE)
             .context(|| format!("rank {}: warm-up of the reducer", world.rank()))?;
+        if options.gradient_buffers && !options.is_scaled() {
+            let places = reducer.gradient_buffers()?.into_iter();
+            reducer.places = places.map(|place| Some(place?.address())).collect();
+        }
         Ok(reducer)
     }
 
@@ -127,6 +134,7 @@ impl GradientReducer {
     pub fn reduce(&mut self, gradients: &[Span], stream: &Stream) -> Result<()> {
         self.world.check()?;
         self.check(gradients)?;
+        self.check_places(gradients)?;
         self.run(WHOLE, Pass::Reduction, gradients, stream, None)
     }
 
@@ -250,7 +258,7 @@ impl GradientReducer {
         let refused = |why: &str| Error::new(ErrorKind::InvalidState, why.to_owned());
         let slots = self.buffers.as_ref();
         let slots = slots.ok_or_else(|| refused("the option gradient_buffers is not set"))?;
-        if (self.options.scale, self.options.result_scale) != (1.0, 1.0) {
+        if self.options.is_scaled() {
             return Err(refused(
                 "the option scale or result_scale is set: gradients have no place in the reducer's buffers",
             ));
@@ -324,6 +332,8 @@ impl GradientReducer {
             Pass::Reduction => self.save(number, tensors, stream),
             Pass::Collection => Ok(()),
         };
+        // Others may be in the same reduction already.
+        let saved = saved.inspect_err(|error| self.world.fail(error));
         let enqueued =
             saved.and_then(|()| self.enqueue(number, pass, Some(tensors), stream, clock));
         // Work of the world's own streams uses them, too, and `stream` waits for that.
@@ -384,6 +394,23 @@ impl GradientReducer {
 
     fn check(&self, gradients: &[Span]) -> Result<()> {
         check_tensors(&self.world, self.specs.iter(), gradients, "gradient")
+    }
+
+    /// Refuses tensors that lie in the reducer's own buffers, but not at their places: copies would overwrite them.
+    fn check_places(&self, gradients: &[Span]) -> Result<()> {
+        let Some(buffers) = &self.buffers else {
+            return Ok(());
+        };
+        for ((spec, gradient), place) in self.specs.iter().zip(gradients).zip(&self.places) {
+            let address = gradient.address();
+            if !gradient.is_empty() && Some(address) != *place && buffers.hold(address) {
+                return Err(Error::invalid(format!(
+                    "tensor \"{}\": its gradient lies in the reducer's own buffers, but not at its place there",
+                    spec.name
+                )));
+            }
+        }
+        Ok(())
     }
 
     /// One reduction of zeros by each pass: builds every link and buffer while failing is still cheap.

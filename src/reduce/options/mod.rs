@@ -81,6 +81,16 @@ impl Wire {
     }
 }
 
+/// What becomes of NaN and infinity.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Overflow {
+    /// The tensors that have one are non-finite on all ranks afterwards and can be asked for.
+    #[default]
+    Report,
+    /// Beside that, the ranks can vote before they reduce: see [`OverflowVote`](crate::reduce::OverflowVote).
+    Vote,
+}
+
 /// How the scalars of a round are summed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ScalarExchange {
@@ -153,6 +163,9 @@ pub struct Options {
     /// results between all ranks, unless these are scattered or parts of tensors. All of these are read to the host, which waits for each message in
     /// [`GradientReducer::reduce`](crate::reduce::GradientReducer::reduce): for finding damage, not for every day.
     pub checksum: bool,
+    /// Whether the ranks vote before they reduce: for those who do so by an [`OverflowVote`](crate::reduce::OverflowVote), as the C interface
+    /// does.
+    pub overflow: Overflow,
     /// Plans of subsets that are kept, at least 1: see
     /// [`GradientReducer::reduce_some`](crate::reduce::GradientReducer::reduce_some). One more takes the place of the one that was
     /// used longest ago.
@@ -186,6 +199,7 @@ impl Default for Options {
             scattered: false,
             barrier: false,
             checksum: false,
+            overflow: Overflow::Report,
             subset_plans: 256,
             create_timeout: Duration::from_secs(300),
             stall_timeout: Options::STALL_TIMEOUT,
@@ -227,6 +241,11 @@ impl Options {
         Ok(())
     }
 
+    /// Whether gradients or results are multiplied.
+    pub(super) fn is_scaled(&self) -> bool {
+        (self.scale, self.result_scale) != (1.0, 1.0)
+    }
+
     /// The weight of each of a server's `ranks` vectors; `None` if they are reduced already.
     pub(super) fn weight_in_server(&self, ranks: u32) -> Option<f32> {
         match self.in_server {
@@ -245,7 +264,7 @@ impl Options {
         format!(
             "reduction {:?}, in_server {:?}, scattered {}, zero_tol {}, result_scale {}, radix {}, placement {:?}, \
              exchange {}, scalars of more than {} bytes owned, wire {:?}, bucket_bytes {}, pipeline_depth {}, barrier {}, \
-             checksum {}, subset_plans {}, gradient_buffers {}",
+             checksum {}, subset_plans {}, gradient_buffers {}, overflow {:?}",
             self.reduction,
             self.in_server,
             self.scattered,
@@ -261,7 +280,8 @@ impl Options {
             self.barrier,
             self.checksum,
             self.subset_plans,
-            self.gradient_buffers
+            self.gradient_buffers,
+            self.overflow
         )
     }
 }
@@ -291,6 +311,8 @@ pub struct MeanOptions {
     pub group: Option<Vec<u32>>,
     /// Limit on the collective warm-up at creation.
     pub create_timeout: Duration,
+    /// As [`Options::stall_timeout`].
+    pub stall_timeout: Duration,
 }
 
 impl Default for MeanOptions {
@@ -301,6 +323,7 @@ impl Default for MeanOptions {
             fusion: Fusion::All,
             group: None,
             create_timeout: Options::default().create_timeout,
+            stall_timeout: Options::STALL_TIMEOUT,
         }
     }
 }

@@ -17,16 +17,6 @@ pub enum Profile {
     MindSpore,
 }
 
-/// What becomes of NaN and infinity.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Overflow {
-    /// The tensors that have one are non-finite on all ranks afterwards and can be asked for.
-    #[default]
-    Report,
-    /// Beside that, the ranks can vote before they reduce: see [`OverflowVote`](crate::reduce::OverflowVote).
-    Vote,
-}
-
 /// All choices, before a world settles what is left open.
 #[derive(Debug, Clone, Default)]
 pub struct Settings {
@@ -42,8 +32,6 @@ pub struct Settings {
     pub devices_per_server: Option<u32>,
     /// What ranks step on between the two halves of a delta step.
     pub delta_form: DeltaForm,
-    /// What becomes of NaN and infinity.
-    pub overflow: Overflow,
     /// The degree of a mean.
     pub degree: Option<i64>,
     /// Which gradients of a mean travel together.
@@ -61,6 +49,7 @@ impl Settings {
             fusion: self.fusion.clone(),
             group: self.group.clone(),
             create_timeout: self.options.create_timeout,
+            stall_timeout: self.options.stall_timeout,
         }
     }
 

@@ -12,8 +12,10 @@ use crate::error::{Context as _, Error, Result, quote};
 use crate::plan::mindspore::{BoostLevel, ParallelContext, ParallelMode};
 use crate::plan::{Form, MAX_RADIX, Machine, Placement};
 use crate::reduce::options::fusion::Fusion;
-use crate::reduce::options::settings::{Overflow, Profile, Settings};
-use crate::reduce::options::{DeltaForm, InServer, Options, Reduction, ScalarExchange, Wire};
+use crate::reduce::options::settings::{Profile, Settings};
+use crate::reduce::options::{
+    DeltaForm, InServer, Options, Overflow, Reduction, ScalarExchange, Wire,
+};
 
 /// An option, and how it is written.
 pub struct OptionInfo {
@@ -78,7 +80,7 @@ pub const OPTIONS: [OptionInfo; 30] = [
         set: |s, v| { s.options.zero_tol = finite(v).filter(|v| (0.0..1.0).contains(v))?; Some(()) } },
     OptionInfo { name: "overflow", variable: Some("ADASUM_OVERFLOW"), values: "report or vote", default: "report",
         help: "what becomes of NaN and infinity; vote: the ranks can also vote before they reduce, and all skip the step",
-        set: |s, v| named(v, &[("report", Overflow::Report), ("vote", Overflow::Vote)], &mut s.overflow) },
+        set: |s, v| named(v, &[("report", Overflow::Report), ("vote", Overflow::Vote)], &mut s.options.overflow) },
     OptionInfo { name: "bucket_bytes", variable: Some("ADASUM_BUCKET_BYTES"), values: "a number above 0", default: "26214400",
         help: "bytes of tensors that share a fused buffer; a larger tensor has one of its own",
         set: |s, v| { s.options.bucket_bytes = within(v, 1, u64::MAX)?; Some(()) } },
@@ -273,7 +275,7 @@ mod tests {
         ("scale", "0.5", |s| s.options.scale == 0.5),
         ("result_scale", "-2e3", |s| s.options.result_scale == -2000.0),
         ("zero_tol", "1e-6", |s| s.options.zero_tol == 1e-6),
-        ("overflow", "vote", |s| s.overflow == Overflow::Vote),
+        ("overflow", "vote", |s| s.options.overflow == Overflow::Vote),
         ("bucket_bytes", "77", |s| s.options.bucket_bytes == 77),
         ("pipeline_depth", "3", |s| s.options.pipeline_depth == 3),
         ("subset_plans", "5", |s| s.options.subset_plans == 5),

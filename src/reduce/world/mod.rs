@@ -172,9 +172,8 @@ impl World {
         rank: u32,
         locals: u32,
     ) -> Result<Self> {
-        report::joining(rank, size, || {
-            World::at_root(device, root, servers_of(size, locals)?, rank)
-        })
+        let shape = servers_of(size, locals)?;
+        report::joining(rank, size, || World::at_root(device, root, shape, rank))
     }
 
     fn at_root(device: Device, root: &RootInfo, shape: Shape, rank: u32) -> Result<Self> {
@@ -198,6 +197,7 @@ impl World {
         host: &str,
         timeout: Duration,
     ) -> Result<Self> {
+        servers_of(size, 1)?;
         report::joining(rank, size, || {
             let comm = Comm::from_root_info(&device, root, size, rank, &CommConfig::default())
                 .context(|| format!("rank {rank} of {size}"))?;

@@ -25,6 +25,7 @@ impl World {
     /// `InvalidArgument` if `ranks` are not ascending ranks of this world with this one among them, or no
     /// whole number of servers.
     pub fn part(&self, ranks: &[u32], locals: u32) -> Result<World> {
+        self.check()?;
         self.check_part(ranks, locals)?;
         let size = u32::try_from(ranks.len()).unwrap_or(u32::MAX);
         let members: Vec<u32> = ranks.iter().map(|&rank| self.rank_in_root(rank)).collect();

@@ -206,6 +206,35 @@ fn a_world_in_use_is_not_left() {
     });
 }
 
+/// Copies to and from the buffers would overwrite it.
+#[test]
+fn a_gradient_at_the_place_of_another_is_refused() {
+    in_world(2, 1, |world| {
+        let stream = Stream::new(world.device()).unwrap();
+        let specs: Vec<TensorSpec> = ["a", "b"]
+            .map(|name| TensorSpec::new(name, 64, DType::F32))
+            .into();
+        let mut reducer = GradientReducer::new(world, &specs, &options()).unwrap();
+        let places: Vec<Span> = reducer
+            .gradient_buffers()
+            .unwrap()
+            .into_iter()
+            .flatten()
+            .collect();
+        let elsewhere = put_as(world.device(), &[1.0; 64], DType::F32);
+        for wrong in [
+            [places[1].clone(), places[0].clone()],
+            [places[1].clone(), elsewhere],
+        ] {
+            let error = reducer.reduce(&wrong, &stream).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::InvalidArgument);
+            assert!(error.to_string().contains("tensor \"a\""), "{error}");
+        }
+        reducer.reduce(&places, &stream).unwrap();
+        reducer.synchronize(&stream, PATIENCE).unwrap();
+    });
+}
+
 #[test]
 fn gradients_that_are_changed_on_their_way_have_no_place() {
     in_world(2, 1, |world| {

@@ -23,6 +23,7 @@ const OPTIONS: [(u32, &str); 3] = [
     (
         3510,
         "--cce-aicore-arch=dav-c310-vec -D__CCE_AICORE__=310 -D__DAV_C310__ \
+         -DADASUM_WITHOUT_WRAPPER \
          -mllvm -cce-aicore-function-stack-size=0x8000 -mllvm -cce-aicore-stack-size=0x8000 \
          -mllvm -cce-aicore-record-overflow=false -mllvm -cce-aicore-addr-transform \
          -mllvm -cce-aicore-dcci-insert-for-scalar=false -mllvm -cce-aicore-jump-expand=true",
