@@ -356,6 +356,7 @@ mod tests {
         let says = |changes: &[(&str, &str)], what: &str| says(&TORCHRUNS, changes, what);
         says(&[("RANK", "8")], "RANK is 8, but WORLD_SIZE is 8");
         says(&[("WORLD_SIZE", "x")], "WORLD_SIZE is \"x\", not a number");
+        says(&[("WORLD_SIZE", "300000000")], "WORLD_SIZE is 300000000");
         says(&[("WORLD_SIZE", "")], "WORLD_SIZE is not set");
         says(&[(LOCAL_RANK, "")], "DEVICE_ID or LOCAL_RANK is not set");
         says(&[(LOCAL_RANK, "4000000000")], "LOCAL_RANK is 4000000000");
