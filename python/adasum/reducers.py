@@ -61,22 +61,11 @@ class _TensorReducer(AnyReducer, TensorUser):
         )
 
     def nonfinite(self) -> list[bool]:
-        """Whether each tensor held a NaN or an infinity on any rank in the last reduction; waits for it. Local."""
+        """Whether each tensor (of a delta reducer: its delta) was not finite on any rank in the last reduction, the same on all ranks.
+        Waits for it. Local after AdaSum of several servers; collective after means and sums, and with a single server."""
         flags = (c_uint8 * len(self.specs))()
         call("adasum_reducer_nonfinite", self, flags, len(flags))
         return [flag != 0 for flag in flags]
-
-    def overflow(self, gradients: Tensors, stream: Optional[AnyStream] = None, timeout: float = DEFAULT_TIMEOUT) -> bool:
-        """Whether any rank has a NaN or an infinity in its gradients, which are not changed: the same answer on all ranks. For loss
-        scaling: skip reduction and optimizer if so. Gradient and delta reducers with the option overflow="vote". Collective; waits."""
-        found = c_int32()
-
-        def vote(addresses: Any, stream: int) -> None:
-            limit = milliseconds("timeout", timeout)
-            call("adasum_reducer_overflow", self, addresses, len(addresses), stream, limit, byref(found))
-
-        self._in_place("gradients", gradients, range(len(self.specs)), stream, timeout, vote, writes=False)
-        return found.value != 0
 
 
 @dataclass(frozen=True)
@@ -93,7 +82,41 @@ class TensorStatistics:
     servers: tuple[float, ...]
 
 
-class GradientReducer(_TensorReducer):
+class _AdasumReducer(_TensorReducer):
+    """What reducers of gradients and of an optimizer's steps share: the overflow vote, and figures."""
+
+    def overflow(self, gradients: Tensors, stream: Optional[AnyStream] = None, timeout: float = DEFAULT_TIMEOUT) -> bool:
+        """Whether any rank has a NaN or an infinity in its gradients, which are not changed: the same answer on all ranks. For loss
+        scaling: skip reduction and optimizer if so. Needs the option overflow="vote". Collective; waits."""
+        found = c_int32()
+
+        def vote(addresses: Any, stream: int) -> None:
+            limit = milliseconds("timeout", timeout)
+            call("adasum_reducer_overflow", self, addresses, len(addresses), stream, limit, byref(found))
+
+        self._in_place("gradients", gradients, range(len(self.specs)), stream, timeout, vote, writes=False)
+        return found.value != 0
+
+    def observe(self, on: bool = True) -> None:
+        """Whether the next reductions keep what they reduce, for the cosine and gain of several rounds. Local, the same on all ranks.
+        Device memory: as much as the tensors have."""
+        call("adasum_reducer_observe", self, int(on))
+
+    def statistics(self) -> list[TensorStatistics]:
+        """Figures of the last reduction for each tensor, the same on all ranks; of a delta reducer those of the deltas of the last step.
+        Collective; waits. With several rounds (more servers than the radix) cosine and gain are NaN, unless the reduction was observed."""
+        width, count, servers = _abi.CONSTANTS["STATISTICS"], len(self.specs), self._world.servers
+        figures, norms = (c_double * (width * count))(), (c_double * (servers * count))()
+        call("adasum_reducer_statistics", self, figures, len(figures), norms, len(norms))
+        rows = (figures[width * i : width * (i + 1)] for i in range(count))
+        of_servers = (tuple(norms[servers * i : servers * (i + 1)]) for i in range(count))
+        return [
+            TensorStatistics(norm, cosine, gain, kappa, nonfinite != 0, each)
+            for (norm, cosine, gain, kappa, nonfinite), each in zip(rows, of_servers)
+        ]
+
+
+class GradientReducer(_AdasumReducer):
     """Replaces gradients by their AdaSum (or, by the option reduction, mean or sum) over all ranks of a world.
 
         with adasum.GradientReducer(world, gradients, radix="auto") as reducer:
@@ -192,24 +215,6 @@ class GradientReducer(_TensorReducer):
 
         self._in_place("tensors", tensors, range(len(self.specs)), stream, timeout, enqueue)
 
-    def observe(self, on: bool = True) -> None:
-        """Whether the next reductions keep their gradients, for the cosine and gain of several rounds. Local, the same on
-        all ranks."""
-        call("adasum_reducer_observe", self, int(on))
-
-    def statistics(self) -> list[TensorStatistics]:
-        """Figures of the last reduction for each tensor, the same on all ranks. Collective; waits. With several rounds
-        (more servers than the radix) cosine and gain are NaN, unless the reduction was observed."""
-        width, count, servers = _abi.CONSTANTS["STATISTICS"], len(self.specs), self._world.servers
-        figures, norms = (c_double * (width * count))(), (c_double * (servers * count))()
-        call("adasum_reducer_statistics", self, figures, len(figures), norms, len(norms))
-        rows = (figures[width * i : width * (i + 1)] for i in range(count))
-        of_servers = (tuple(norms[servers * i : servers * (i + 1)]) for i in range(count))
-        return [
-            TensorStatistics(norm, cosine, gain, kappa, nonfinite != 0, each)
-            for (norm, cosine, gain, kappa, nonfinite), each in zip(rows, of_servers)
-        ]
-
     def plan(self) -> str:
         """What this rank does in a reduction, a line a step. Local."""
         length = c_size_t()
@@ -227,18 +232,25 @@ class MeanReducer(_TensorReducer):
     reduce = GradientReducer.reduce
 
 
-class DeltaWeightReducer(_TensorReducer):
+class DeltaWeightReducer(_AdasumReducer):
     """AdaSum of what an optimizer does to weights, for optimizers that are not linear in the gradients.
 
-    A step is `begin`, the optimizer, `end`. Weights that are equal on all ranks before are equal after it."""
+    A step is `begin`, the optimizer, `end`. Weights that are equal on all ranks before are equal after it.
+
+        with adasum.DeltaWeightReducer(world, weights) as reducer:
+            reducer.begin(weights=weights, gradients=gradients)
+            ...                                         # the optimizer changes the weights
+            reducer.end(weights)"""
 
     _create = "adasum_reducer_create_delta"
 
     def begin(
-        self, weights: Tensors, gradients: Optional[Tensors], stream: Optional[AnyStream] = None, timeout: float = DEFAULT_TIMEOUT
+        self, *, weights: Tensors, gradients: Optional[Tensors], stream: Optional[AnyStream] = None, timeout: float = DEFAULT_TIMEOUT
     ) -> None:
         """Saves the weights and replaces the gradients by their mean over the server. With the option delta_form="local", or
-        one rank a server, gradients are left alone and may be None. Collective. Streams as in `GradientReducer.reduce`."""
+        one rank a server, gradients are left alone and may be None. Collective. Streams as in `GradientReducer.reduce`.
+
+        Arguments are passed by name: other languages have gradients before weights."""
         limit = milliseconds("timeout", timeout)
         sources, on_device = self._views("weights", weights, self.specs)
         means = None if gradients is None else self._views("gradients", gradients, self.specs)[0]

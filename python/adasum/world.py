@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any, Callable, Optional, Sequence, Union
 from adasum import _abi
 from adasum._library import DEFAULT_TIMEOUT, Handle, array, call, milliseconds
 from adasum._options import OptionValues
-from adasum.device import Stream
+from adasum.device import HostCopies, Stream
 from adasum.options import Options, chosen
+from adasum.tensors import F32, type_name, view
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -62,14 +63,16 @@ class World(Handle):
     @classmethod
     def from_environment(cls, options: Optional[Options] = None, **choices: Unpack[OptionValues]) -> World:
         """The world that the environment describes: RANK_TABLE_FILE and RANK_ID, or the variables of torchrun or of msrun (after
-        mindspore.communication.init)."""
+        mindspore.communication.init). With a table of version 2.0, and on Ascend 950, MASTER_ADDR and MASTER_PORT, or
+        ADASUM_ROOTINFO_FILE, must be set, too, as `adasum-run launch` does: ranks meet there."""
         return cls._from("environment", chosen(options, choices))
 
     @classmethod
     def from_rank_table(
         cls, path: Union[str, os.PathLike[str]], rank: int, options: Optional[Options] = None, **choices: Unpack[OptionValues]
     ) -> World:
-        """The world of the rank table in the file `path`, as its rank `rank`."""
+        """The world of the rank table in the file `path`, as its rank `rank`. With a table of version 2.0, and on Ascend 950, ranks meet as
+        `from_environment` says."""
         return cls._from("rank_table", os.fspath(path).encode(), rank, chosen(options, choices))
 
     @classmethod
@@ -145,8 +148,36 @@ class World(Handle):
         if isinstance(stream, Stream):
             self._streams[address] = stream
 
+    def all_reduce_sum(self, values: Any, stream: Optional[Union[int, Stream]] = None, timeout: float = DEFAULT_TIMEOUT) -> None:
+        """Replaces fp32 numbers by their sums over all ranks: for figures like a loss. HCCL chooses the order of the sum, so this is not
+        AdaSum, and not bit for bit the same in every run. Collective.
+
+        On the device: enqueued on `stream`. On the host: done when it returns, which takes at most `timeout` seconds."""
+        limit = milliseconds("timeout", timeout)
+        seen = view(values)
+        if seen.dtype != F32:
+            raise TypeError(f"values has elements of type {type_name(seen.dtype)}: they must be fp32")
+        if seen.device:
+            if stream is None:
+                raise ValueError("stream is missing: numbers on the device need the stream that they are ready on")
+            address = stream_address(stream)
+            call("adasum_world_all_reduce_sum", self, seen.address, seen.count, address)
+            if isinstance(stream, Stream):
+                self._streams[address] = stream
+            return
+        copies = HostCopies(self.device, [seen.bytes])
+        # After a failure work may be left on the stream: the copies stay until the world ends.
+        self._owned.append(copies)
+        copies.upload({0: seen.address})
+        call("adasum_world_all_reduce_sum", self, copies.addresses[0], seen.count, copies.stream.handle)
+        copies.stream.synchronize(limit)
+        copies.download({0: seen.address})
+        self.forget_stream(copies.stream)
+        self._owned.remove(copies)
+        copies.close()
+
     def forget_stream(self, stream: Union[int, Stream]) -> None:
-        """Lets go of a stream of `barrier` without work, so that its owner may destroy it before this world ends. Local."""
+        """Lets go of a stream of `barrier` or `all_reduce_sum` without work, so that its owner may destroy it before this world ends. Local."""
         address = stream_address(stream)
         call("adasum_world_forget_stream", self, address)
         self._streams.pop(address, None)

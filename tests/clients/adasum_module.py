@@ -170,18 +170,26 @@ def reduces_steps_of_an_optimizer(world):
         old = [[0.25] * count for count in COUNTS]
         weights, gradients = [array.array("f", values) for values in old], inputs()
         with adasum.DeltaWeightReducer(world, weights, delta_form=form) as reducer:
-            reducer.begin(weights, gradients)
+            refuses(TypeError, "positional", lambda: reducer.begin(weights, gradients))
+            reducer.begin(weights=weights, gradients=gradients)
             reducer.reset()
             gradients = inputs()
-            reducer.begin(weights, gradients if form == "server_mean" else None)
-            refuses(adasum.Error, "begin", lambda: reducer.begin(weights, gradients))
+            reducer.observe()
+            reducer.begin(weights=weights, gradients=gradients if form == "server_mean" else None)
+            refuses(adasum.Error, "begin", lambda: reducer.begin(weights=weights, gradients=gradients))
             for tensor_, gradient in zip(weights, gradients):
                 for i, value in enumerate(gradient):
                     tensor_[i] -= 0.5 * value
             reducer.end(weights)
-        for index, found in enumerate(weights):
+            figures = reducer.statistics()
+            assert reducer.nonfinite() == [False] * 4
+        for index, (found, seen) in enumerate(zip(weights, figures)):
             wanted = [0.25 - 0.5 * value for value in expected(index)]
             near(f"delta {form}, tensor {index}", found, wanted)
+            # Of the deltas. Observed, so cosine and gain are there after two rounds, too.
+            norm = 0.5 * math.sqrt(math.fsum(x * x for x in expected(index)))
+            assert abs(seen.norm / norm - 1) < 1e-5 and not seen.nonfinite, (form, index, seen, norm)
+            assert len(seen.servers) == world.servers and -1 <= seen.cosine <= 1 and seen.gain > 0, (form, index, seen)
 
 
 def takes_the_mean_of_a_group(world):
@@ -191,6 +199,28 @@ def takes_the_mean_of_a_group(world):
         reducer.reduce(data)
     for index, found in enumerate(data):
         near(f"mean of {members}", found, mean([tensor(rank, index) for rank in members]))
+    # Only reducers with AdaSum have a vote and figures.
+    assert not any(hasattr(reducer, name) for name in ("overflow", "observe", "statistics"))
+
+
+def sums_figures(world):
+    """Of the host, and of the device."""
+    values, total = array.array("f", [RANK + 1.0, 0.5]), [SIZE * (SIZE + 1) / 2, 0.5 * SIZE]
+    world.all_reduce_sum(values)
+    assert list(values) == total, list(values)
+    values = array.array("f", [RANK + 1.0, 0.5])
+    address = {0: adasum.view(values).address}
+    stage = HostCopies(world.device, [8])
+    stage.upload(address)
+    on_device = adasum.View(stage.addresses[0], 2, adasum.F32, True)
+    refuses(ValueError, "stream is missing", lambda: world.all_reduce_sum(on_device))
+    world.all_reduce_sum(on_device, stage.stream)
+    stage.stream.synchronize(60000)
+    world.forget_stream(stage.stream)
+    stage.download(address)
+    stage.close()
+    assert list(values) == total, list(values)
+    refuses(TypeError, "must be fp32", lambda: world.all_reduce_sum(adasum.View(0, 0, adasum.F16, False)))
 
 
 def finds_what_is_not_finite(world):
@@ -477,7 +507,7 @@ def main(folder):
     with adasum.World.from_environment() as world:
         assert (world.rank, world.size, world.devices_per_server) == (RANK, SIZE, LOCALS)
         for case in (reduces_buffers_of_the_host, reduces_on_the_device, reduces_in_its_own_buffers, reduces_to_mean_and_sum, reduces_some,
-                     reduces_steps_of_an_optimizer, takes_the_mean_of_a_group, finds_what_is_not_finite,
+                     reduces_steps_of_an_optimizer, takes_the_mean_of_a_group, sums_figures, finds_what_is_not_finite,
                      votes_on_overflow, reduces_flat_buffers, scatters_and_collects, gathers_rows, clips_norms, accumulates,
                      makes_parts, fuses_by_parameter, ends_what_nobody_holds,
                      refuses_what_is_wrong, reduces_numpy):

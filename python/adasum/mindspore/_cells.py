@@ -211,7 +211,7 @@ class AdaSumByDeltaWeightWrapCell(_WrapCell, getattr(nn, "AdaSumByDeltaWeightWra
         both = self.kept + tuple(len(self.shapes) + i for i in self.kept)
 
         def begin(tensors: list[Any], stream: Optional[int]) -> None:
-            self._in_graph().begin(tensors[:number], tensors[number:], stream)
+            self._in_graph().begin(weights=tensors[:number], gradients=tensors[number:], stream=stream)
 
         def end(weights: list[Any], stream: Optional[int]) -> None:
             self._in_graph().end(weights, stream)
@@ -237,7 +237,7 @@ class AdaSumByDeltaWeightWrapCell(_WrapCell, getattr(nn, "AdaSumByDeltaWeightWra
             self.overflowed = self._overflow(reducer, means)
         if self.overflowed:
             return self.parameters
-        reducer.begin(weights, means, stream)
+        reducer.begin(weights=weights, gradients=means, stream=stream)
         for i, mean in zip(self.kept, means or ()):
             gradients[i] = mean
         try:

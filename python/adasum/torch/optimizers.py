@@ -240,7 +240,8 @@ class DeltaOptimizer(_Wrapper):
         loss = _loss_of(closure)
         self._make_dense()
         weights = [tensor.detach() for tensor in self._parameters]
-        self._reducer.begin(weights, None if self._local else self._gradients(fill=True), self._stream())
+        gradients = None if self._local else self._gradients(fill=True)
+        self._reducer.begin(weights=weights, gradients=gradients, stream=self._stream())
         self.optimizer.step()
         # Asked anew: that also hands on what the optimizer has queued.
         self._reducer.end(weights, self._stream())
