@@ -187,7 +187,7 @@ fn ranks_of_a_table_qualify_together() {
     let mut command = adasum_run(&["launch", "--rank-table"]);
     command.arg(&table).arg("--");
     command.arg(adasum_run(&[]).get_program());
-    command.arg("qualify").arg("--table").arg(&table);
+    command.arg("qualify").arg("--rank-table").arg(&table);
     command.arg("--out").arg(&report);
     command.args(["--only", "communicators", "--only", "reductions"]);
     command.env("ADASUM_BACKEND", "mock");

@@ -121,7 +121,7 @@ server then.
 
 Each rank gets RANK_TABLE_FILE (also as MINDSPORE_HCCL_CONFIG_PATH), RANK_ID, RANK_SIZE (all ranks), DEVICE_ID, DEVICE_NUM
 (ranks on its server), SERVER_ID (index of its server); torchrun's RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE, MASTER_ADDR,
-MASTER_PORT; ADASUM_RESTART_COUNT; and HCCL_MOCK_JOB. Its lines come out as \"[r2] line\"; one whose end does not come for 2 s
+MASTER_PORT; ADASUM_RESTART_COUNT; and HCCL_MOCK_JOB. With --hosts it gets no table: ranks meet at MASTER_ADDR. Its lines come out as \"[r2] line\"; one whose end does not come for 2 s
 comes out without it. When a rank fails, it is reported with
 its last lines and the rest are stopped: SIGTERM, 5 s, SIGKILL. Ranks that use this library report what they waited for, which
 is joined to name the cause.

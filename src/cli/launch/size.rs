@@ -7,7 +7,8 @@ use crate::topo::{self, RankTable};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Size {
-    /// Start so many ranks on this machine, with a rank table that is made for them: one server, unless --servers says more
+    /// Start so many ranks on this machine, with a rank table that is made for them: one server, unless --servers says more. It has
+    /// no addresses of devices, which HCCL on 910A wants
     #[arg(
         short = 'n', long, value_name = "RANKS", value_parser = clap::value_parser!(u32).range(1..=4096), visible_alias = "np", aliases = ["worker-num", "worker_num"],
         conflicts_with_all = FROM_A_TABLE

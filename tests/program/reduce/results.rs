@@ -74,7 +74,7 @@ fn horovods_vectors_of_two_ranks() {
 fn horovods_vectors_of_four_ranks() {
     for dtype in [DType::F32, DType::F16] {
         against_horovod(4, dtype, &[]);
-        against_horovod(4, dtype, &["--radix", "2"]);
+        against_horovod(4, dtype, &["--radix", "auto"]);
     }
 }
 
@@ -97,6 +97,11 @@ fn any_number_of_files_and_any_radix() {
             let error = oracle::error_fp32(&tensor.values, &oracle::adasum(&vectors), &vectors);
             assert!(error <= 1.0, "radix {radix}, tensor {index}: {error}");
         }
+    }
+    // Without it the reduction is that of reducers with their own default.
+    let (default, two) = (run.reduced(&[]).0, run.reduced(&["--radix", "2"]).0);
+    for (default, two) in default.iter().zip(&two) {
+        assert_eq!(default.values, two.values, "{}", default.name);
     }
     for wrong in ["1", "9", "x"] {
         let output = run.end(&["--radix", wrong]);

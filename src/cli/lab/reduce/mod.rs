@@ -44,9 +44,9 @@ pub(crate) struct Args {
     /// How the files are combined
     #[arg(long, value_enum, default_value_t = How::Adasum)]
     reduction: How,
-    /// The most subtrees that a round merges: 2 to 8, or auto for the fastest by the cost model
-    #[arg(long, value_name = "R", default_value = "auto", value_parser = workload::radix)]
-    radix: std::option::Option<u32>,
+    /// The most subtrees that a round merges: 2 to 8, or auto for the fastest by the cost model [default: 2, as in training]
+    #[arg(long, value_name = "R", value_parser = workload::radix)]
+    radix: Option<std::option::Option<u32>>,
     /// The paper's AdaSum, or as a reference that of MindSpore's wrap cells, computed on the CPU
     #[arg(long, value_enum, default_value_t = Arithmetic::Paper)]
     arithmetic: Arithmetic,
@@ -70,7 +70,7 @@ Each file is a rank on the mock of HCCL in this process, so this is the reductio
 
 The figures of --stats, in double precision: {\"tensors\": [{\"name\", \"norms\" (of the files, or of the servers' means),
 \"norm\" (of the result), \"cosine\" (mean over all pairs), \"gain\" (norm of the result / norm of the mean), \"kappa\"
-(what cancelled), \"nonfinite\"}]}; null where there is no number.
+(how far weighted vectors cancelled), \"nonfinite\"}]}; null where there is no number.
 
 An output takes its place whole or not at all; it is none of the other files.
 
@@ -216,7 +216,10 @@ fn options(args: &Args) -> Options {
             How::Mean => Reduction::Mean,
             How::Sum => Reduction::Sum,
         },
-        radix: args.radix.unwrap_or(Options::AUTO_RADIX),
+        radix: match args.radix {
+            None => Options::default().radix,
+            Some(radix) => radix.unwrap_or(Options::AUTO_RADIX),
+        },
         zero_tol: args.zero_tol.unwrap_or_default(),
         create_timeout: Duration::from_secs(args.stall_timeout),
         stall_timeout: Duration::from_secs(args.stall_timeout),

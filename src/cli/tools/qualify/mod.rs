@@ -31,8 +31,8 @@ const MOST_DEVICES: u32 = 8;
 const LONG_HELP: &str = "\
 Exit code: 0 if every stage (with --only: each of these) passed, 1 if one failed or was skipped, 2 wrong usage.
 The folder then holds report.txt, report.json, a log of each stage, and CANN's own logs of it (ascend-logs).
-Several servers: adasum-run launch --rank-table T -- adasum-run qualify --table T --out FOLDER, on each of them; every rank
-writes into a folder of its own in it.";
+Several servers, on each of them: adasum-run launch --rank-table T --server-id auto -- adasum-run qualify --rank-table T
+--out FOLDER; every rank writes into a folder of its own in it.";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = LONG_HELP)]
@@ -44,8 +44,13 @@ pub(crate) struct Args {
     #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..=64))]
     devices: Option<u32>,
     /// This process is a rank of the job of this rank table, started by a launcher
-    #[arg(long, value_name = "FILE", conflicts_with = "devices")]
-    table: Option<PathBuf>,
+    #[arg(
+        long,
+        visible_alias = "table",
+        value_name = "FILE",
+        conflicts_with = "devices"
+    )]
+    rank_table: Option<PathBuf>,
     /// Run this stage and no other but libraries; several may be given
     #[arg(long, value_name = "STAGE", value_parser = STAGES.map(|stage| stage.name))]
     only: Vec<String>,
@@ -74,7 +79,7 @@ pub(crate) fn stage(args: &StageArgs) -> Result<()> {
 /// # Errors
 /// If the folder cannot be used or processes cannot be started.
 pub(crate) fn run(args: &Args) -> Result<u8> {
-    let scope = match &args.table {
+    let scope = match &args.rank_table {
         Some(path) => of_table(path)?,
         None => Scope::Devices(args.devices.unwrap_or(MOST_DEVICES)),
     };
