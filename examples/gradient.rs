@@ -3,14 +3,17 @@
 use std::time::Duration;
 
 use adasum::ascend::{Buffer, Stream};
-use adasum::reduce::{DType, GradientReducer, Options, TensorSpec, World};
-use adasum::topo::Cluster;
+use adasum::reduce::{DType, GradientReducer, Options, Settings, TensorSpec, World};
 
 const LIMIT: Duration = Duration::from_secs(60);
 
 fn main() -> adasum::Result<()> {
-    // Each rank counts as a server. With `World::from_cluster` servers are machines, whose own ranks are averaged first.
-    let world = World::from_cluster_with(&Cluster::from_env()?, 1)?;
+    // Each rank counts as a server. Otherwise servers are machines, whose own ranks are averaged first.
+    let settings = Settings {
+        devices_per_server: Some(1),
+        ..Settings::default()
+    };
+    let world = World::from_environment(&settings)?;
     let stream = Stream::new(world.device())?;
     let tensors = [TensorSpec::new("dense.weight", 4, DType::F32)];
     let mut reducer = GradientReducer::new(&world, &tensors, &Options::default())?;

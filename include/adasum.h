@@ -1,4 +1,5 @@
 /* AdaSum gradient reduction for Huawei Ascend NPUs. Made from src/ffi by a test: do not edit.
+ * Nothing here has run on an NPU yet; run `adasum-run qualify` first.
  *
  * Conventions. Every function that can fail returns an adasum_status and writes its outputs only on success;
  * adasum_last_error has the sentence. Pointers must not be NULL unless their function says so; (NULL, 0) is an empty
@@ -261,7 +262,7 @@ const char *adasum_status_string(int32_t status);
 uint32_t adasum_abi_version(void);
 
 /**
- * Version of the library, as "0.1.0". Never NULL; lives as long as the program.
+ * Version of the library, as "0.2.0". Never NULL; lives as long as the program.
  */
 const char *adasum_version(void);
 
@@ -334,7 +335,8 @@ void adasum_options_destroy(struct adasum_options *options);
  *   machine*: auto, 910A, 910B, A3 or mock; default auto
  *       what the cost model assumes; auto: by the name of the chip
  *   wire*: native or f32; default native
- *       element type between ranks: that of the tensor, or fp32, rounded once at the end
+ *       element type between ranks: that of the tensor, but fp32 for fewer than 64 elements, or always fp32, rounded
+ *       once at the end
  *   scale: a finite number; default 1
  *       what this rank's gradients are multiplied by, in fp32, before anything else. May differ between ranks
  *   result_scale: a finite number; default 1
@@ -421,6 +423,9 @@ adasum_status adasum_options_load_boost(struct adasum_options *options, const ch
  * Joins the world of the rank table in the file `path` as rank `rank`; opens the device that the table gives that rank.
  * `options` may say devices_per_server; NULL for the defaults.
  *
+ * With a table of version 2.0, and on Ascend 950, the ranks meet as those without a table do: MASTER_ADDR and MASTER_PORT, or
+ * ADASUM_ROOTINFO_FILE, must be set (see adasum_world_from_environment); adasum-run launch sets the first two.
+ *
  * Collective: every rank of the table must call it. Waits for the others (HCCL_CONNECT_TIMEOUT).
  *
  * # Safety
@@ -434,7 +439,8 @@ adasum_status adasum_world_from_rank_table(const char *path,
 /**
  * Joins the world that the environment describes.
  *
- * With a rank table: RANK_TABLE_FILE (or MINDSPORE_HCCL_CONFIG_PATH) and RANK_ID. Without: RANK, WORLD_SIZE, LOCAL_RANK
+ * With a rank table: RANK_TABLE_FILE (or MINDSPORE_HCCL_CONFIG_PATH) and RANK_ID; with one of version 2.0, and on Ascend 950, also
+ * where ranks meet, as without one. Without: RANK, WORLD_SIZE, LOCAL_RANK
  * (the device, unless DEVICE_ID says another) and LOCAL_WORLD_SIZE, as torchrun sets them; without RANK and WORLD_SIZE:
  * RANK_ID (or MS_NODE_ID), RANK_SIZE (or MS_WORKER_NUM), DEVICE_ID (by communication.init) and LOCAL_WORLD_SIZE (if it is set),
  * as in MindSpore under msrun. Those ranks meet at the file ADASUM_ROOTINFO_FILE, in a folder that all see, or else at rank 0, which listens at
@@ -637,6 +643,7 @@ adasum_status adasum_world_last_vendor_code(const struct adasum_world *world, in
  * Leaves the world in good order: waits for the work that went through it, at most `timeout_ms`, and ends its
  * communicators. All ranks should call it, after what was made of the world was destroyed: reducers, norm clips,
  * accumulators and parts. The handle still has to be destroyed; any other use of it is ADASUM_INVALID_STATE from now on.
+ * Frees the buffers that reducers with exchange = shared have left, for which it waits for all ranks.
  *
  * Errors: ADASUM_INVALID_STATE if some of that is left (nothing happened then); ADASUM_TIMEOUT.
  *
@@ -705,6 +712,9 @@ adasum_status adasum_reducer_abort(const struct adasum_reducer *reducer);
 /**
  * Ends a reducer of any kind and frees its buffers; its work must be done (synchronise the stream first). Local. It may
  * outlive the handle of its world. NULL does nothing.
+ *
+ * With exchange = shared other ranks may still read and write its fused buffers: they stay until all ranks have made another
+ * reducer with it in the same world, or adasum_world_finish. After a failure they are never freed.
  *
  * # Safety
  * `reducer` is NULL or came from adasum_reducer_create or one of its kind, was not destroyed, and no other call uses it.
@@ -830,6 +840,8 @@ adasum_status adasum_reducer_overflow(struct adasum_reducer *reducer,
  * is destroyed; what lies between tensors may be overwritten, and all of it by a reduction of other memory. NULL for a tensor
  * that is sent as another type (option wire). Gradient reducers. Local.
  *
+ * Errors: ADASUM_INVALID_STATE without the option gradient_buffers, or with scale or result_scale other than 1.
+ *
  * # Safety
  * `reducer` is NULL or live; `out_gradients` points to `count` addresses that may be written to.
  */
@@ -927,8 +939,8 @@ adasum_status adasum_reducer_plan(struct adasum_reducer *reducer,
  *
  * Collective: all ranks call it with the same tensors and options (NULL: the defaults). Waits for the others, at most the
  * creation timeout. End it with adasum_reducer_destroy.
- * Errors: ADASUM_MISMATCH on all ranks if they do not agree; ADASUM_INVALID_ARGUMENT if in_server is not
- * mean.
+ * Errors: ADASUM_MISMATCH on all ranks if they do not agree; ADASUM_INVALID_ARGUMENT if in_server is not mean, or with
+ * scattered: new weights need the deltas of all elements on every rank.
  *
  * # Safety
  * `world` and `options` are live or NULL; `tensors` points to `count` tensors with valid names; `out` may be written to.

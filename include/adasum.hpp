@@ -1,4 +1,5 @@
-// AdaSum gradient reduction for Huawei Ascend NPUs: C++17 over adasum.h, header only.
+// AdaSum gradient reduction for Huawei Ascend NPUs: C++17 over adasum.h, header only. Nothing here has run on an NPU yet; run
+// `adasum-run qualify` first.
 //
 // Every object owns one handle of the C interface and ends it; what is collective, stream-ordered or allowed from several
 // threads is said in adasum.h. Failures are thrown as adasum::Error.

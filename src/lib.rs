@@ -3,12 +3,12 @@
 //! A training on many servers combines the gradients of its ranks in every step. The mean treats parallel gradients and
 //! orthogonal ones alike; AdaSum ([arXiv 2006.02924](https://arxiv.org/abs/2006.02924)) gives their mean where they are
 //! parallel and their sum where they are orthogonal, tensor by tensor. This crate does that over HCCL, with kernels of its
-//! own, and over a mock of ACL and HCCL where there is no NPU.
+//! own, and over a mock of ACL and HCCL where there is no NPU. Nothing here has run on an NPU yet; run `adasum-run qualify` first.
 //!
 //! # A training
 //!
-//! Each rank is a process. It learns its place from the environment ([`topo::Cluster`]), joins the world
-//! ([`reduce::World`]), and makes one reducer for the list of its tensors. From then on a step enqueues work on a stream and
+//! Each rank is a process. It joins the world ([`reduce::World`]) in the place that the environment gives it
+//! ([`topo::Launch`]), and makes one reducer for the list of its tensors. From then on a step enqueues work on a stream and
 //! returns. This is a whole program, `examples/gradient.rs`:
 //!
 //! ```no_run
@@ -23,7 +23,24 @@
 //! [r1] [1.0, 1.0, 0.0, 0.0]
 //! ```
 //!
-//! Whatever sets the same variables may start the ranks: torchrun, mpirun, srun, msrun. Where to look next:
+//! torchrun sets variables that place a rank, too. So does msrun, but without `DEVICE_ID` and `LOCAL_RANK`, of which a rank needs one
+//! ([`topo::Launch::from_env`]). Under mpirun or srun each process is `adasum-run launch --rank env --rank-table T -- PROGRAM`.
+//!
+//! Options may come from the environment (`docs/environment.md`): [`Settings`](reduce::Settings) hold them until there is a world.
+//!
+//! ```no_run
+//! # use adasum::reduce::{GradientReducer, Settings, TensorSpec, World};
+//! # fn make(tensors: &[TensorSpec]) -> adasum::Result<()> {
+//! let mut settings = Settings::default();
+//! settings.load_environment()?;
+//! let world = World::from_environment(&settings)?;
+//! let mut reducer = GradientReducer::new(&world, tensors, &settings.options(&world)?)?;
+//! # drop(reducer);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! Where to look next:
 //!
 //! - [`reduce`]: the reducers. [`GradientReducer`](reduce::GradientReducer) for gradients,
 //!   [`DeltaWeightReducer`](reduce::DeltaWeightReducer) for what the optimizer did to the weights,

@@ -10,9 +10,8 @@ use adasum::ascend::{Buffer, Span, Stream};
 use adasum::cli::lab::digits::images::{CLASSES, PIXELS, batches, load};
 use adasum::cli::lab::digits::network::{Momentum, Network};
 use adasum::reduce::{
-    DType, GradientReducer, Journal, Options, Record, Reduction, TensorSpec, World,
+    DType, GradientReducer, Journal, Options, Record, Reduction, Settings, TensorSpec, World,
 };
-use adasum::topo::Cluster;
 use adasum::{Error, Result};
 
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -57,7 +56,7 @@ impl Config {
 
 fn main() -> Result<()> {
     let config = Config::read()?;
-    let world = World::from_cluster(&Cluster::from_env()?)?;
+    let world = World::from_environment(&Settings::default())?;
     let (rank, ranks) = (world.rank() as usize, world.size() as usize);
     let mut network = Network::new(&[PIXELS, 128, 64, CLASSES], 2020);
     let mut optimizer = Momentum::new(&network, config.momentum);

@@ -103,7 +103,7 @@ def backend() -> str:
 
 
 def version() -> str:
-    """Version of the library, as "0.1.0"."""
+    """Version of the library, as "0.2.0"."""
     text: bytes = library().adasum_version()
     return text.decode()
 

@@ -57,7 +57,8 @@ class OptionValues(TypedDict, total=False):
     auto, 910A, 910B, A3 or mock; default auto"""
 
     wire: Optional[Literal["native", "f32"]]
-    """element type between ranks: that of the tensor, or fp32, rounded once at the end.
+    """element type between ranks: that of the tensor, but fp32 for fewer than 64 elements, or always fp32, rounded once at the
+    end.
 
     native or f32; default native"""
 

@@ -17,8 +17,8 @@ use crate::reduce::{DeltaWeightReducer, World};
 ///
 /// Collective: all ranks call it with the same tensors and options (NULL: the defaults). Waits for the others, at most the
 /// creation timeout. End it with adasum_reducer_destroy.
-/// Errors: ADASUM_MISMATCH on all ranks if they do not agree; ADASUM_INVALID_ARGUMENT if in_server is not
-/// mean.
+/// Errors: ADASUM_MISMATCH on all ranks if they do not agree; ADASUM_INVALID_ARGUMENT if in_server is not mean, or with
+/// scattered: new weights need the deltas of all elements on every rank.
 ///
 /// # Safety
 /// `world` and `options` are live or NULL; `tensors` points to `count` tensors with valid names; `out` may be written to.

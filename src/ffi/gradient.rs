@@ -230,6 +230,8 @@ pub unsafe extern "C" fn adasum_reducer_overflow(
 /// is destroyed; what lies between tensors may be overwritten, and all of it by a reduction of other memory. NULL for a tensor
 /// that is sent as another type (option wire). Gradient reducers. Local.
 ///
+/// Errors: ADASUM_INVALID_STATE without the option gradient_buffers, or with scale or result_scale other than 1.
+///
 /// # Safety
 /// `reducer` is NULL or live; `out_gradients` points to `count` addresses that may be written to.
 #[unsafe(no_mangle)]

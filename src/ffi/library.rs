@@ -17,7 +17,7 @@ pub extern "C" fn adasum_abi_version() -> u32 {
     ADASUM_ABI_VERSION
 }
 
-/// Version of the library, as "0.1.0". Never NULL; lives as long as the program.
+/// Version of the library, as "0.2.0". Never NULL; lives as long as the program.
 #[unsafe(no_mangle)]
 pub extern "C" fn adasum_version() -> *const c_char {
     const VERSION: &CStr =

@@ -208,6 +208,9 @@ pub unsafe extern "C" fn adasum_reducer_abort(reducer: *const adasum_reducer) ->
 /// Ends a reducer of any kind and frees its buffers; its work must be done (synchronise the stream first). Local. It may
 /// outlive the handle of its world. NULL does nothing.
 ///
+/// With exchange = shared other ranks may still read and write its fused buffers: they stay until all ranks have made another
+/// reducer with it in the same world, or adasum_world_finish. After a failure they are never freed.
+///
 /// # Safety
 /// `reducer` is NULL or came from adasum_reducer_create or one of its kind, was not destroyed, and no other call uses it.
 #[unsafe(no_mangle)]

@@ -92,6 +92,9 @@ const _: () = assert!(ADASUM_ROOT_INFO_BYTES == ROOT_INFO_BYTES);
 /// Joins the world of the rank table in the file `path` as rank `rank`; opens the device that the table gives that rank.
 /// `options` may say devices_per_server; NULL for the defaults.
 ///
+/// With a table of version 2.0, and on Ascend 950, the ranks meet as those without a table do: MASTER_ADDR and MASTER_PORT, or
+/// ADASUM_ROOTINFO_FILE, must be set (see adasum_world_from_environment); adasum-run launch sets the first two.
+///
 /// Collective: every rank of the table must call it. Waits for the others (HCCL_CONNECT_TIMEOUT).
 ///
 /// # Safety
@@ -119,7 +122,8 @@ pub unsafe extern "C" fn adasum_world_from_rank_table(
 
 /// Joins the world that the environment describes.
 ///
-/// With a rank table: RANK_TABLE_FILE (or MINDSPORE_HCCL_CONFIG_PATH) and RANK_ID. Without: RANK, WORLD_SIZE, LOCAL_RANK
+/// With a rank table: RANK_TABLE_FILE (or MINDSPORE_HCCL_CONFIG_PATH) and RANK_ID; with one of version 2.0, and on Ascend 950, also
+/// where ranks meet, as without one. Without: RANK, WORLD_SIZE, LOCAL_RANK
 /// (the device, unless DEVICE_ID says another) and LOCAL_WORLD_SIZE, as torchrun sets them; without RANK and WORLD_SIZE:
 /// RANK_ID (or MS_NODE_ID), RANK_SIZE (or MS_WORKER_NUM), DEVICE_ID (by communication.init) and LOCAL_WORLD_SIZE (if it is set),
 /// as in MindSpore under msrun. Those ranks meet at the file ADASUM_ROOTINFO_FILE, in a folder that all see, or else at rank 0, which listens at
@@ -511,6 +515,7 @@ pub unsafe extern "C" fn adasum_world_last_vendor_code(
 /// Leaves the world in good order: waits for the work that went through it, at most `timeout_ms`, and ends its
 /// communicators. All ranks should call it, after what was made of the world was destroyed: reducers, norm clips,
 /// accumulators and parts. The handle still has to be destroyed; any other use of it is ADASUM_INVALID_STATE from now on.
+/// Frees the buffers that reducers with exchange = shared have left, for which it waits for all ranks.
 ///
 /// Errors: ADASUM_INVALID_STATE if some of that is left (nothing happened then); ADASUM_TIMEOUT.
 ///

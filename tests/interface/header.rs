@@ -13,6 +13,7 @@ pub(crate) fn root() -> PathBuf {
 
 const PREAMBLE: &str = "\
 /* AdaSum gradient reduction for Huawei Ascend NPUs. Made from src/ffi by a test: do not edit.
+ * Nothing here has run on an NPU yet; run `adasum-run qualify` first.
  *
  * Conventions. Every function that can fail returns an adasum_status and writes its outputs only on success;
  * adasum_last_error has the sentence. Pointers must not be NULL unless their function says so; (NULL, 0) is an empty

@@ -138,9 +138,14 @@ are set and warns of misspelt ones.
 
 The place of a rank comes from `RANK_TABLE_FILE` (or `MINDSPORE_HCCL_CONFIG_PATH`, its older name), `RANK_ID`, `RANK_SIZE`
 and `DEVICE_ID`, or, where there is no rank table, from torchrun's `RANK`, `WORLD_SIZE`, `LOCAL_RANK`, `LOCAL_WORLD_SIZE`,
-`MASTER_ADDR` and `MASTER_PORT`. `adasum-run launch` sets all of them, `DEVICE_NUM` and `SERVER_ID`. The variables of HCCL (`HCCL_CONNECT_TIMEOUT`, `HCCL_EXEC_TIMEOUT`, `HCCL_BUFFSIZE` and
+`MASTER_ADDR` and `MASTER_PORT`. `adasum-run launch` sets all of them, `DEVICE_NUM` and `SERVER_ID`; with `--hosts` it sets no
+`RANK_TABLE_FILE`, and the table of `-n` has no addresses of devices: [the program](program.md#launch) says which HCCL takes it. Device numbers,
+those of rank tables too, are those that ACL counts: from 0 among the devices that `ASCEND_RT_VISIBLE_DEVICES` leaves. The variables of HCCL (`HCCL_CONNECT_TIMEOUT`, `HCCL_EXEC_TIMEOUT`, `HCCL_BUFFSIZE` and
 others) are the vendor's: `adasum-run doctor` checks their values, and `csrc/mock/README.md` says which of them the mock
 obeys.
+
+With a rank table of version 2.0, and on Ascend 950, ranks meet as those without a table do: `MASTER_ADDR` and `MASTER_PORT`, or
+`ADASUM_ROOTINFO_FILE`, must be set, too, as `adasum-run launch` does.
 
 Where torchrun's variables are not set either, those of MindSpore's msrun place a rank: `RANK_ID` (or `MS_NODE_ID`), `RANK_SIZE` (or
 `MS_WORKER_NUM`), `DEVICE_ID` (or `LOCAL_RANK`), `LOCAL_WORLD_SIZE` if it is set (else servers are the hosts), `MS_SCHED_HOST` and
@@ -177,7 +182,8 @@ fn page() -> String {
     });
     page += &table("Options of reductions", options);
     page += &format!(
-        "\nThese are read by programs that ask for it: `adasum_options_load_environment` in C, `Settings::load_environment` in Rust. \
+        "\nThese are read by programs that ask for it: `adasum_options_load_environment` in C, `Settings::load_environment` in Rust, \
+         `adasum.Options.from_environment` in Python. \
          What only a program can know has no variable: `adasum_options_set` in `include/adasum.h` lists all options. \
          `{BOOST_FILE}` names a boost configuration of MindSpore, which is read last.\n"
     );

@@ -1,11 +1,12 @@
 """AdaSum in MindSpore: the wrap cells, the gradient reducer and boost's switch, by the names that MindSpore has for them.
+Nothing here has run on an NPU yet; run `adasum-run qualify` first.
 
     from adasum.mindspore import AdaSumByGradWrapCell               # in the place of mindspore.nn
 
     optimizer = AdaSumByGradWrapCell(nn.Momentum(net.trainable_params(), learning_rate=0.1, momentum=0.9))
     model = ms.train.Model(net, loss_fn=loss, optimizer=optimizer)
 
-    adasum-run launch --rank-table rank_table.json -- python3 train.py
+    adasum-run launch --rank-table rank_table.json --server-id auto -- python3 train.py      # on each machine
 
 The ranks of a server are averaged, AdaSum combines the servers, then the optimizer steps. The world is that of the environment and
 is made with the first cell; `close`, or the end of the process, ends it. Cells are made and called by all ranks alike.

@@ -1,4 +1,5 @@
 """AdaSum in torch: a communication hook for DistributedDataParallel, and optimizers whose steps all ranks combine.
+Nothing here has run on an NPU yet; run `adasum-run qualify` first.
 
     import adasum.torch                                             # after torch.distributed.init_process_group
 

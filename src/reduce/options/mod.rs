@@ -118,7 +118,7 @@ pub struct Options {
     pub radix: u32,
     /// Where vectors lie while servers are merged.
     pub placement: Placement,
-    /// How exchanges are made; `None` for the calls of HCCL that are fastest on the processor: see
+    /// How exchanges are made; `None` for the calls of HCCL that the cost model takes for fastest on the processor: see
     /// [`Machine::forms`]. Results do not depend on it.
     ///
     /// With [`Form::Shared`] kernels read the buffers of other ranks where they lie: of all ranks if they are on one machine or

@@ -10,7 +10,7 @@ use crate::reduce::options::{DeltaForm, MeanOptions, Options, Reduction};
 /// Options that go together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Profile {
-    /// The paper's algorithm in the fastest arrangement.
+    /// The paper's algorithm, without MindSpore's restrictions.
     #[default]
     Paper,
     /// The surroundings that MindSpore's cells ask for: see [`Options::mindspore`].

@@ -67,7 +67,7 @@ pub const OPTIONS: [OptionInfo; 30] = [
         help: "what the cost model assumes; auto: by the name of the chip",
         set: |s, v| auto_or(v, Machine::named, &mut s.options.machine) },
     OptionInfo { name: "wire", variable: Some("ADASUM_WIRE"), values: "native or f32", default: "native",
-        help: "element type between ranks: that of the tensor, or fp32, rounded once at the end",
+        help: "element type between ranks: that of the tensor, but fp32 for fewer than 64 elements, or always fp32, rounded once at the end",
         set: |s, v| named(v, &[("native", Wire::Native), ("f32", Wire::F32)], &mut s.options.wire) },
     OptionInfo { name: "scale", variable: None, values: "a finite number", default: "1",
         help: "what this rank's gradients are multiplied by, in fp32, before anything else. May differ between ranks",
