@@ -572,7 +572,7 @@ adasum_status adasum_world_device(const struct adasum_world *world, int32_t *out
 /**
  * Holds back `stream` until every rank has come to its barrier; the host goes on.
  *
- * Collective and stream-ordered.
+ * Collective and stream-ordered. Ranks that do not come for half an hour fail the world.
  *
  * # Safety
  * `world` is NULL or live; `stream` is NULL or a live aclrtStream of the world's device that outlives the world, or
@@ -778,7 +778,8 @@ adasum_status adasum_reducer_reduce_flat(struct adasum_reducer *reducer,
  * reducers.
  *
  * Collective: all ranks call it with the same indices in the same order. The first call for a subset plans it and waits
- * for all ranks (adasum_reducer_prepare_some does so in advance); later ones are stream-ordered.
+ * for all ranks (adasum_reducer_prepare_some does so in advance); later ones are stream-ordered. Ranks that then take two subsets of equal
+ * sizes in different orders mix them up; only the option checksum tells.
  *
  * # Safety
  * As for adasum_reducer_reduce; `tensors` points to `count` numbers.
@@ -999,7 +1000,8 @@ adasum_status adasum_reducer_delta_reset(struct adasum_reducer *reducer);
 /**
  * Plans the mean (with reduction = sum: the sum) of the gradients of `count` tensors over the ranks of the option group:
  * MindSpore's DistributedGradReducer. fp32 between ranks, multiplied by 1 / degree, rounded once. Tensors with
- * ADASUM_TENSOR_LAYERWISE are left as they are. Reduce with adasum_reducer_reduce.
+ * ADASUM_TENSOR_LAYERWISE are left as they are. Reduce with adasum_reducer_reduce. Of the options reduction, degree, fusion,
+ * group, create_timeout_ms and stall_timeout_ms count.
  *
  * Collective among the ranks of the group, which call it with the same tensors and options (NULL: the defaults); others must
  * not call. Waits for them, at most the creation timeout. End it with adasum_reducer_destroy.

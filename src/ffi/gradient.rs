@@ -111,7 +111,8 @@ pub unsafe extern "C" fn adasum_reducer_reduce_flat(
 /// reducers.
 ///
 /// Collective: all ranks call it with the same indices in the same order. The first call for a subset plans it and waits
-/// for all ranks (adasum_reducer_prepare_some does so in advance); later ones are stream-ordered.
+/// for all ranks (adasum_reducer_prepare_some does so in advance); later ones are stream-ordered. Ranks that then take two subsets of equal
+/// sizes in different orders mix them up; only the option checksum tells.
 ///
 /// # Safety
 /// As for adasum_reducer_reduce; `tensors` points to `count` numbers.

@@ -16,7 +16,8 @@ use crate::reduce::{IndexType, MeanReducer, Rows, SparseReducer, SparseSpec, Wor
 
 /// Plans the mean (with reduction = sum: the sum) of the gradients of `count` tensors over the ranks of the option group:
 /// MindSpore's DistributedGradReducer. fp32 between ranks, multiplied by 1 / degree, rounded once. Tensors with
-/// ADASUM_TENSOR_LAYERWISE are left as they are. Reduce with adasum_reducer_reduce.
+/// ADASUM_TENSOR_LAYERWISE are left as they are. Reduce with adasum_reducer_reduce. Of the options reduction, degree, fusion,
+/// group, create_timeout_ms and stall_timeout_ms count.
 ///
 /// Collective among the ranks of the group, which call it with the same tensors and options (NULL: the defaults); others must
 /// not call. Waits for them, at most the creation timeout. End it with adasum_reducer_destroy.

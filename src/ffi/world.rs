@@ -388,7 +388,7 @@ unsafe fn ask<T>(
 
 /// Holds back `stream` until every rank has come to its barrier; the host goes on.
 ///
-/// Collective and stream-ordered.
+/// Collective and stream-ordered. Ranks that do not come for half an hour fail the world.
 ///
 /// # Safety
 /// `world` is NULL or live; `stream` is NULL or a live aclrtStream of the world's device that outlives the world, or
