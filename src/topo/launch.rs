@@ -5,8 +5,10 @@ use std::path::PathBuf;
 
 use super::environment::{self, number};
 use super::{Cluster, Meeting, secret};
-use crate::error::{Context, Error, Result};
-use crate::plan::Shape;
+use crate::error::{Error, Result};
+
+/// As many as plans are made for. Whoever leads a meeting has memory for each.
+const MOST_RANKS: u32 = 1 << 20;
 
 const LOCAL_RANK: &str = "LOCAL_RANK";
 const LOCAL_SIZE: &str = "LOCAL_WORLD_SIZE";
@@ -157,7 +159,11 @@ fn process(lookup: &impl Fn(&str) -> Option<OsString>, variables: &Variables) ->
             "{rank_name} is {rank}, but {size_name} is {size}"
         )));
     }
-    Shape::new(size, 1).context(|| format!("{size_name} is {size}"))?;
+    if size > MOST_RANKS {
+        return Err(Error::invalid(format!(
+            "{size_name} is {size}: there are at most {MOST_RANKS} ranks"
+        )));
+    }
     let local_rank = number::<u32>(lookup, LOCAL_RANK)?;
     let locals = number::<u32>(lookup, LOCAL_SIZE)?;
     if locals == Some(0) {

@@ -38,8 +38,9 @@ const CHECKSUM: &str = "ADASUM_TEST_CHECKSUM";
 /// Set for the ranks of a job that reduces among the even and among the odd ranks, each a world of two ranks a server.
 const PARTS: &str = "ADASUM_TEST_PARTS";
 
-/// Set for the ranks of a job that read each other's memory.
+/// Set for the ranks of a job that read each other's memory, to [`IN_BUFFERS`] if gradients lie in the reducer's own buffers.
 const SHARED: &str = "ADASUM_TEST_SHARED";
+const IN_BUFFERS: &str = "in buffers";
 
 /// One rank of a job: prints a hash for each result, and how it ended.
 #[test]
@@ -58,12 +59,22 @@ fn one_rank() {
 fn steps(start: &mut Instant) -> adasum::Result<()> {
     let cluster = Cluster::from_env()?;
     let world = World::from_cluster(&cluster)?;
+    let in_buffers = std::env::var(SHARED).is_ok_and(|value| value == IN_BUFFERS);
+    let standard = Options::default();
+    let (radix, bucket_bytes) = match in_buffers {
+        // Two rounds, and two buckets.
+        true => (4, 150_000),
+        false => (standard.radix, standard.bucket_bytes),
+    };
     let options = Options {
+        radix,
+        bucket_bytes,
+        gradient_buffers: in_buffers,
         stall_timeout: STALL,
         create_timeout: Duration::from_secs(60),
         checksum: std::env::var_os(CHECKSUM).is_some(),
         exchange: std::env::var_os(SHARED).map(|_| Form::Shared),
-        ..Options::default()
+        ..standard
     };
     let members: Vec<u32> = (0..world.size())
         .filter(|rank| rank % 2 == world.rank() % 2)
@@ -86,7 +97,13 @@ fn steps(start: &mut Instant) -> adasum::Result<()> {
                     .collect()
             })
             .collect();
-        let spans = upload(world.device(), &inputs);
+        let spans = match in_buffers {
+            true => reducer.gradient_buffers()?.into_iter().flatten().collect(),
+            false => upload(world.device(), &inputs),
+        };
+        for (span, input) in spans.iter().zip(&inputs).filter(|_| in_buffers) {
+            span.write(input)?;
+        }
         *start = Instant::now();
         reducer.reduce(&spans, &stream)?;
         reducer.synchronize(&stream, 2 * STALL)?;
@@ -135,14 +152,21 @@ struct Outcome {
 }
 
 impl Outcome {
-    /// The numbers of the kernels in the step behind the warm-up: of rank 5, and so of all.
+    /// The numbers of the kernels that all ranks have in the step behind the warm-up.
     fn kernels(&self) -> Range<u32> {
-        let launches = self.text.lines();
-        let launches = launches.filter_map(|line| line.strip_prefix("[r5] launches "));
-        let launches: Vec<u32> = launches.map(|count| count.parse().unwrap()).collect();
-        assert_eq!(launches.len() as u32, 1 + STEPS, "{}", self.text);
-        assert!(launches[0] < launches[1], "{launches:?}");
-        launches[0]..launches[1]
+        let of_rank = |rank: u32| {
+            let mark = format!("[r{rank}] launches ");
+            let launches = self.text.lines();
+            let launches = launches.filter_map(|line| line.strip_prefix(&mark));
+            let launches: Vec<u32> = launches.map(|count| count.parse().unwrap()).collect();
+            assert_eq!(launches.len() as u32, 1 + STEPS, "{}", self.text);
+            launches[0]..launches[1]
+        };
+        let all: Vec<Range<u32>> = (0..SERVERS * LOCALS).map(of_rank).collect();
+        let start = all.iter().map(|range| range.start).max().unwrap();
+        let end = all.iter().map(|range| range.end).min().unwrap();
+        assert!(start < end, "{all:?}");
+        start..end
     }
 }
 
@@ -423,22 +447,29 @@ fn every_operation_may_die_stall_or_fail() {
 struct Shared {
     folder: Folder,
     good: Outcome,
+    variables: &'static [(&'static str, &'static str)],
     barriers: Range<u32>,
     gathers: Range<u32>,
 }
 
 impl Shared {
-    /// All ranks on `servers` servers. A step has so many barriers and rounds.
-    fn new(name: &str, servers: u32, barriers: u32, rounds: u32) -> Shared {
+    /// All ranks on `servers` servers. A step has so many barriers and gathers.
+    fn new(
+        name: &str,
+        servers: u32,
+        (barriers, gathers): (u32, u32),
+        variables: &'static [(&'static str, &'static str)],
+    ) -> Shared {
         // Of machines, plans, keys and whether all could use them; then those of the warm-up.
-        let gathers = 4 + rounds;
+        let before = 4 + gathers;
         let folder = folder_of(name, servers);
-        let good = job(&folder, None, &[(SHARED, "1")]);
+        let good = job(&folder, None, variables);
         Shared {
             folder,
             good,
+            variables,
             barriers: barriers..2 * barriers,
-            gathers: gathers..gathers + rounds,
+            gathers: before..before + gathers,
         }
     }
 
@@ -448,7 +479,7 @@ impl Shared {
             rank: (5 * number as u32 + 3) % (SERVERS * LOCALS),
             operations,
             kind: kinds[number % kinds.len()],
-            variables: &[(SHARED, "1")],
+            variables: self.variables,
         };
         let faults: Vec<Fault> = faults.enumerate().map(fault).collect();
         run_all(&self.folder, &self.good, &faults, 3);
@@ -472,19 +503,21 @@ impl Shared {
 #[test]
 fn every_operation_on_shared_memory_may_die_stall_or_fail() {
     // Before the mean, two rounds, the return and the gather, and behind all.
-    Shared::new("faults-shared", SERVERS, 6, 2).run_each();
+    Shared::new("faults-shared", SERVERS, (6, 2), &[(SHARED, "1")]).run_each();
 }
 
-/// With one rank a server there is no barrier behind all: before four rounds and the return.
+/// With one rank a server there is no barrier behind all, and buckets with buffers of their own have the first and the last one in
+/// common: before the first of two rounds, before the second one of each of two buckets, and before the return.
 #[test]
-fn every_operation_on_shared_memory_of_servers_of_one_rank_may_die_stall_or_fail() {
-    Shared::new("faults-shared-alone", SERVERS * LOCALS, 5, 4).run_each();
+fn every_operation_in_the_reducers_own_buffers_may_die_stall_or_fail() {
+    let variables = &[(SHARED, IN_BUFFERS)];
+    Shared::new("faults-buffers", SERVERS * LOCALS, (4, 4), variables).run_each();
 }
 
 /// A rank that fails a barrier waits for nobody there. If it fails a gather, too, it has no weights to write a sum with.
 #[test]
 fn a_barrier_and_a_gather_on_shared_memory_may_both_fail() {
-    let shared = Shared::new("faults-shared-two", SERVERS, 6, 2);
+    let shared = Shared::new("faults-shared-two", SERVERS, (6, 2), &[(SHARED, "1")]);
     let both = shared.barriers.clone().flat_map(|barrier| {
         let gathers = shared.gathers.clone();
         gathers.map(move |gather| vec![("HcclAllReduce", barrier), ("HcclAllGather", gather)])
