@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import threading
+from contextlib import contextmanager
 from ctypes import c_size_t, c_uint64, c_void_p
 from dataclasses import dataclass
-from typing import Any, Callable, Iterable, Mapping, Optional, Sequence, Union
+from typing import Any, Callable, Iterable, Iterator, Mapping, Optional, Sequence, Union
 
 from adasum import _abi
-from adasum._library import Handle, array, call, milliseconds
+from adasum._library import Error, Handle, array, call, milliseconds
 from adasum.device import HostCopies, Stream
 from adasum.tensors import TensorSpec, View, specs, type_name, view
 from adasum.world import World, stream_address
@@ -81,7 +83,7 @@ class StreamUser(Handle):
     def _device_copies(self, sizes: Sequence[int]) -> HostCopies:
         """Device memory for arrays of the host, which ends with this object."""
         if self.closed:
-            raise ValueError(f"this {type(self).__name__} is closed")
+            raise self._is_closed()
         copies = HostCopies(self._device, sizes)
         self._owned.append(copies)
         return copies
@@ -117,6 +119,7 @@ class TensorUser(StreamUser):
         passed = tensor_array(self.specs)
         super().__init__(world, lambda owner, out: create(owner, passed, len(passed), out))
         self._copies: dict[str, HostCopies] = {}
+        self._busy = threading.Lock()
 
     def _views(self, name: str, tensors: Tensors, wanted: Sequence[TensorSpec]) -> tuple[list[View], bool]:
         """What the argument `name` is, and whether it is on the device; it must be as `wanted`."""
@@ -152,10 +155,28 @@ class TensorUser(StreamUser):
     ) -> None:
         """Lets `enqueue(addresses, stream)` work on the tensors, or on copies of those of the host, which it waits for."""
         limit = milliseconds("timeout", timeout)
+        if self.closed:
+            raise self._is_closed()
         views, on_device = self._views(name, tensors, [self.specs[index] for index in indices])
         if on_device:
             enqueue(array(c_void_p, [seen.address for seen in views]), self._stream(stream))
             return
+        with self._alone():
+            self._by_copies(views, indices, limit, enqueue, writes)
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        """Refuses a second thread while copies of tensors of the host are in use, as the library does."""
+        if not self._busy.acquire(blocking=False):
+            raise Error(f"another thread is using this {type(self).__name__}", "INVALID_STATE", 0)
+        try:
+            yield
+        finally:
+            self._busy.release()
+
+    def _by_copies(
+        self, views: Sequence[View], indices: Sequence[int], limit: int, enqueue: Callable[[Any, int], None], writes: bool
+    ) -> None:
         copies = self._host_copies("tensors")
         parts = dict(zip(indices, (seen.address for seen in views)))
         copies.upload(parts)

@@ -8,8 +8,9 @@ import logging
 import math
 import threading
 import weakref
-from ctypes import byref, c_char_p
-from typing import Any, Callable, Optional, Protocol, Sequence
+from contextlib import ExitStack, contextmanager
+from ctypes import byref, c_char_p, c_int32, c_int64, c_size_t, c_uint8, c_uint32, c_uint64
+from typing import Any, Callable, Iterator, Optional, Protocol, Sequence
 
 from adasum import _abi
 
@@ -61,16 +62,46 @@ def library() -> ctypes.CDLL:
         return _library
 
 
+#: The whole numbers that a type of ctypes has; others it would take modulo its range.
+_RANGES = {
+    kind: range(-(2 ** (bits - 1)), 2 ** (bits - 1)) if signed else range(2**bits)
+    for kind, bits, signed in [
+        (c_int32, 32, True), (c_int64, 64, True), (c_uint8, 8, False), (c_uint32, 32, False), (c_uint64, 64, False),
+        (c_size_t, 8 * ctypes.sizeof(c_size_t), False),
+    ]
+}
+
+
+def _check(what: str, kind: Any, value: Any) -> None:
+    """Refuses what ctypes would change: numbers out of the range of their type, and what stands behind a NUL."""
+    allowed = _RANGES.get(kind)
+    if allowed is not None and isinstance(value, int) and value not in allowed:
+        raise ValueError(f"{what} is {value}: it must be {allowed[0]} to {allowed[-1]}")
+    if kind is c_char_p and isinstance(value, bytes) and b"\0" in value:
+        raise ValueError(f"{what} is {value!r}: it must not have a NUL")
+
+
 def call(function: str, *arguments: Any) -> None:
     """Calls a function that gives a status; raises what it says. Handles are passed as such, so that they live as long as the call."""
     loaded = library()
-    status = getattr(loaded, function)(*(part.pointer if isinstance(part, Handle) else part for part in arguments))
-    if status == 0:
-        return
-    message = (loaded.adasum_last_error() or b"").decode(errors="replace")
+    called = getattr(loaded, function)
+    for number, (kind, value) in enumerate(zip(called.argtypes, arguments), start=1):
+        _check(f"argument {number} of {function}", kind, value)
+    handles = [part for part in arguments if isinstance(part, Handle)]
+    with ExitStack() as uses:
+        for handle in handles:
+            uses.enter_context(handle.in_use())
+        status = called(*(part.pointer if isinstance(part, Handle) else part for part in arguments))
+        message = b"" if status == 0 else loaded.adasum_last_error() or b""
+        vendor_code = 0 if status == 0 else loaded.adasum_last_vendor_code()
+    if status != 0:
+        _fail(status, message.decode(errors="replace"), vendor_code)
+
+
+def _fail(status: int, message: str, vendor_code: int) -> None:
     names = (name for name, value in _abi.STATUSES.items() if value == status)
     name = next(names, f"status {status}")
-    raise _KINDS.get(name, Error)(message, name, loaded.adasum_last_vendor_code())
+    raise _KINDS.get(name, Error)(message, name, vendor_code)
 
 
 def _log(level: int, message: bytes, _: Any) -> None:
@@ -122,12 +153,15 @@ def _end(destroy: Callable[[Any], None], pointer: Any, owned: list[Closable]) ->
 
 class Handle:
     """A handle of the library. It ends with `close`, with a `with` statement, or when nothing refers to it any more; then what it
-    owns ends, too."""
+    owns ends, too. If it is closed while other threads are in calls of it, it ends with the last of these."""
 
     _destroy: str
 
     def __init__(self, pointer: Any):
         self._pointer = pointer
+        self._lock = threading.Lock()
+        self._calls = 0
+        self._closing = False
         self._owned: list[Closable] = []
         self._end = weakref.finalize(self, _end, getattr(library(), self._destroy), pointer, self._owned)
 
@@ -135,17 +169,40 @@ class Handle:
     def pointer(self) -> Any:
         """What the library knows it by."""
         if not self._end.alive:
-            raise ValueError(f"this {type(self).__name__} is closed")
+            raise self._is_closed()
         return self._pointer
+
+    def _is_closed(self) -> ValueError:
+        return ValueError(f"this {type(self).__name__} is closed")
+
+    @contextmanager
+    def in_use(self) -> Iterator[None]:
+        """Keeps what the library knows for as long as a call takes."""
+        with self._lock:
+            if self.closed:
+                raise self._is_closed()
+            self._calls += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._calls -= 1
+                last = self._closing and self._calls == 0
+            if last:
+                self._end()
 
     @property
     def closed(self) -> bool:
         """Whether it has ended."""
-        return not self._end.alive
+        return self._closing or not self._end.alive
 
     def close(self) -> None:
         """Ends it; a second time does nothing."""
-        self._end()
+        with self._lock:
+            self._closing = True
+            in_use = self._calls > 0
+        if not in_use:
+            self._end()
 
 
 def milliseconds(name: str, seconds: float) -> int:
@@ -154,9 +211,13 @@ def milliseconds(name: str, seconds: float) -> int:
         raise TypeError(f"{name} is {seconds!r}: it must be a number of seconds")
     if not (seconds > 0 and math.isfinite(seconds)):
         raise ValueError(f"{name} is {seconds!r}: it must be a number of seconds above 0")
+    if seconds * 1000 >= 2**64:
+        raise ValueError(f"{name} is {seconds!r}: it must be below 2**64 milliseconds")
     return max(1, round(seconds * 1000))
 
 
 def array(kind: Any, values: Sequence[Any]) -> Any:
     """An array of a ctypes type."""
+    for value in values:
+        _check("a value", kind, value)
     return (kind * len(values))(*values)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import threading
 import weakref
 from ctypes import POINTER, byref, c_char_p, c_int, c_int32, c_size_t, c_void_p
 from typing import Any, Mapping, Sequence
@@ -26,6 +27,11 @@ _SIGNATURES = {
 }
 
 
+#: Devices that this process keeps until it ends.
+_held: set[int] = set()
+_setting = threading.Lock()
+
+
 class _Acl:
     """libascendcl as this process has loaded it: the vendor's or the mock."""
 
@@ -42,7 +48,12 @@ class _Acl:
             raise OSError(code, f"{name} failed with {code}: {message.decode(errors='replace').strip()}")
 
     def use(self, device: int) -> None:
-        """Makes the device the calling thread's. Left alone if it is that already: each setting is counted."""
+        """Makes the device the calling thread's. Left alone if it is that already: each setting is counted. The first one is kept: the
+        library resets the device with its last object, and streams and copies may live longer."""
+        with _setting:
+            if device not in _held:
+                self.call("aclrtSetDevice", device)
+                _held.add(device)
         current = c_int32(-1)
         if self._library.aclrtGetDevice(byref(current)) != 0 or current.value != device:
             self.call("aclrtSetDevice", device)

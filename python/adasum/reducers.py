@@ -17,7 +17,7 @@ from adasum._library import DEFAULT_TIMEOUT, array, call, milliseconds
 from adasum._options import OptionValues
 from adasum.device import Stream
 from adasum.options import Options, chosen
-from adasum.tensors import View, view
+from adasum.tensors import View, type_name, view
 from adasum.world import World, stream_address
 
 if TYPE_CHECKING:
@@ -157,7 +157,8 @@ class GradientReducer(_AdasumReducer):
         self._in_place("tensors", tensors, list(indices), stream, timeout, enqueue)
 
     def reduce_flat(self, buffer: Any, stream: Optional[AnyStream] = None, timeout: float = DEFAULT_TIMEOUT) -> None:
-        """As `reduce`, for all tensors one right behind the other in `buffer`, in the order of creation and without gaps."""
+        """As `reduce`, for all tensors one right behind the other in `buffer`, in the order of creation and without gaps. The buffer's elements
+        have the type of the tensors; if these have several, only its bytes count."""
         self._flat(None, buffer, stream, timeout)
 
     def reduce_some_flat(
@@ -170,9 +171,13 @@ class GradientReducer(_AdasumReducer):
         limit = milliseconds("timeout", timeout)
         seen = view(buffer)
         if indices is None:
-            function, numbers = "adasum_reducer_reduce_flat", []
+            function, numbers, wanted = "adasum_reducer_reduce_flat", [], list(self.specs)
         else:
             function, numbers = "adasum_reducer_reduce_some_flat", [self._indices(indices), len(indices)]
+            wanted = [self.specs[index] for index in indices]
+        types = {spec.dtype for spec in wanted}
+        if len(types) == 1 and seen.dtype not in types:
+            raise ValueError(f"buffer has elements of type {type_name(seen.dtype)}, the tensors of type {type_name(types.pop())}")
         if seen.device:
             call(function, self, *numbers, seen.address, seen.bytes, self._stream(stream))
             return
@@ -258,6 +263,10 @@ class DeltaWeightReducer(_AdasumReducer):
             replaced = None if means is None else [seen.address for seen in means]
             self._begin(replaced, [seen.address for seen in sources], self._stream(stream))
             return
+        with self._alone():
+            self._begin_by_copies(sources, means, limit)
+
+    def _begin_by_copies(self, sources: Sequence[View], means: Optional[Sequence[View]], limit: int) -> None:
         saved = self._host_copies("tensors")
         saved.upload(_addresses(sources))
         if means is None:

@@ -54,8 +54,12 @@ class TensorSpec:
     def __post_init__(self) -> None:
         if not isinstance(self.name, str):
             raise TypeError(f"name is {self.name!r}: it must be a str")
-        if isinstance(self.count, bool) or not isinstance(self.count, int) or self.count < 0:
+        if "\0" in self.name:
+            raise ValueError(f"name is {self.name!r}: it must not have a NUL")
+        if isinstance(self.count, bool) or not isinstance(self.count, int) or not 0 <= self.count < 2**64:
             raise ValueError(f"count of tensor {self.name!r} is {self.count!r}: it must be a number of elements")
+        if not 0 <= self.flags < 2**32:
+            raise ValueError(f"flags of tensor {self.name!r} are {self.flags!r}: they have 32 bits")
         element_bytes(self.dtype)
 
     @property

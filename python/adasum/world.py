@@ -208,7 +208,10 @@ class World(Handle):
         self.close()
 
     def close(self) -> None:
-        """Ends this process's part without waiting for others, who may see that as a failure: see `finish`."""
+        """Closes what was made of this world and ends this process's part without waiting for others, who may see that as a failure:
+        see `finish`."""
+        for user in reversed(list(self._users.values())):
+            user.close()
         super().close()
         self._streams.clear()
 

@@ -13,6 +13,7 @@ import logging
 import math
 import os
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -405,6 +406,57 @@ def refuses_what_is_wrong(world):
         refuses(TypeError, "stream is a str", lambda: world.barrier("0"))
     assert reducer.closed
     refuses(ValueError, "is closed", lambda: reducer.reduce(data))
+    # What ctypes would change.
+    refuses(ValueError, "count of tensor 'x'", lambda: adasum.TensorSpec("x", 2**64 + 4, adasum.F32))
+    refuses(ValueError, "flags of tensor 'x'", lambda: adasum.TensorSpec("x", 4, adasum.F32, 2**32))
+    refuses(ValueError, "must not have a NUL", lambda: adasum.TensorSpec("a\0b", 4, adasum.F32))
+    refuses(ValueError, "must not have a NUL", lambda: adasum.Options(radix="2\0x"))
+    refuses(ValueError, f"is {2**32 + 1}", lambda: adasum.World.from_root_info(0, adasum.root_info(0), 2**32 + 1, 0))
+    refuses(ValueError, f"is {2**32}", lambda: world.part([2**32], 1))
+    refuses(ValueError, "timeout is 1e+300", lambda: world.finish(timeout=1e300))
+    halves = [adasum.TensorSpec("x", 4, adasum.F16)]
+    with adasum.GradientReducer(world, halves) as reducer:
+        refuses(ValueError, "of type float32, the tensors of type float16", lambda: reducer.reduce_flat(array.array("f", [0] * 2)))
+
+
+def ends_behind_calls_of_other_threads(world):
+    """A handle that is closed during a call ends behind it; one thread at a time has the copies of tensors of the host."""
+    stream = adasum.Stream(world.device)
+    part = world.part([RANK], 1)
+    begun, closed = threading.Event(), threading.Event()
+
+    def call():
+        with part.in_use():
+            begun.set()
+            assert closed.wait(60)
+            assert part.pointer
+
+    thread = threading.Thread(target=call)
+    thread.start()
+    assert begun.wait(60)
+    part.close()
+    refuses(ValueError, "is closed", lambda: part.barrier(stream))
+    closed.set()
+    thread.join()
+    refuses(ValueError, "is closed", lambda: part.pointer)
+    data = inputs()
+    with adasum.GradientReducer(world, data) as reducer:
+        with reducer._alone():
+            error = refuses(adasum.Error, "another thread is using this GradientReducer", lambda: reducer.reduce(data))
+            assert error.status == "INVALID_STATE"
+        reducer.reduce(data)
+    stream.close()
+
+
+def outlive_their_world():
+    """Streams may end after the last world of their device, and reducers end with their world."""
+    world = adasum.World.from_root_info(RANK, adasum.root_info(RANK), 1, 0)
+    stream = adasum.Stream(world.device)
+    reducer = adasum.GradientReducer(world, inputs())
+    reducer.reduce(inputs())
+    world.close()
+    assert reducer.closed
+    stream.close()
 
 
 def reduces_numpy(world):
@@ -510,11 +562,12 @@ def main(folder):
                      reduces_steps_of_an_optimizer, takes_the_mean_of_a_group, sums_figures, finds_what_is_not_finite,
                      votes_on_overflow, reduces_flat_buffers, scatters_and_collects, gathers_rows, clips_norms, accumulates,
                      makes_parts, fuses_by_parameter, ends_what_nobody_holds,
-                     refuses_what_is_wrong, reduces_numpy):
+                     refuses_what_is_wrong, ends_behind_calls_of_other_threads, reduces_numpy):
             case(world)
         keeps_a_journal(world, folder)
         held = adasum.GradientReducer(world, inputs())
     assert held.closed and world.closed
+    outlive_their_world()
     if LOCALS == 1:
         world_by_root_info(folder)
         world_of_a_communicator(folder)
