@@ -164,7 +164,8 @@ class GradientReducer(_AdasumReducer):
     def reduce_some_flat(
         self, indices: Sequence[int], buffer: Any, stream: Optional[AnyStream] = None, timeout: float = DEFAULT_TIMEOUT
     ) -> None:
-        """As `reduce_some`, for tensors one right behind the other in `buffer`, in the order of `indices` and without gaps."""
+        """As `reduce_some`, for tensors one right behind the other in `buffer`, in the order of `indices` and without gaps. The buffer's
+        elements have the type of these tensors; if these have several, only its bytes count."""
         self._flat(indices, buffer, stream, timeout)
 
     def _flat(self, indices: Optional[Sequence[int]], buffer: Any, stream: Optional[AnyStream], timeout: float) -> None:

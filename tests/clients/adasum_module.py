@@ -414,9 +414,15 @@ def refuses_what_is_wrong(world):
     refuses(ValueError, f"is {2**32 + 1}", lambda: adasum.World.from_root_info(0, adasum.root_info(0), 2**32 + 1, 0))
     refuses(ValueError, f"is {2**32}", lambda: world.part([2**32], 1))
     refuses(ValueError, "timeout is 1e+300", lambda: world.finish(timeout=1e300))
-    halves = [adasum.TensorSpec("x", 4, adasum.F16)]
-    with adasum.GradientReducer(world, halves) as reducer:
-        refuses(ValueError, "of type float32, the tensors of type float16", lambda: reducer.reduce_flat(array.array("f", [0] * 2)))
+    types = (adasum.F16, adasum.F16, adasum.F32)
+    with adasum.GradientReducer(world, [adasum.TensorSpec("x", 4, dtype) for dtype in types[:2]]) as reducer:
+        refuses(ValueError, "of type float32, the tensors of type float16", lambda: reducer.reduce_flat(array.array("f", [0] * 4)))
+    with adasum.GradientReducer(world, [adasum.TensorSpec("x", 4, dtype) for dtype in types]) as reducer:
+        buffer = array.array("f", [1] * 4)
+        refuses(ValueError, "of type float32, the tensors of type float16", lambda: reducer.reduce_some_flat([0, 1], buffer))
+        reducer.reduce_some_flat([2], buffer)
+        # Several types: bytes count.
+        reducer.reduce_flat(array.array("f", [1] * 8))
 
 
 def ends_behind_calls_of_other_threads(world):
