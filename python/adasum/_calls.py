@@ -10,7 +10,7 @@ from typing import Any, Callable, Iterable, Iterator, Mapping, Optional, Sequenc
 
 from adasum import _abi
 from adasum._library import Error, Handle, array, call, milliseconds
-from adasum.device import HostCopies, Stream
+from adasum.device import HostCopies, KeptStreams, Stream
 from adasum.tensors import TensorSpec, View, specs, type_name, view
 from adasum.world import World, stream_address
 
@@ -67,7 +67,8 @@ class StreamUser(Handle):
         super().__init__(world._made(self._prefix, create))
         # A world must not end before its users, nor a stream that they look at.
         self._world = world
-        self._streams: dict[int, Stream] = {}
+        self._streams = KeptStreams()
+        self._owned.append(self._streams)
         self._device = world.device
         world._keep(self)
 
@@ -82,8 +83,6 @@ class StreamUser(Handle):
 
     def _device_copies(self, sizes: Sequence[int]) -> HostCopies:
         """Device memory for arrays of the host, which ends with this object."""
-        if self.closed:
-            raise self._is_closed()
         copies = HostCopies(self._device, sizes)
         self._owned.append(copies)
         return copies
@@ -99,9 +98,8 @@ class StreamUser(Handle):
         self._streams.pop(address, None)
 
     def close(self) -> None:
-        """Ends it; a second time does nothing. Work on the device must be done."""
+        """Ends it, behind calls that other threads are in; a second time does nothing. Work on the device must be done."""
         super().close()
-        self._streams.clear()
 
     def __enter__(self) -> Any:
         return self
@@ -161,7 +159,7 @@ class TensorUser(StreamUser):
         if on_device:
             enqueue(array(c_void_p, [seen.address for seen in views]), self._stream(stream))
             return
-        with self._alone():
+        with self.in_use(), self._alone():
             self._by_copies(views, indices, limit, enqueue, writes)
 
     @contextmanager

@@ -145,10 +145,61 @@ class Closable(Protocol):
     def close(self) -> None: ...
 
 
-def _end(destroy: Callable[[Any], None], pointer: Any, owned: list[Closable]) -> None:
-    destroy(pointer)
-    for part in owned:
-        part.close()
+class _Uses:
+    """The threads that are in calls of a handle, and whether it ends behind them."""
+
+    def __init__(self) -> None:
+        # Reentrant: a handler of a signal may make calls and close handles wherever a thread is.
+        self._lock = threading.RLock()
+        self._depths: dict[int, int] = {}
+        #: Whether no new thread may come in.
+        self.closing = False
+        #: Whether somebody was told to end the handle.
+        self.ending = False
+
+    def begin(self) -> bool:
+        """Counts a call; `end` must follow. Whether it may be made: after a close only inside of one of the same thread."""
+        thread = threading.get_ident()
+        with self._lock:
+            # Counted before it looks, for a handler that closes in between.
+            self._depths[thread] = self._depths.get(thread, 0) + 1
+            return not self.closing or self._depths[thread] > 1
+
+    def end(self) -> bool:
+        """Ends a call. Whether the caller has to end the handle."""
+        thread = threading.get_ident()
+        with self._lock:
+            self._depths[thread] -= 1
+            if self._depths[thread] == 0:
+                del self._depths[thread]
+            return self._last()
+
+    def close(self) -> bool:
+        """Lets no new thread in. Whether the caller has to end the handle."""
+        with self._lock:
+            self.closing = True
+            return self._last()
+
+    def _last(self) -> bool:
+        last = self.closing and not self._depths and not self.ending
+        self.ending = self.ending or last
+        return last
+
+    @property
+    def left(self) -> bool:
+        """Whether threads are in calls and nobody was told to end the handle."""
+        return bool(self._depths) and not self.ending
+
+
+def _end(destroy: Callable[[Any], None], pointer: Any, uses: _Uses, owned: list[Closable]) -> None:
+    if uses.left:
+        # The process ends while daemon threads are in calls: it takes along what they use.
+        return
+    # All end, also if one cannot.
+    with ExitStack() as ends:
+        for part in reversed(owned):
+            ends.callback(part.close)
+        ends.callback(destroy, pointer)
 
 
 class Handle:
@@ -159,11 +210,9 @@ class Handle:
 
     def __init__(self, pointer: Any):
         self._pointer = pointer
-        self._lock = threading.Lock()
-        self._calls = 0
-        self._closing = False
+        self._uses = _Uses()
         self._owned: list[Closable] = []
-        self._end = weakref.finalize(self, _end, getattr(library(), self._destroy), pointer, self._owned)
+        self._end = weakref.finalize(self, _end, getattr(library(), self._destroy), pointer, self._uses, self._owned)
 
     @property
     def pointer(self) -> Any:
@@ -177,31 +226,24 @@ class Handle:
 
     @contextmanager
     def in_use(self) -> Iterator[None]:
-        """Keeps what the library knows for as long as a call takes."""
-        with self._lock:
-            if self.closed:
-                raise self._is_closed()
-            self._calls += 1
+        """Keeps what the library knows, and what the handle owns, for as long as a call takes; calls inside of it are part of it."""
+        may = self._uses.begin()
         try:
+            if not may:
+                raise self._is_closed()
             yield
         finally:
-            with self._lock:
-                self._calls -= 1
-                last = self._closing and self._calls == 0
-            if last:
+            if self._uses.end():
                 self._end()
 
     @property
     def closed(self) -> bool:
         """Whether it has ended."""
-        return self._closing or not self._end.alive
+        return self._uses.closing or not self._end.alive
 
     def close(self) -> None:
         """Ends it; a second time does nothing."""
-        with self._lock:
-            self._closing = True
-            in_use = self._calls > 0
-        if not in_use:
+        if self._uses.close():
             self._end()
 
 

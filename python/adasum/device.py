@@ -7,7 +7,7 @@ import os
 import threading
 import weakref
 from ctypes import POINTER, byref, c_char_p, c_int, c_int32, c_size_t, c_void_p
-from typing import Any, Mapping, Sequence
+from typing import Any, Dict, Mapping, Sequence
 
 _HOST_TO_DEVICE, _DEVICE_TO_HOST, _DEVICE_TO_DEVICE = 1, 2, 3
 _HUGE_FIRST = 0
@@ -90,6 +90,14 @@ class Stream:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+class KeptStreams(Dict[int, Stream]):
+    """Streams that the library may look at, by their addresses. Whoever owns this keeps them until its end."""
+
+    def close(self) -> None:
+        """Lets go of them."""
+        self.clear()
 
 
 def _free(acl: _Acl, device: int, function: str, what: int) -> None:

@@ -182,15 +182,16 @@ class GradientReducer(_AdasumReducer):
         if seen.device:
             call(function, self, *numbers, seen.address, seen.bytes, self._stream(stream))
             return
-        copies = self._device_copies([seen.bytes])
-        copies.upload({0: seen.address})
-        call(function, self, *numbers, copies.addresses[0], seen.bytes, copies.stream.handle)
-        self._synchronize(copies.stream, limit)
-        copies.download({0: seen.address})
-        # After a failure work may be left on the stream: the copies stay until the reducer ends.
-        self.forget_stream(copies.stream)
-        self._owned.remove(copies)
-        copies.close()
+        with self.in_use():
+            copies = self._device_copies([seen.bytes])
+            copies.upload({0: seen.address})
+            call(function, self, *numbers, copies.addresses[0], seen.bytes, copies.stream.handle)
+            self._synchronize(copies.stream, limit)
+            copies.download({0: seen.address})
+            # After a failure work may be left on the stream: the copies stay until the reducer ends.
+            self.forget_stream(copies.stream)
+            self._owned.remove(copies)
+            copies.close()
 
     def prepare_some(self, indices: Sequence[int]) -> None:
         """Plans the reduction of these tensors, so that the first `reduce_some` of them does not wait. Collective; waits."""
@@ -264,7 +265,7 @@ class DeltaWeightReducer(_AdasumReducer):
             replaced = None if means is None else [seen.address for seen in means]
             self._begin(replaced, [seen.address for seen in sources], self._stream(stream))
             return
-        with self._alone():
+        with self.in_use(), self._alone():
             self._begin_by_copies(sources, means, limit)
 
     def _begin_by_copies(self, sources: Sequence[View], means: Optional[Sequence[View]], limit: int) -> None:

@@ -76,15 +76,16 @@ class SparseReducer(AnyReducer):
         numbers = memoryview(indices).cast("B")
         if numbers.nbytes != rows * self._index_bytes:
             raise ValueError(f"indices has {numbers.nbytes} bytes, {rows} numbers of {self._index_bytes} bytes are expected")
-        if self._copies is None:
-            sizes = [self._rows * self._index_bytes, self._rows * self._width * element_bytes(self._dtype)]
-            self._copies = self._device_copies(sizes)
         copied = (ctypes.c_char * numbers.nbytes).from_buffer_copy(numbers)
         lengths = {0: numbers.nbytes, 1: seen.bytes}
-        self._copies.upload({0: ctypes.addressof(copied), 1: seen.address}, lengths)
-        found = self._gather(self._copies.addresses[0], self._copies.addresses[1], rows, self._copies.stream.handle)
-        self._synchronize(self._copies.stream, limit)
-        return self._on_host(found)
+        with self.in_use():
+            if self._copies is None:
+                sizes = [self._rows * self._index_bytes, self._rows * self._width * element_bytes(self._dtype)]
+                self._copies = self._device_copies(sizes)
+            self._copies.upload({0: ctypes.addressof(copied), 1: seen.address}, lengths)
+            found = self._gather(self._copies.addresses[0], self._copies.addresses[1], rows, self._copies.stream.handle)
+            self._synchronize(self._copies.stream, limit)
+            return self._on_host(found)
 
     def _gather(self, indices: int, values: int, rows: int, stream: int) -> SparseRows:
         count, numbers, elements = c_uint64(), c_void_p(), c_void_p()

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Callable, Optional, Sequence, Union
 from adasum import _abi
 from adasum._library import DEFAULT_TIMEOUT, Handle, array, call, milliseconds
 from adasum._options import OptionValues
-from adasum.device import HostCopies, Stream
+from adasum.device import HostCopies, KeptStreams, Stream
 from adasum.options import Options, chosen
 from adasum.tensors import F32, type_name, view
 
@@ -50,7 +50,8 @@ class World(Handle):
         # What `finish` closes, and the streams that the library may still look at.
         self._users: weakref.WeakValueDictionary[int, Handle] = weakref.WeakValueDictionary()
         self._numbers = itertools.count()
-        self._streams: dict[int, Stream] = {}
+        self._streams = KeptStreams()
+        self._owned.append(self._streams)
         # A part keeps its whole.
         self._whole: Optional[World] = None
 
@@ -165,16 +166,17 @@ class World(Handle):
             if isinstance(stream, Stream):
                 self._streams[address] = stream
             return
-        copies = HostCopies(self.device, [seen.bytes])
-        # After a failure work may be left on the stream: the copies stay until the world ends.
-        self._owned.append(copies)
-        copies.upload({0: seen.address})
-        call("adasum_world_all_reduce_sum", self, copies.addresses[0], seen.count, copies.stream.handle)
-        copies.stream.synchronize(limit)
-        copies.download({0: seen.address})
-        self.forget_stream(copies.stream)
-        self._owned.remove(copies)
-        copies.close()
+        with self.in_use():
+            copies = HostCopies(self.device, [seen.bytes])
+            # After a failure work may be left on the stream: the copies stay until the world ends.
+            self._owned.append(copies)
+            copies.upload({0: seen.address})
+            call("adasum_world_all_reduce_sum", self, copies.addresses[0], seen.count, copies.stream.handle)
+            copies.stream.synchronize(limit)
+            copies.download({0: seen.address})
+            self.forget_stream(copies.stream)
+            self._owned.remove(copies)
+            copies.close()
 
     def forget_stream(self, stream: Union[int, Stream]) -> None:
         """Lets go of a stream of `barrier` or `all_reduce_sum` without work, so that its owner may destroy it before this world ends. Local."""
@@ -213,7 +215,6 @@ class World(Handle):
         for user in reversed(list(self._users.values())):
             user.close()
         super().close()
-        self._streams.clear()
 
     def __enter__(self) -> World:
         return self

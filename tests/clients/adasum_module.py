@@ -425,6 +425,16 @@ def refuses_what_is_wrong(world):
         reducer.reduce_flat(array.array("f", [1] * 8))
 
 
+def until_closed(call):
+    """Calls again and again, until the handle is closed."""
+    while True:
+        try:
+            call()
+        except ValueError as error:
+            assert "is closed" in str(error), error
+            return
+
+
 def ends_behind_calls_of_other_threads(world):
     """A handle that is closed during a call ends behind it; one thread at a time has the copies of tensors of the host."""
     stream = adasum.Stream(world.device)
@@ -445,6 +455,49 @@ def ends_behind_calls_of_other_threads(world):
     closed.set()
     thread.join()
     refuses(ValueError, "is closed", lambda: part.pointer)
+    # Handles that threads are in again and again, without work that would be left on streams.
+    for _ in range(20):
+        part = world.part([RANK], 1)
+        reducer = adasum.GradientReducer(part, [adasum.TensorSpec("x", 4, adasum.F32)])
+        calls = [lambda: part.size, lambda: reducer.synchronize(stream, 60)]
+        threads = [threading.Thread(target=until_closed, args=(call,)) for call in calls]
+        for thread in threads:
+            thread.start()
+        reducer.close()
+        part.close()
+        for thread in threads:
+            thread.join()
+        for handle in (part, reducer):
+            refuses(ValueError, "is closed", lambda: handle.pointer)
+    # Between the calls of one reduction, whose copies and streams stay, too.
+    part = world.part([RANK], 1)
+    closing = {"reduce": adasum.GradientReducer(part, inputs()), "reduce_flat": adasum.GradientReducer(part, inputs())}
+    for name, reducer in closing.items():
+        data = array.array("f", [1] * sum(COUNTS)) if name == "reduce_flat" else inputs()
+        synchronize = reducer._synchronize
+
+        def close_first(copies, limit):
+            thread = threading.Thread(target=reducer.close)
+            thread.start()
+            thread.join()
+            assert reducer.closed and reducer.pointer
+            synchronize(copies, limit)
+
+        reducer._synchronize = close_first
+        getattr(reducer, name)(data)
+        refuses(ValueError, "is closed", lambda: reducer.pointer)
+        refuses(ValueError, "is closed", lambda: getattr(reducer, name)(data))
+    # Copies that were there are not used any more.
+    weights = inputs()
+    deltas, rows = adasum.DeltaWeightReducer(part, weights), adasum.SparseReducer(part, "x", 1, 1)
+    numbers, values = array.array("q", [1]), array.array("f", [1])
+    deltas.begin(weights=weights, gradients=None)
+    deltas.end(weights)
+    rows.gather(numbers, values)
+    part.close()
+    for what in (lambda: deltas.begin(weights=weights, gradients=None), lambda: deltas.end(weights),
+                 lambda: rows.gather(numbers, values), lambda: part.all_reduce_sum(values)):
+        refuses(ValueError, "is closed", what)
     data = inputs()
     with adasum.GradientReducer(world, data) as reducer:
         with reducer._alone():
