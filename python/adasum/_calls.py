@@ -48,8 +48,9 @@ class TensorPart:
 def part_arrays(parts: Sequence[TensorPart]) -> tuple[Any, Any, Any]:
     """Parts as the library takes them: indices, starts, lengths."""
     return (
-        array(c_size_t, [part.tensor for part in parts]), array(c_uint64, [part.start for part in parts]),
-        array(c_uint64, [part.length for part in parts]),
+        array("tensor of parts", c_size_t, [part.tensor for part in parts]),
+        array("start of parts", c_uint64, [part.start for part in parts]),
+        array("length of parts", c_uint64, [part.length for part in parts]),
     )
 
 
@@ -157,10 +158,10 @@ class TensorUser(StreamUser):
             raise self._is_closed()
         views, on_device = self._views(name, tensors, [self.specs[index] for index in indices])
         if on_device:
-            enqueue(array(c_void_p, [seen.address for seen in views]), self._stream(stream))
+            enqueue(array(name, c_void_p, [seen.address for seen in views]), self._stream(stream))
             return
         with self.in_use(), self._alone():
-            self._by_copies(views, indices, limit, enqueue, writes)
+            self._by_copies(name, views, indices, limit, enqueue, writes)
 
     @contextmanager
     def _alone(self) -> Iterator[None]:
@@ -173,12 +174,12 @@ class TensorUser(StreamUser):
             self._busy.release()
 
     def _by_copies(
-        self, views: Sequence[View], indices: Sequence[int], limit: int, enqueue: Callable[[Any, int], None], writes: bool
+        self, name: str, views: Sequence[View], indices: Sequence[int], limit: int, enqueue: Callable[[Any, int], None], writes: bool
     ) -> None:
         copies = self._host_copies("tensors")
         parts = dict(zip(indices, (seen.address for seen in views)))
         copies.upload(parts)
-        enqueue(array(c_void_p, [copies.addresses[index] for index in indices]), copies.stream.handle)
+        enqueue(array(name, c_void_p, [copies.addresses[index] for index in indices]), copies.stream.handle)
         self._synchronize(copies.stream, limit)
         if writes:
             copies.download(parts)

@@ -5,17 +5,18 @@ from __future__ import annotations
 import atexit
 import ctypes
 import logging
-import math
 import threading
 import weakref
 from contextlib import ExitStack, contextmanager
-from ctypes import byref, c_char_p, c_int32, c_int64, c_size_t, c_uint8, c_uint32, c_uint64
+from ctypes import byref, c_char_p, c_int32, c_int64, c_size_t, c_uint8, c_uint32, c_uint64, c_void_p
 from typing import Any, Callable, Iterator, Optional, Protocol, Sequence
 
 from adasum import _abi
 
 #: Seconds that a wait lasts at most where no timeout is passed.
 DEFAULT_TIMEOUT = 1800.0
+#: Seconds of the longest wait: milliseconds that the library's type has.
+_LONGEST = (2**64 - 1) // 1000
 
 _LOGGER = logging.getLogger("adasum")
 #: Python's levels for the library's 1 (error) to 5 (trace).
@@ -67,7 +68,7 @@ _RANGES = {
     kind: range(-(2 ** (bits - 1)), 2 ** (bits - 1)) if signed else range(2**bits)
     for kind, bits, signed in [
         (c_int32, 32, True), (c_int64, 64, True), (c_uint8, 8, False), (c_uint32, 32, False), (c_uint64, 64, False),
-        (c_size_t, 8 * ctypes.sizeof(c_size_t), False),
+        (c_size_t, 8 * ctypes.sizeof(c_size_t), False), (c_void_p, 8 * ctypes.sizeof(c_void_p), False),
     ]
 }
 
@@ -76,17 +77,22 @@ def _check(what: str, kind: Any, value: Any) -> None:
     """Refuses what ctypes would change: numbers out of the range of their type, and what stands behind a NUL."""
     allowed = _RANGES.get(kind)
     if allowed is not None and isinstance(value, int) and value not in allowed:
-        raise ValueError(f"{what} is {value}: it must be {allowed[0]} to {allowed[-1]}")
+        raise ValueError(f"{what} {value}: it must be {allowed[0]} to {allowed[-1]}")
     if kind is c_char_p and isinstance(value, bytes) and b"\0" in value:
-        raise ValueError(f"{what} is {value!r}: it must not have a NUL")
+        raise ValueError(f"{what} {value!r}: it must not have a NUL")
+
+
+def check_arguments(function: str, kinds: Sequence[Any], arguments: Sequence[Any]) -> None:
+    """Refuses what ctypes would change of the arguments of a C function."""
+    for number, (kind, value) in enumerate(zip(kinds, arguments), start=1):
+        _check(f"argument {number} of {function} is", kind, value)
 
 
 def call(function: str, *arguments: Any) -> None:
     """Calls a function that gives a status; raises what it says. Handles are passed as such, so that they live as long as the call."""
     loaded = library()
     called = getattr(loaded, function)
-    for number, (kind, value) in enumerate(zip(called.argtypes, arguments), start=1):
-        _check(f"argument {number} of {function}", kind, value)
+    check_arguments(function, called.argtypes, arguments)
     handles = [part for part in arguments if isinstance(part, Handle)]
     with ExitStack() as uses:
         for handle in handles:
@@ -251,15 +257,14 @@ def milliseconds(name: str, seconds: float) -> int:
     """What the library takes for a limit of so many seconds."""
     if isinstance(seconds, bool) or not isinstance(seconds, (int, float)):
         raise TypeError(f"{name} is {seconds!r}: it must be a number of seconds")
-    if not (seconds > 0 and math.isfinite(seconds)):
-        raise ValueError(f"{name} is {seconds!r}: it must be a number of seconds above 0")
-    if seconds * 1000 >= 2**64:
-        raise ValueError(f"{name} is {seconds!r}: it must be below 2**64 milliseconds")
+    # Compared, not computed with: neither NaN nor the largest whole numbers are floats that one can multiply.
+    if not 0 < seconds <= _LONGEST:
+        raise ValueError(f"{name} is {seconds!r}: it must be a number of seconds above 0, and at most {_LONGEST}")
     return max(1, round(seconds * 1000))
 
 
-def array(kind: Any, values: Sequence[Any]) -> Any:
-    """An array of a ctypes type."""
+def array(name: str, kind: Any, values: Sequence[Any]) -> Any:
+    """The argument `name` as an array of a ctypes type."""
     for value in values:
-        _check("a value", kind, value)
+        _check(f"{name} has", kind, value)
     return (kind * len(values))(*values)

@@ -9,12 +9,14 @@ import weakref
 from ctypes import POINTER, byref, c_char_p, c_int, c_int32, c_size_t, c_void_p
 from typing import Any, Dict, Mapping, Sequence
 
+from adasum._library import check_arguments
+
 _HOST_TO_DEVICE, _DEVICE_TO_HOST, _DEVICE_TO_DEVICE = 1, 2, 3
 _HUGE_FIRST = 0
 #: Copies start at multiples of so many bytes, as the vendor aligns allocations.
 _ALIGNMENT = 512
 
-_SIGNATURES = {
+_SIGNATURES: dict[str, list[Any]] = {
     "aclrtGetDevice": [POINTER(c_int32)],
     "aclrtSetDevice": [c_int32],
     "aclrtMalloc": [POINTER(c_void_p), c_size_t, c_int],
@@ -42,6 +44,7 @@ class _Acl:
             getattr(self._library, name).argtypes = arguments
 
     def call(self, name: str, *arguments: Any) -> None:
+        check_arguments(name, _SIGNATURES[name], arguments)
         code = getattr(self._library, name)(*arguments)
         if code != 0:
             message = self._library.aclGetRecentErrMsg() or b""

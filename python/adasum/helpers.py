@@ -130,9 +130,9 @@ class Journal(Handle):
             figure for each in tensors.values() for figure in (each.norm, each.cosine, each.gain, each.kappa, float(each.nonfinite))
         ]
         call(
-            "adasum_journal_record", self, run.encode(), step, epoch, array(c_char_p, [name.encode() for name in values]),
-            array(c_double, list(values.values())), len(values), array(c_char_p, [name.encode() for name in tensors]),
-            array(c_double, figures), len(tensors),
+            "adasum_journal_record", self, run.encode(), step, epoch, array("values", c_char_p, [name.encode() for name in values]),
+            array("values", c_double, list(values.values())), len(values), array("statistics", c_char_p, [name.encode() for name in tensors]),
+            array("statistics", c_double, figures), len(tensors),
         )
 
     def __enter__(self) -> Journal:

@@ -201,7 +201,7 @@ class GradientReducer(_AdasumReducer):
         for index in indices:
             if not 0 <= index < len(self.specs):
                 raise ValueError(f"indices has {index}: the reducer has {len(self.specs)} tensors")
-        return array(c_size_t, indices)
+        return array("indices", c_size_t, indices)
 
     def owned(self) -> list[TensorPart]:
         """The parts of tensors that this rank owns: with the option scattered they are the results of a reduction on this rank, and what
@@ -282,8 +282,8 @@ class DeltaWeightReducer(_AdasumReducer):
             copied.download(_addresses(means))
 
     def _begin(self, gradients: Optional[Sequence[int]], weights: Sequence[int], stream: int) -> None:
-        replaced = None if gradients is None else array(c_void_p, gradients)
-        call("adasum_reducer_delta_begin", self, replaced, array(c_void_p, weights), len(weights), stream)
+        replaced = None if gradients is None else array("gradients", c_void_p, gradients)
+        call("adasum_reducer_delta_begin", self, replaced, array("weights", c_void_p, weights), len(weights), stream)
 
     def end(self, weights: Tensors, stream: Optional[AnyStream] = None, timeout: float = DEFAULT_TIMEOUT) -> None:
         """Replaces weights, which the optimizer has changed, by old - AdaSum of (old - new). Collective."""

@@ -58,8 +58,8 @@ class TensorSpec:
             raise ValueError(f"name is {self.name!r}: it must not have a NUL")
         if isinstance(self.count, bool) or not isinstance(self.count, int) or not 0 <= self.count < 2**64:
             raise ValueError(f"count of tensor {self.name!r} is {self.count!r}: it must be a number of elements")
-        if not 0 <= self.flags < 2**32:
-            raise ValueError(f"flags of tensor {self.name!r} are {self.flags!r}: they have 32 bits")
+        if isinstance(self.flags, bool) or not isinstance(self.flags, int) or not 0 <= self.flags < 2**32:
+            raise ValueError(f"flags of tensor {self.name!r} are {self.flags!r}: they must be a number of 32 bits")
         element_bytes(self.dtype)
 
     @property

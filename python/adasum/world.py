@@ -81,7 +81,7 @@ class World(Handle):
         cls, device: int, info: bytes, size: int, rank: int, options: Optional[Options] = None, **choices: Unpack[OptionValues]
     ) -> World:
         """The world of `size` ranks that share `info`, as rank `rank` on device `device`; ranks of a server are consecutive."""
-        copy = array(c_uint8, info)
+        copy = array("info", c_uint8, info)
         return cls._from("root_info", device, copy, len(info), size, rank, chosen(options, choices))
 
     @classmethod
@@ -135,7 +135,7 @@ class World(Handle):
         """The world of `ranks`, some of this one's in ascending order, with `devices_per_server` consecutive ones a server: of one
         server, one pipeline stage, one shard of a model. It shares device, streams and order of work with this world, and a
         failure of one is a failure of both. Collective among `ranks` only, which make the parts that they share in the same order."""
-        numbers = array(c_uint32, ranks)
+        numbers = array("ranks", c_uint32, ranks)
         part = World(self._made("adasum_world", lambda world, out: call(
             "adasum_world_part", world, numbers, len(numbers), devices_per_server, out)))
         part._whole = self

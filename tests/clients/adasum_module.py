@@ -356,6 +356,9 @@ def keeps_a_journal(world, folder):
     with adasum.GradientReducer(world, everything, radix=4) as reducer, adasum.Journal(folder, RANK) as journal:
         reducer.reduce(everything)
         statistics = dict(zip("abcd", reducer.statistics()))
+        refuses(ValueError, "argument 3 of adasum_journal_record is -1", lambda: journal.record(-1, {}))
+        refuses(ValueError, "values has b'a", lambda: journal.record(1, {"a\0b": 1.0}))
+        refuses(ValueError, "must not have a NUL", lambda: journal.record(1, {}, run="a\0"))
         journal.record(1, {"loss": 0.5}, statistics, epoch=0.25)
     record = json.loads((folder / f"rank_{RANK}.jsonl").read_text())
     assert record["step"] == 1 and record["epoch"] == 0.25 and "0.5" in json.dumps(record), record
@@ -412,8 +415,17 @@ def refuses_what_is_wrong(world):
     refuses(ValueError, "must not have a NUL", lambda: adasum.TensorSpec("a\0b", 4, adasum.F32))
     refuses(ValueError, "must not have a NUL", lambda: adasum.Options(radix="2\0x"))
     refuses(ValueError, f"is {2**32 + 1}", lambda: adasum.World.from_root_info(0, adasum.root_info(0), 2**32 + 1, 0))
-    refuses(ValueError, f"is {2**32}", lambda: world.part([2**32], 1))
-    refuses(ValueError, "timeout is 1e+300", lambda: world.finish(timeout=1e300))
+    refuses(ValueError, f"ranks has {2**32}", lambda: world.part([2**32], 1))
+    for seconds in (1e300, 10**400, 2**64 / 1000, math.nan, math.inf, 0):
+        refuses(ValueError, f"timeout is {seconds!r}", lambda: world.finish(timeout=seconds))
+    refuses(ValueError, "argument 2 of adasum_journal_open is -1", lambda: adasum.Journal(".", -1))
+    refuses(ValueError, "must not have a NUL", lambda: adasum.Journal("a\0b", 0))
+    refuses(ValueError, f"argument 1 of aclrtSetDevice is {2**32}", lambda: adasum.Stream(2**32))
+    refuses(ValueError, f"argument 2 of adasum_world_barrier is {2**64 + 8}", lambda: world.barrier(2**64 + 8))
+    with adasum.NormClip(world, data, 1.0) as clip:
+        views = [adasum.View(2**64 + 64, seen.count, seen.dtype, True) for seen in map(adasum.view, data)]
+        refuses(ValueError, "tensors has", lambda: clip.clip(views, 8))
+    refuses(ValueError, "tensor of parts has", lambda: adasum.NormClip(world, data, 1.0, [adasum.TensorPart(2**64, 0, 1)]))
     types = (adasum.F16, adasum.F16, adasum.F32)
     with adasum.GradientReducer(world, [adasum.TensorSpec("x", 4, dtype) for dtype in types[:2]]) as reducer:
         refuses(ValueError, "of type float32, the tensors of type float16", lambda: reducer.reduce_flat(array.array("f", [0] * 4)))
