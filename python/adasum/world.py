@@ -6,6 +6,7 @@ import ctypes
 import itertools
 import os
 import weakref
+from contextlib import ExitStack
 from ctypes import byref, c_int32, c_uint8, c_uint32
 from typing import TYPE_CHECKING, Any, Callable, Optional, Sequence, Union
 
@@ -212,9 +213,11 @@ class World(Handle):
     def close(self) -> None:
         """Closes what was made of this world and ends this process's part without waiting for others, who may see that as a failure:
         see `finish`."""
-        for user in reversed(list(self._users.values())):
-            user.close()
-        super().close()
+        # The last first, and all, also if one cannot.
+        with ExitStack() as ends:
+            ends.callback(super().close)
+            for user in list(self._users.values()):
+                ends.callback(user.close)
 
     def __enter__(self) -> World:
         return self

@@ -520,14 +520,29 @@ def ends_behind_calls_of_other_threads(world):
 
 
 def outlive_their_world():
-    """Streams may end after the last world of their device, and reducers end with their world."""
+    """Streams may end after the last world of their device, and reducers end with their world, also if something of them cannot."""
     world = adasum.World.from_root_info(RANK, adasum.root_info(RANK), 1, 0)
     stream = adasum.Stream(world.device)
     reducer = adasum.GradientReducer(world, inputs())
     reducer.reduce(inputs())
-    world.close()
-    assert reducer.closed
-    stream.close()
+    clip = adasum.NormClip(world, inputs(), 1.0)
+    part = world.part([0], 1)
+    of_part = adasum.GradientReducer(part, inputs())
+    stuck = HostCopies(world.device, [8])
+    block, stuck._block = stuck._block, 8
+    reducer._owned.append(stuck)
+    refuses(OSError, "aclrtFree failed", world.close)
+    assert world.closed and all(user.closed for user in (reducer, clip, part, of_part))
+    for user in (world, reducer, clip, part):
+        refuses(ValueError, "is closed", lambda: user.pointer)
+    stuck._block = block
+    stuck.close()
+    # Of another thread, which has no device yet.
+    ended = []
+    thread = threading.Thread(target=lambda: ended.append(stream.close()))
+    thread.start()
+    thread.join()
+    assert ended == [None]
 
 
 def reduces_numpy(world):
