@@ -71,6 +71,9 @@ class StreamUser(Handle):
         self._streams = KeptStreams()
         self._owned.append(self._streams)
         self._device = world.device
+        # Copies of tensors of the host that are kept for the next call, and whether a thread has them.
+        self._copies: dict[str, HostCopies] = {}
+        self._busy = threading.Lock()
         world._keep(self)
 
     def _stream(self, stream: Optional[AnyStream]) -> int:
@@ -88,8 +91,33 @@ class StreamUser(Handle):
         self._owned.append(copies)
         return copies
 
+    def _kept_copies(self, key: str, sizes: Sequence[int]) -> HostCopies:
+        """The same, made when it is needed first. For `_alone`."""
+        if key not in self._copies:
+            self._copies[key] = self._device_copies(sizes)
+        return self._copies[key]
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        """A call on tensors of the host. Refuses a second thread, as the library does, before anything is copied; a close waits."""
+        with self.in_use():
+            if not self._busy.acquire(blocking=False):
+                raise Error(f"another thread is using this {type(self).__name__}", "INVALID_STATE", 0)
+            try:
+                yield
+            finally:
+                self._busy.release()
+
     def _synchronize(self, stream: Stream, limit: int) -> None:
         """Waits until what a stream of copies holds is done, at most `limit` milliseconds."""
+        try:
+            self._wait(stream, limit)
+        except BaseException:
+            # Work may be left on the copies: the next call makes others, and these stay until the end.
+            self._copies.clear()
+            raise
+
+    def _wait(self, stream: Stream, limit: int) -> None:
         stream.synchronize(limit)
 
     def forget_stream(self, stream: AnyStream) -> None:
@@ -117,8 +145,6 @@ class TensorUser(StreamUser):
         self.specs = described(tensors)
         passed = tensor_array(self.specs)
         super().__init__(world, lambda owner, out: create(owner, passed, len(passed), out))
-        self._copies: dict[str, HostCopies] = {}
-        self._busy = threading.Lock()
 
     def _views(self, name: str, tensors: Tensors, wanted: Sequence[TensorSpec]) -> tuple[list[View], bool]:
         """What the argument `name` is, and whether it is on the device; it must be as `wanted`."""
@@ -144,9 +170,7 @@ class TensorUser(StreamUser):
 
     def _host_copies(self, key: str) -> HostCopies:
         """Device memory for all tensors, made when it is needed first."""
-        if key not in self._copies:
-            self._copies[key] = self._device_copies([spec.bytes for spec in self.specs])
-        return self._copies[key]
+        return self._kept_copies(key, [spec.bytes for spec in self.specs])
 
     def _in_place(
         self, name: str, tensors: Tensors, indices: Sequence[int], stream: Optional[AnyStream], timeout: float,
@@ -160,18 +184,8 @@ class TensorUser(StreamUser):
         if on_device:
             enqueue(array(name, c_void_p, [seen.address for seen in views]), self._stream(stream))
             return
-        with self.in_use(), self._alone():
+        with self._alone():
             self._by_copies(name, views, indices, limit, enqueue, writes)
-
-    @contextmanager
-    def _alone(self) -> Iterator[None]:
-        """Refuses a second thread while copies of tensors of the host are in use, as the library does."""
-        if not self._busy.acquire(blocking=False):
-            raise Error(f"another thread is using this {type(self).__name__}", "INVALID_STATE", 0)
-        try:
-            yield
-        finally:
-            self._busy.release()
 
     def _by_copies(
         self, name: str, views: Sequence[View], indices: Sequence[int], limit: int, enqueue: Callable[[Any, int], None], writes: bool

@@ -33,7 +33,7 @@ class AnyReducer(StreamUser):
 
     _prefix = "adasum_reducer"
 
-    def _synchronize(self, stream: Stream, limit: int) -> None:
+    def _wait(self, stream: Stream, limit: int) -> None:
         # The library looks at the world's own streams as well.
         call("adasum_reducer_synchronize", self, stream.handle, limit)
 
@@ -182,7 +182,7 @@ class GradientReducer(_AdasumReducer):
         if seen.device:
             call(function, self, *numbers, seen.address, seen.bytes, self._stream(stream))
             return
-        with self.in_use():
+        with self._alone():
             copies = self._device_copies([seen.bytes])
             copies.upload({0: seen.address})
             call(function, self, *numbers, copies.addresses[0], seen.bytes, copies.stream.handle)
@@ -265,7 +265,7 @@ class DeltaWeightReducer(_AdasumReducer):
             replaced = None if means is None else [seen.address for seen in means]
             self._begin(replaced, [seen.address for seen in sources], self._stream(stream))
             return
-        with self.in_use(), self._alone():
+        with self._alone():
             self._begin_by_copies(sources, means, limit)
 
     def _begin_by_copies(self, sources: Sequence[View], means: Optional[Sequence[View]], limit: int) -> None:

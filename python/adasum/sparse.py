@@ -53,7 +53,6 @@ class SparseReducer(AnyReducer):
         given = chosen(options, choices)
         super().__init__(world, lambda owner, out: call(
             "adasum_reducer_create_sparse", owner, name.encode(), width, dtype, number, rows, int(exact), given, out))
-        self._copies: Optional[HostCopies] = None
 
     def gather(self, indices: Any, values: Any, stream: Optional[AnyStream] = None, timeout: float = DEFAULT_TIMEOUT) -> SparseRows:
         """Gathers the rows of all ranks. `values` is a tensor of rows times width elements; `indices` a contiguous buffer or tensor of as
@@ -78,14 +77,13 @@ class SparseReducer(AnyReducer):
             raise ValueError(f"indices has {numbers.nbytes} bytes, {rows} numbers of {self._index_bytes} bytes are expected")
         copied = (ctypes.c_char * numbers.nbytes).from_buffer_copy(numbers)
         lengths = {0: numbers.nbytes, 1: seen.bytes}
-        with self.in_use():
-            if self._copies is None:
-                sizes = [self._rows * self._index_bytes, self._rows * self._width * element_bytes(self._dtype)]
-                self._copies = self._device_copies(sizes)
-            self._copies.upload({0: ctypes.addressof(copied), 1: seen.address}, lengths)
-            found = self._gather(self._copies.addresses[0], self._copies.addresses[1], rows, self._copies.stream.handle)
-            self._synchronize(self._copies.stream, limit)
-            return self._on_host(found)
+        sizes = [self._rows * self._index_bytes, self._rows * self._width * element_bytes(self._dtype)]
+        with self._alone():
+            copies = self._kept_copies("rows", sizes)
+            copies.upload({0: ctypes.addressof(copied), 1: seen.address}, lengths)
+            found = self._gather(copies.addresses[0], copies.addresses[1], rows, copies.stream.handle)
+            self._synchronize(copies.stream, limit)
+            return self._on_host(found, copies)
 
     def _gather(self, indices: int, values: int, rows: int, stream: int) -> SparseRows:
         count, numbers, elements = c_uint64(), c_void_p(), c_void_p()
@@ -95,10 +93,9 @@ class SparseReducer(AnyReducer):
         found = View(elements.value or 0, count.value * self._width, self._dtype, True)
         return SparseRows(count.value, numbers.value or 0, found)
 
-    def _on_host(self, rows: SparseRows) -> SparseRows:
-        assert self._copies is not None
+    def _on_host(self, rows: SparseRows, copies: HostCopies) -> SparseRows:
         indices, values = bytearray(rows.count * self._index_bytes), bytearray(rows.values.bytes)
         for out, source in ((indices, rows.indices), (values, rows.values.address)):
-            self._copies.read(out, source)
+            copies.read(out, source)
         elements = memoryview(values).cast("f") if self._dtype == F32 else memoryview(values).cast("H")
         return SparseRows(rows.count, memoryview(indices).cast(self._format), elements)

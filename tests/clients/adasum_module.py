@@ -448,7 +448,7 @@ def until_closed(call):
 
 
 def ends_behind_calls_of_other_threads(world):
-    """A handle that is closed during a call ends behind it; one thread at a time has the copies of tensors of the host."""
+    """A handle that is closed during a call ends behind it."""
     stream = adasum.Stream(world.device)
     part = world.part([RANK], 1)
     begun, closed = threading.Event(), threading.Event()
@@ -486,7 +486,7 @@ def ends_behind_calls_of_other_threads(world):
     closing = {"reduce": adasum.GradientReducer(part, inputs()), "reduce_flat": adasum.GradientReducer(part, inputs())}
     for name, reducer in closing.items():
         data = array.array("f", [1] * sum(COUNTS)) if name == "reduce_flat" else inputs()
-        synchronize = reducer._synchronize
+        synchronize = reducer._wait
 
         def close_first(copies, limit):
             thread = threading.Thread(target=reducer.close)
@@ -495,7 +495,7 @@ def ends_behind_calls_of_other_threads(world):
             assert reducer.closed and reducer.pointer
             synchronize(copies, limit)
 
-        reducer._synchronize = close_first
+        reducer._wait = close_first
         getattr(reducer, name)(data)
         refuses(ValueError, "is closed", lambda: reducer.pointer)
         refuses(ValueError, "is closed", lambda: getattr(reducer, name)(data))
@@ -510,13 +510,56 @@ def ends_behind_calls_of_other_threads(world):
     for what in (lambda: deltas.begin(weights=weights, gradients=None), lambda: deltas.end(weights),
                  lambda: rows.gather(numbers, values), lambda: part.all_reduce_sum(values)):
         refuses(ValueError, "is closed", what)
-    data = inputs()
-    with adasum.GradientReducer(world, data) as reducer:
-        with reducer._alone():
-            error = refuses(adasum.Error, "another thread is using this GradientReducer", lambda: reducer.reduce(data))
-            assert error.status == "INVALID_STATE"
-        reducer.reduce(data)
     stream.close()
+
+
+def refuses_a_second_thread(world):
+    """One thread at a time has the copies of tensors of the host."""
+    data, part = inputs(), world.part([RANK], 1)
+    numbers, values = array.array("q", [1]), array.array("f", [1])
+    reducer = adasum.GradientReducer(part, data, overflow="vote")
+    deltas, rows = adasum.DeltaWeightReducer(part, data), adasum.SparseReducer(part, "x", 1, 1)
+    clip, accumulator = adasum.NormClip(part, data, 1.0), adasum.GradientAccumulator(part, data)
+    for handle, call in (
+        (reducer, lambda: reducer.reduce(data)), (reducer, lambda: reducer.reduce_some([0], data[:1])),
+        (reducer, lambda: reducer.reduce_some_flat([0], data[0])), (reducer, lambda: reducer.overflow(data)),
+        (deltas, lambda: deltas.begin(weights=data, gradients=None)), (deltas, lambda: deltas.end(data)),
+        (rows, lambda: rows.gather(numbers, values)), (clip, lambda: clip.clip(data)), (accumulator, lambda: accumulator.add(data)),
+    ):
+        with handle._alone():
+            error = refuses(adasum.Error, f"another thread is using this {type(handle).__name__}", call)
+            assert error.status == "INVALID_STATE"
+        call()
+    # A reduction of one rank changes nothing; what another thread had would.
+    reducer = adasum.GradientReducer(part, data)
+    reduced, wrong = [], []
+
+    def reduce(number):
+        for step in range(100):
+            own = [array.array("f", [100 * number + step] * count) for count in COUNTS]
+            wanted = [array.array("f", each) for each in own]
+            try:
+                reducer.reduce(own)
+                reduced.append(number)
+            except adasum.Error as error:
+                if error.status != "INVALID_STATE":
+                    wrong.append(error)
+            if own != wanted:
+                wrong.append((number, step))
+
+    threads = [threading.Thread(target=reduce, args=(number,)) for number in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert reduced and not wrong, (len(reduced), wrong)
+    # After a wait that was refused work may be left on the copies: the next call has others.
+    held, reducer._wait = reducer._copies["tensors"], lambda *_: part.part([RANK + SIZE], 1)
+    refuses(ValueError, "", lambda: reducer.reduce(data))
+    del reducer._wait
+    reducer.reduce(data)
+    assert reducer._copies["tensors"] is not held
+    part.finish()
 
 
 def outlive_their_world():
@@ -648,7 +691,7 @@ def main(folder):
                      reduces_steps_of_an_optimizer, takes_the_mean_of_a_group, sums_figures, finds_what_is_not_finite,
                      votes_on_overflow, reduces_flat_buffers, scatters_and_collects, gathers_rows, clips_norms, accumulates,
                      makes_parts, fuses_by_parameter, ends_what_nobody_holds,
-                     refuses_what_is_wrong, ends_behind_calls_of_other_threads, reduces_numpy):
+                     refuses_what_is_wrong, ends_behind_calls_of_other_threads, refuses_a_second_thread, reduces_numpy):
             case(world)
         keeps_a_journal(world, folder)
         held = adasum.GradientReducer(world, inputs())
