@@ -12,6 +12,7 @@ import json
 import logging
 import math
 import os
+import subprocess
 import sys
 import threading
 import time
@@ -588,6 +589,15 @@ def outlive_their_world():
     assert ended == [None]
 
 
+def ends_streams_in_a_process_of_their_own():
+    """Nothing else of this process has set the device then."""
+    program = ("import adasum, gc; world = adasum.World.from_root_info(0, adasum.root_info(0), 1, 0); "
+               "stream = adasum.Stream(world.device); world.finish(); ")
+    for end in ("stream.close()", "del stream; gc.collect()", "held = [stream]; held.append(held); del stream, held; gc.collect()", "pass"):
+        ended = subprocess.run([sys.executable, "-c", program + end], capture_output=True, text=True)
+        assert ended.returncode == 0 and "Error" not in ended.stderr, f"{end}: {ended.stderr}"
+
+
 def reduces_numpy(world):
     try:
         import numpy as np
@@ -697,6 +707,7 @@ def main(folder):
         held = adasum.GradientReducer(world, inputs())
     assert held.closed and world.closed
     outlive_their_world()
+    ends_streams_in_a_process_of_their_own()
     if LOCALS == 1:
         world_by_root_info(folder)
         world_of_a_communicator(folder)
