@@ -2,7 +2,9 @@
 
 All are made collectively, with the same tensors and options on all ranks, and used by one thread at a time. Tensors on the device are
 reduced where they are, in the order of the stream that is given, and nobody waits; their memory must not be freed before that work is
-done. Arrays of the host are copied to the device and back, and the call returns with the result."""
+done. Arrays of the host are copied to the device and back, and the call returns with the result.
+
+While a call waits Python handles no signals, so Ctrl-C takes effect when the call returns: `timeout` bounds that, too."""
 
 from __future__ import annotations
 
@@ -39,7 +41,10 @@ class AnyReducer(StreamUser):
 
     def synchronize(self, stream: AnyStream, timeout: float = DEFAULT_TIMEOUT) -> None:
         """Waits until what `stream` holds is done, at most `timeout` seconds, and raises the first failure of that work. Local, but with
-        the option checksum collective."""
+        the option checksum collective.
+
+        Ctrl-C and other signals are handled when it returns, at the latest after `timeout`: the library does not wait in parts, since a
+        wait that reaches its limit gives the world up. `abort` on another thread ends it at once."""
         call("adasum_reducer_synchronize", self, stream_address(stream), milliseconds("timeout", timeout))
 
     def abort(self) -> None:

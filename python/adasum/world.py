@@ -199,8 +199,8 @@ class World(Handle):
         return self._ask("last_vendor_code", c_int32())
 
     def finish(self, timeout: float = DEFAULT_TIMEOUT) -> None:
-        """Closes what was made of this world, reducers and others, finishes its parts, waits for its work, at most `timeout` seconds, and leaves it in good order. All ranks
-        should call it."""
+        """Closes what was made of this world, reducers and others, finishes its parts, waits for its work, at most `timeout` seconds, and
+        leaves it in good order. All ranks should call it. Ctrl-C takes effect when it returns."""
         limit = milliseconds("timeout", timeout)
         # The last first, in the same order on all ranks.
         for user in reversed(list(self._users.values())):
