@@ -265,6 +265,7 @@ def milliseconds(name: str, seconds: float) -> int:
 
 def array(name: str, kind: Any, values: Sequence[Any]) -> Any:
     """The argument `name` as an array of a ctypes type."""
+    what = f"{name} has"
     for value in values:
-        _check(f"{name} has", kind, value)
+        _check(what, kind, value)
     return (kind * len(values))(*values)
