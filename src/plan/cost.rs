@@ -5,7 +5,8 @@
 
 use super::{
     COEFFICIENT_WORDS, Choices, Combine, DType, Exchange, Form, Forms, Layout, Machine, Placement,
-    Plan, Planner, Scalars, Shape, Step, StepKind, gram_operations, record_words, sum_operations,
+    Plan, Planner, RoundOrder, Scalars, Shape, Step, StepKind, gram_operations, record_words,
+    sum_operations,
 };
 use crate::error::{Error, Result};
 
@@ -388,32 +389,36 @@ pub fn choose(
     machine: &Machine,
     request: &Request,
 ) -> Result<Choices> {
-    let mut choices = Choices {
-        radix: request.radix.unwrap_or(2),
-        placement: request.placement,
-        forms: machine.forms(request.exchange, shape, request.radix.unwrap_or(2)),
-        owned_above: request
-            .owned_above
-            .unwrap_or_else(|| machine.owned_above(shape)),
+    let (from, to) = match request.radix {
+        Some(radix) => (radix, radix),
+        None => (2, super::MAX_RADIX),
     };
-    if request.radix.is_some() {
-        // An empty layout is enough to have the radix checked.
-        Planner::with(shape, Layout::new(DType::F32, &[])?, choices)?;
-        return in_server(shape, layouts, machine, request, choices);
-    }
-    let mut best = f64::INFINITY;
-    for radix in 2..=super::MAX_RADIX {
+    let mut fastest: Option<(f64, Choices)> = None;
+    for (radix, order) in (from..=to).flat_map(|radix| RoundOrder::ALL.map(|order| (radix, order)))
+    {
         let candidate = Choices {
             radix,
+            order,
+            placement: request.placement,
             forms: machine.forms(request.exchange, shape, radix),
-            ..choices
+            owned_above: request
+                .owned_above
+                .unwrap_or_else(|| machine.owned_above(shape)),
         };
+        // An empty layout is enough to have the radix checked.
+        Planner::with(shape, Layout::new(DType::F32, &[])?, candidate)?;
+        if fastest.is_some()
+            && order == RoundOrder::LargeFirst
+            && !order.differs(shape.servers, radix)
+        {
+            continue;
+        }
         let seconds = seconds(shape, layouts, machine, candidate)?;
-        if seconds < best {
-            best = seconds;
-            choices = candidate;
+        if fastest.is_none_or(|(least, _)| seconds < least) {
+            fastest = Some((seconds, candidate));
         }
     }
+    let (_, choices) = fastest.ok_or_else(|| Error::invalid("there is no radix to choose from"))?;
     in_server(shape, layouts, machine, request, choices)
 }
 

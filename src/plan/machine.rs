@@ -157,8 +157,8 @@ impl Machine {
             local: memory(30e-6),
             remote: memory(30e-6),
             message: 10e-6,
-            // A bucket stays in the caches.
-            memory: 20e9,
+            // As for messages: what ranks share is the memory, and buckets of many do not stay in the caches.
+            memory: 5e9,
             // A core does 16 elements at a time at 5 GHz; eight ranks share one.
             operation: 0.1e-9,
             all_to_all: Some(0.0),

@@ -39,5 +39,5 @@ pub use steps::{
     Combine, Exchange, Form, Forms, OwnedScalars, Placement, Plan, RecordPart, Round, Scalars,
     Step, StepKind, VectorPart,
 };
-pub use tree::MAX_RADIX;
+pub use tree::{MAX_RADIX, RoundOrder};
 pub use wavefront::wavefront;

@@ -13,7 +13,7 @@
 //!
 //! A round of radix 2 over equal subtrees is recursive vector halving with distance doubling.
 
-use super::tree::{Subtree, Tree};
+use super::tree::{RoundOrder, Subtree, Tree};
 use super::{
     Combine, Exchange, Form, Forms, Group, Layout, OwnedScalars, Placement, Plan, Range,
     RecordPart, Round, Scalars, Shape, VectorPart, record_words,
@@ -25,8 +25,10 @@ use crate::transfer::{Direction, Transfer};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Choices {
     /// The most subtrees that a round merges, 2 to 8. Consecutive stages of the tree are taken in one round
-    /// while their product is at most this, from the last ones back.
+    /// while their product is at most this.
     pub radix: u32,
+    /// Which round is the small one.
+    pub order: RoundOrder,
     /// Where vectors lie while servers are merged.
     pub placement: Placement,
     /// How exchanges are given to HCCL.
@@ -37,10 +39,11 @@ pub struct Choices {
 }
 
 impl Choices {
-    /// Hierarchical, in batches, scalars gathered.
+    /// Hierarchical, in batches, scalars gathered, the small round first.
     pub fn new(radix: u32) -> Self {
         Choices {
             radix,
+            order: RoundOrder::default(),
             placement: Placement::Hierarchical,
             forms: Forms::of(Form::Batch),
             owned_above: u64::MAX,
@@ -88,7 +91,7 @@ impl Planner {
             ));
         }
         let mut planner = Planner {
-            tree: Tree::new(shape.servers, choices.radix)?,
+            tree: Tree::new(shape.servers, choices.radix, choices.order)?,
             chunks: layout.split(layout.whole(), shape.locals),
             strides: Vec::new(),
             shape,

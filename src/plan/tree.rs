@@ -9,15 +9,35 @@
 //! n = 4: ((01)(23))    n = 5: (((01)(23))4)    n = 6: (((01)(23))(45))    n = 9: ((((01)2)((34)5))((67)8))
 //! ```
 //!
-//! A round takes consecutive stages as long as their product is at most the radix, from the last one back: what is
-//! left over makes the first round the small one, and scalars are shared by the fewest ranks that way (16 servers, radix
-//! 8: 2, then 8). A stage with a prime above the radix takes several rounds: each does the pairings of as many adjacent
-//! subtrees as fit, so the subtrees of its later rounds differ in size. Whatever the radix, the tree is the same.
+//! A round takes consecutive stages as long as their product is at most the radix, from the last one back or from the first
+//! one on ([`RoundOrder`]). A stage with a prime above the radix takes several rounds: each does the pairings of as many
+//! adjacent subtrees as fit, so the subtrees of its later rounds differ in size. Whatever radix and order, the tree is the same.
 
 use crate::error::{Error, Result};
 
 /// The most subtrees that a round may merge.
 pub const MAX_RADIX: u32 = 8;
+
+/// Where the round goes that takes what is left over, and is smaller than the others. 16 servers of radix 8 merge by 2 and 8, or by
+/// 8 and 2.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum RoundOrder {
+    /// It is the first one: few ranks share its scalars, and the latency of all rounds is the least.
+    #[default]
+    SmallFirst,
+    /// It is the last one: each round leaves a rank the less of a vector the more it merges, so kernels read and write the least.
+    LargeFirst,
+}
+
+impl RoundOrder {
+    /// Both of them.
+    pub(super) const ALL: [RoundOrder; 2] = [RoundOrder::SmallFirst, RoundOrder::LargeFirst];
+
+    /// Whether this one makes other rounds than the default.
+    pub(super) fn differs(self, servers: u32, radix: u32) -> bool {
+        products(servers, radix, self) != products(servers, radix, RoundOrder::default())
+    }
+}
 
 /// The subtrees before each round and after the last one.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -51,7 +71,7 @@ impl Subtree {
 
 impl Tree {
     /// The tree of `servers`, at least one, in rounds of at most `radix`, 2 to 8.
-    pub(super) fn new(servers: u32, radix: u32) -> Result<Self> {
+    pub(super) fn new(servers: u32, radix: u32, order: RoundOrder) -> Result<Self> {
         if !(2..=MAX_RADIX).contains(&radix) {
             return Err(Error::invalid(format!(
                 "radix {radix}: a round merges 2 to {MAX_RADIX} subtrees"
@@ -62,7 +82,7 @@ impl Tree {
             slots: vec![0; servers as usize],
             owners: (0..servers).collect(),
         }];
-        for product in products(servers, radix) {
+        for product in products(servers, radix, order) {
             // The pairings of one stage with a prime above the radix: blocks of subtrees, `step` of them at a time.
             let step = match product <= radix {
                 true => product,
@@ -175,15 +195,23 @@ impl Level {
 }
 
 /// The stages of `servers` in the order in which they run, those multiplied that one round takes.
-fn products(servers: u32, radix: u32) -> impl Iterator<Item = u32> {
+fn products(servers: u32, radix: u32, order: RoundOrder) -> Vec<u32> {
+    let small_first = order == RoundOrder::SmallFirst;
+    let mut primes = prime_factors(servers);
+    if small_first {
+        primes.reverse();
+    }
     let mut products: Vec<u32> = Vec::new();
-    for prime in prime_factors(servers).into_iter().rev() {
+    for prime in primes {
         match products.last_mut() {
             Some(product) if product.saturating_mul(prime) <= radix => *product *= prime,
             _ => products.push(prime),
         }
     }
-    products.into_iter().rev()
+    if small_first {
+        products.reverse();
+    }
+    products
 }
 
 /// Ascending, with repetition; none of 1.
@@ -222,8 +250,8 @@ mod tests {
     }
 
     /// The tree as brackets, whatever the rounds are.
-    fn brackets(servers: u32, radix: u32) -> String {
-        let tree = Tree::new(servers, radix).unwrap();
+    fn brackets(servers: u32, radix: u32, order: RoundOrder) -> String {
+        let tree = Tree::new(servers, radix, order).unwrap();
         let mut texts: Vec<String> = (0..servers).map(|s| s.to_string()).collect();
         for round in 0..tree.rounds() {
             let mut next = vec![String::new(); servers as usize];
@@ -241,34 +269,34 @@ mod tests {
     }
 
     #[test]
-    fn the_tree_is_the_documented_one_for_every_radix() {
-        for radix in 2..=8 {
-            assert_eq!(brackets(1, radix), "0");
-            assert_eq!(brackets(4, radix), "((01)(23))");
-            assert_eq!(brackets(5, radix), "(((01)(23))4)");
-            assert_eq!(brackets(6, radix), "(((01)(23))(45))");
-            assert_eq!(brackets(7, radix), "(((01)(23))((45)6))");
-            assert_eq!(brackets(8, radix), "(((01)(23))((45)(67)))");
-            assert_eq!(brackets(9, radix), "((((01)2)((34)5))((67)8))");
+    fn the_tree_is_the_documented_one_for_every_radix_and_order() {
+        for (radix, order) in (2..=8).flat_map(|radix| RoundOrder::ALL.map(|order| (radix, order)))
+        {
+            let brackets = |servers| brackets(servers, radix, order);
+            assert_eq!(brackets(1), "0");
+            assert_eq!(brackets(4), "((01)(23))");
+            assert_eq!(brackets(5), "(((01)(23))4)");
+            assert_eq!(brackets(6), "(((01)(23))(45))");
+            assert_eq!(brackets(7), "(((01)(23))((45)6))");
+            assert_eq!(brackets(8), "(((01)(23))((45)(67)))");
+            assert_eq!(brackets(9), "((((01)2)((34)5))((67)8))");
+            assert_eq!(brackets(12), "((((01)(23))((45)(67)))((89)(1011)))");
             for servers in 10..100 {
-                assert_eq!(
-                    brackets(servers, radix),
-                    brackets(servers, 2),
-                    "{servers}, {radix}"
-                );
+                let paired = super::tests::brackets(servers, 2, RoundOrder::SmallFirst);
+                assert_eq!(brackets(servers), paired, "{servers}, {radix}, {order:?}");
             }
         }
-        assert_eq!(brackets(12, 4), "((((01)(23))((45)(67)))((89)(1011)))");
     }
 
     #[test]
     fn rounds_take_stages_while_they_fit() {
-        let radices = |servers, radix| -> Vec<usize> {
-            let tree = Tree::new(servers, radix).unwrap();
+        let ordered = |servers, radix, order| -> Vec<usize> {
+            let tree = Tree::new(servers, radix, order).unwrap();
             (0..tree.rounds())
                 .map(|round| tree.parts(round, tree.subtree(round + 1, 0)).count())
                 .collect()
         };
+        let radices = |servers, radix| ordered(servers, radix, RoundOrder::SmallFirst);
         assert_eq!(radices(16, 2), [2, 2, 2, 2]);
         assert_eq!(radices(16, 4), [4, 4]);
         assert_eq!(radices(16, 8), [2, 8]);
@@ -276,13 +304,19 @@ mod tests {
         assert_eq!(radices(12, 2), [2, 2, 2, 2]);
         assert_eq!(radices(18, 6), [6, 3]);
         assert_eq!(radices(97, 8), [8, 8, 2]);
+        let large_first = |servers, radix| ordered(servers, radix, RoundOrder::LargeFirst);
+        assert_eq!(large_first(16, 8), [8, 2]);
+        assert_eq!(large_first(1024, 8), [8, 8, 8, 2]);
+        assert_eq!(large_first(18, 6), [6, 3]);
+        assert!(RoundOrder::LargeFirst.differs(16, 8));
+        assert!(!RoundOrder::LargeFirst.differs(16, 4));
     }
 
     #[test]
     fn slots_are_a_permutation_and_equal_subtrees_nest() {
         for servers in [1, 2, 5, 8, 12, 27, 97, 100] {
             for radix in [2, 4, 8] {
-                let tree = Tree::new(servers, radix).unwrap();
+                let tree = Tree::new(servers, radix, RoundOrder::LargeFirst).unwrap();
                 for rounds in 0..=tree.rounds() {
                     let mut server = 0;
                     while server < servers {
@@ -299,7 +333,7 @@ mod tests {
                 }
             }
         }
-        let tree = Tree::new(16, 4).unwrap();
+        let tree = Tree::new(16, 4, RoundOrder::SmallFirst).unwrap();
         for server in 0..16 {
             assert_eq!(tree.slot(2, server) / 4, tree.slot(1, server));
         }
@@ -318,7 +352,7 @@ mod tests {
     fn a_radix_out_of_range_is_refused() {
         for radix in [0, 1, 9] {
             assert!(
-                Tree::new(4, radix)
+                Tree::new(4, radix, RoundOrder::SmallFirst)
                     .unwrap_err()
                     .to_string()
                     .contains("radix")

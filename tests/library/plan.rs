@@ -1,8 +1,8 @@
 //! Plans of all ranks together: they hold for every shape and radix, and a broken plan is refused.
 
 use adasum::plan::{
-    Choices, DType, Form, Forms, Group, Layout, Placement, Plan, Planner, Range, Shape, VectorPart,
-    check,
+    Choices, DType, Form, Forms, Group, Layout, Placement, Plan, Planner, Range, RoundOrder, Shape,
+    VectorPart, check,
 };
 use adasum::transfer::{Direction, Transfer};
 use proptest::prelude::*;
@@ -60,24 +60,32 @@ fn chosen(servers: u32, locals: u32, choices: Choices) -> Vec<Plan> {
         .collect()
 }
 
-#[test]
-fn plans_of_every_choice_hold_up_to_4096_ranks() {
+/// Plans of these shapes, with every placement.
+fn choices_hold(radix: u32, shapes: impl Iterator<Item = (u32, u32)> + Clone) {
     for placement in [Placement::Hierarchical, Placement::Columns] {
-        for radix in [2, 3, 8] {
-            for servers in 1..=34 {
-                for locals in [1, 2, 8] {
-                    let choices = pairwise_and_owned(placement, radix);
-                    let held = check(&chosen(servers, locals, choices));
-                    assert_eq!(held, Ok(()), "{servers} x {locals}, {choices:?}");
-                }
-            }
-        }
-        for (servers, locals) in [(512, 8), (4093, 1), (97, 42)] {
-            let choices = pairwise_and_owned(placement, 8);
+        let choices = pairwise_and_owned(placement, radix);
+        for (servers, locals) in shapes.clone() {
             let held = check(&chosen(servers, locals, choices));
             assert_eq!(held, Ok(()), "{servers} x {locals}, {choices:?}");
         }
     }
+}
+
+#[test]
+fn plans_of_every_choice_hold() {
+    for radix in [2, 3, 8] {
+        choices_hold(
+            radix,
+            (1..=34).flat_map(|servers| [(servers, 1), (servers, 2), (servers, 8)]),
+        );
+    }
+    choices_hold(8, [(64, 8), (509, 1), (13, 42)].into_iter());
+}
+
+#[test]
+#[ignore = "minutes; .ci/run --full"]
+fn the_whole_matrix_of_choices_up_to_4096_ranks_holds() {
+    choices_hold(8, [(512, 8), (4093, 1), (97, 42)].into_iter());
 }
 
 /// Two equal halves, pairwise: the left one sends and then receives, the right one the other way round.
@@ -95,13 +103,25 @@ fn pairwise_is_the_order_of_the_cells() {
     }
 }
 
+/// All servers that are a power of two and all ranks of one, up to `most` ranks.
+fn powers_of_two(most: u32) -> Vec<(u32, u32, u32)> {
+    let servers = (0..=most.ilog2()).map(|power| 1u32 << power);
+    let shapes =
+        servers.flat_map(|servers| (1..=most / servers).map(move |locals| (servers, locals, 2)));
+    shapes.collect()
+}
+
 #[test]
-fn every_power_of_two_of_servers_up_to_1024_ranks_holds() {
-    let mut shapes = Vec::new();
-    for servers in (0..=10).map(|k| 1u32 << k) {
-        shapes.extend((1..=1024 / servers).map(|locals| (servers, locals, 2)));
-    }
+fn every_power_of_two_of_servers_holds() {
+    let mut shapes = powers_of_two(128);
+    shapes.extend((0..=10).map(|power| (1 << power, 1024 >> power, 2)));
     hold(&shapes);
+}
+
+#[test]
+#[ignore = "minutes; .ci/run --full"]
+fn the_whole_matrix_of_powers_of_two_up_to_1024_ranks_holds() {
+    hold(&powers_of_two(1024));
 }
 
 #[test]
@@ -138,11 +158,13 @@ proptest! {
         counts in prop::collection::vec(0u64..30_000, 0..30),
         columns: bool,
         forms in prop::sample::select(FORMS.to_vec()),
+        large_first: bool,
         owned_above in prop::sample::select(vec![0, 1000, 20_000, u64::MAX]),
     ) {
         let layout = Layout::new(DType::F32, &counts).unwrap();
         let choices = Choices {
             radix,
+            order: if large_first { RoundOrder::LargeFirst } else { RoundOrder::SmallFirst },
             placement: if columns { Placement::Columns } else { Placement::Hierarchical },
             forms,
             owned_above,

@@ -262,7 +262,7 @@ impl Options {
     /// What all ranks must agree on, as a text for the fingerprint.
     pub(super) fn agreed(&self, choices: Choices) -> String {
         format!(
-            "reduction {:?}, in_server {:?}, scattered {}, zero_tol {}, result_scale {}, radix {}, placement {:?}, \
+            "reduction {:?}, in_server {:?}, scattered {}, zero_tol {}, result_scale {}, radix {}, rounds {:?}, placement {:?}, \
              exchange {}, scalars of more than {} bytes owned, wire {:?}, bucket_bytes {}, pipeline_depth {}, barrier {}, \
              checksum {}, subset_plans {}, gradient_buffers {}, overflow {:?}",
             self.reduction,
@@ -271,6 +271,7 @@ impl Options {
             self.zero_tol,
             self.result_scale,
             choices.radix,
+            choices.order,
             choices.placement,
             choices.forms,
             choices.owned_above,

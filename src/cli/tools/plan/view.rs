@@ -7,8 +7,8 @@ use crate::cli::lab::workload::{Bucket, TensorArgs};
 use crate::error::Result;
 use crate::plan::mindspore::{TagHash, group_name, tag};
 use crate::plan::{
-    Combine, Cost, Group, Machine, Placement, Plan, Planner, Request, Round, Shape, Step, StepCost,
-    VectorPart, choose,
+    Choices, Combine, Cost, Group, Machine, Placement, Plan, Planner, Request, Round, Shape, Step,
+    StepCost, VectorPart, choose,
 };
 use crate::transfer::{Direction, Transfer};
 
@@ -157,7 +157,7 @@ impl View {
             exchange: choices.forms.to_string(),
             machine: machine.name.clone(),
             tree: tree(shape)?,
-            rounds: rounds(shape, choices.radix)?,
+            rounds: rounds(shape, choices)?,
             buckets: buckets
                 .iter()
                 .enumerate()
@@ -344,10 +344,10 @@ fn round_view(round: &Round) -> CombineView {
 }
 
 /// The subtrees that each round merges; an empty buffer is enough to ask for them.
-fn rounds(shape: Shape, radix: u32) -> Result<Vec<Vec<Vec<[u32; 2]>>>> {
+fn rounds(shape: Shape, choices: Choices) -> Result<Vec<Vec<Vec<[u32; 2]>>>> {
     let layout = crate::plan::Layout::new(crate::plan::DType::F32, &[])?;
     let shape = Shape::new(shape.servers, 1)?;
-    let planner = Planner::new(shape, layout, radix)?;
+    let planner = Planner::with(shape, layout, choices)?;
     let mut rounds: Vec<Vec<Vec<[u32; 2]>>> = Vec::new();
     for server in 0..shape.servers {
         for (index, round) in planner.plan(server)?.rounds.iter().enumerate() {
@@ -372,7 +372,7 @@ fn tree(shape: Shape) -> Result<String> {
     let mut subtrees: std::collections::BTreeMap<u32, String> = (0..shape.servers)
         .map(|server| (server, server.to_string()))
         .collect();
-    for round in rounds(shape, 2)? {
+    for round in rounds(shape, Choices::new(2))? {
         for parts in round.iter().filter(|parts| parts.len() > 1) {
             let names = parts.iter().filter_map(|part| subtrees.remove(&part[0]));
             let names: Vec<String> = names.collect();
@@ -403,8 +403,8 @@ mod tests {
     #[test]
     fn rounds_of_a_larger_radix_merge_more() {
         let shape = Shape::new(8, 1).unwrap();
-        assert_eq!(rounds(shape, 2).unwrap().len(), 3);
-        let one = rounds(shape, 8).unwrap();
+        assert_eq!(rounds(shape, Choices::new(2)).unwrap().len(), 3);
+        let one = rounds(shape, Choices::new(8)).unwrap();
         let parts: Vec<[u32; 2]> = (0..8).map(|server| [server, server + 1]).collect();
         assert_eq!(one, [[parts]]);
     }
