@@ -389,13 +389,11 @@ pub fn choose(
     machine: &Machine,
     request: &Request,
 ) -> Result<Choices> {
-    let (from, to) = match request.radix {
-        Some(radix) => (radix, radix),
-        None => (2, super::MAX_RADIX),
-    };
-    let mut fastest: Option<(f64, Choices)> = None;
-    for (radix, order) in (from..=to).flat_map(|radix| RoundOrder::ALL.map(|order| (radix, order)))
-    {
+    let radices = request
+        .radix
+        .map_or(2..=super::MAX_RADIX, |radix| radix..=radix);
+    let mut candidates = Vec::new();
+    for (radix, order) in radices.flat_map(|radix| RoundOrder::of(shape.servers, radix)) {
         let candidate = Choices {
             radix,
             order,
@@ -407,18 +405,19 @@ pub fn choose(
         };
         // An empty layout is enough to have the radix checked.
         Planner::with(shape, Layout::new(DType::F32, &[])?, candidate)?;
-        if fastest.is_some()
-            && order == RoundOrder::LargeFirst
-            && !order.differs(shape.servers, radix)
-        {
-            continue;
-        }
-        let seconds = seconds(shape, layouts, machine, candidate)?;
-        if fastest.is_none_or(|(least, _)| seconds < least) {
-            fastest = Some((seconds, candidate));
+        candidates.push(candidate);
+    }
+    // What there is no choice about has no need of a price.
+    let mut choices = candidates[0];
+    if candidates.len() > 1 {
+        let mut least = f64::INFINITY;
+        for candidate in candidates {
+            let seconds = seconds(shape, layouts, machine, candidate)?;
+            if seconds < least {
+                (least, choices) = (seconds, candidate);
+            }
         }
     }
-    let (_, choices) = fastest.ok_or_else(|| Error::invalid("there is no radix to choose from"))?;
     in_server(shape, layouts, machine, request, choices)
 }
 

@@ -30,12 +30,15 @@ pub enum RoundOrder {
 }
 
 impl RoundOrder {
-    /// Both of them.
-    pub(super) const ALL: [RoundOrder; 2] = [RoundOrder::SmallFirst, RoundOrder::LargeFirst];
+    const ALL: [RoundOrder; 2] = [RoundOrder::SmallFirst, RoundOrder::LargeFirst];
 
-    /// Whether this one makes other rounds than the default.
-    pub(super) fn differs(self, servers: u32, radix: u32) -> bool {
-        products(servers, radix, self) != products(servers, radix, RoundOrder::default())
+    /// The radix with each order that makes other rounds of `servers`, the default first.
+    pub(super) fn of(servers: u32, radix: u32) -> impl Iterator<Item = (u32, Self)> {
+        let usual = products(servers, radix, RoundOrder::default());
+        let orders = RoundOrder::ALL.into_iter().filter(move |&order| {
+            order == RoundOrder::default() || products(servers, radix, order) != usual
+        });
+        orders.map(move |order| (radix, order))
     }
 }
 
@@ -308,15 +311,19 @@ mod tests {
         assert_eq!(large_first(16, 8), [8, 2]);
         assert_eq!(large_first(1024, 8), [8, 8, 8, 2]);
         assert_eq!(large_first(18, 6), [6, 3]);
-        assert!(RoundOrder::LargeFirst.differs(16, 8));
-        assert!(!RoundOrder::LargeFirst.differs(16, 4));
+        assert_eq!(RoundOrder::of(16, 8).count(), 2);
+        assert_eq!(RoundOrder::of(16, 4).count(), 1);
     }
 
     #[test]
     fn slots_are_a_permutation_and_equal_subtrees_nest() {
         for servers in [1, 2, 5, 8, 12, 27, 97, 100] {
-            for radix in [2, 4, 8] {
-                let tree = Tree::new(servers, radix, RoundOrder::LargeFirst).unwrap();
+            for (radix, order) in [2, 4, 8]
+                .map(|radix| RoundOrder::ALL.map(|order| (radix, order)))
+                .into_iter()
+                .flatten()
+            {
+                let tree = Tree::new(servers, radix, order).unwrap();
                 for rounds in 0..=tree.rounds() {
                     let mut server = 0;
                     while server < servers {
