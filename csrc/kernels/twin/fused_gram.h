@@ -200,43 +200,111 @@ template <uint32_t COLUMNS, uint32_t ROWS, typename Load>
     }
 }
 
-// The sums of the rows from ROW on in a register of lanes from `lane` on, of a unit of `len` elements; GROUP apart. With each register of
+// Where registers hold all sums: those of a register of lanes from `lane` on, of a unit of `len` elements; GROUP apart. With each register of
 // a vector it asks for one of the next unit, from element `ahead` on: one behind the other, as memory gives them fastest, and not in
 // the order in which lanes take them.
-template <uint32_t RADIX, uint32_t ROW, typename T>
-[[gnu::always_inline]] inline void sum_rows(float *sums, uint32_t lanes, uint32_t lane, const T *const *x, uint32_t len,
-                                            uint32_t ahead) {
+template <uint32_t RADIX, typename T>
+[[gnu::always_inline]] inline void sum_in_one_block(float *sums, uint32_t lanes, uint32_t lane, const T *const *x,
+                                                    uint32_t len, uint32_t ahead) {
+    using namespace AscendC::twin;
+    constexpr uint32_t SUMS = sums_of_block(RADIX, 0, RADIX);
+    Lanes block[SUMS] = {};
+    uint32_t i = lane;
+    for (; i + REGISTER_LANES <= len; i += lanes, ahead += REGISTER_LANES) {
+        add_rows<RADIX, RADIX>(block, [&](uint32_t j) {
+            if (ahead % LINE<T> == 0) {
+                __builtin_prefetch(x[j] + len + ahead, 0, 3);
+            }
+            return load_lanes(x[j] + i);
+        });
+    }
+    if (i < len) {
+        add_rows<RADIX, RADIX>(block, [&](uint32_t j) {
+            T padded[REGISTER_LANES] = {};
+            std::memcpy(padded, x[j] + i, (len - i) * sizeof(T));
+            return load_lanes(padded);
+        });
+    }
+#pragma GCC unroll 24
+    for (uint32_t entry = 0; entry < SUMS; ++entry) {
+        store_lanes(sums + entry * GROUP, block[entry]);
+    }
+}
+
+// Where it takes several blocks: the elements of PACK lanes, one behind the other. Every block reads them, and in a unit they lie so far apart
+// that the few places which a cache has for such addresses do not hold them.
+constexpr uint32_t PACK = 16;
+
+// The most elements of a lane: of r = 8, which has the fewest lanes.
+constexpr uint32_t MOST_OF_LANE = 16;
+
+// Copies the elements of PACK lanes from `lane` on as fp32: PACK of each vector, then those that are `lanes` behind; zeros behind the end. Asks
+// for elements of the next unit as sum_in_one_block does. Returns how many elements a lane has.
+template <uint32_t RADIX, typename T>
+[[gnu::always_inline]] inline uint32_t pack(float *packed, uint32_t lanes, uint32_t lane, const T *const *x,
+                                            uint32_t len, uint32_t ahead) {
+    using namespace AscendC::twin;
+    uint32_t count = 0;
+    for (uint32_t i = lane; i < len; i += lanes, ahead += PACK, ++count) {
+#pragma GCC unroll 8
+        for (uint32_t j = 0; j < RADIX; ++j, packed += PACK) {
+            if (ahead % LINE<T> == 0) {
+                __builtin_prefetch(x[j] + len + ahead, 0, 3);
+            }
+            T padded[PACK];
+            const T *from = x[j] + i;
+            if (i + PACK > len) {
+                std::memset(padded, 0, sizeof(padded));
+                std::memcpy(padded, from, (len - i) * sizeof(T));
+                from = padded;
+            }
+#pragma GCC unroll 4
+            for (uint32_t k = 0; k < PACK; k += REGISTER_LANES) {
+                store_lanes(packed + k, load_lanes(from + k));
+            }
+        }
+    }
+    return count;
+}
+
+// The sums of the rows from ROW on in a register of lanes; GROUP apart.
+template <uint32_t RADIX, uint32_t ROW>
+[[gnu::always_inline]] inline void sum_packed(float *sums, const float *packed, uint32_t count) {
     using namespace AscendC::twin;
     if constexpr (ROW < RADIX) {
         constexpr uint32_t ROWS = rows_of_block(RADIX, ROW);
         constexpr uint32_t SUMS = sums_of_block(RADIX, ROW, ROWS);
-        constexpr uint32_t COLUMNS = RADIX - ROW;
-        const T *const *columns = x + ROW;
-        Lanes block[SUMS];
-        for (Lanes &sum : block) {
-            sum = Lanes{};
-        }
-        uint32_t i = lane;
-        for (; i + REGISTER_LANES <= len; i += lanes, ahead += REGISTER_LANES) {
-            add_rows<COLUMNS, ROWS>(block, [&](uint32_t j) {
-                if (ROW == 0 && ahead % LINE<T> == 0) {
-                    __builtin_prefetch(columns[j] + len + ahead, 0, 3);
-                }
-                return load_lanes(columns[j] + i);
-            });
-        }
-        if (i < len) {
-            add_rows<COLUMNS, ROWS>(block, [&](uint32_t j) {
-                T padded[REGISTER_LANES] = {};
-                std::memcpy(padded, columns[j] + i, (len - i) * sizeof(T));
-                return load_lanes(padded);
-            });
+        Lanes block[SUMS] = {};
+        const float *from = packed + ROW * PACK;
+#pragma GCC unroll 1
+        for (uint32_t i = 0; i < count; ++i, from += RADIX * PACK) {
+            add_rows<RADIX - ROW, ROWS>(block, [&](uint32_t j) { return load_lanes(from + j * PACK); });
         }
 #pragma GCC unroll 24
         for (uint32_t entry = 0; entry < SUMS; ++entry) {
             store_lanes(sums + entry * GROUP, block[entry]);
         }
-        sum_rows<RADIX, ROW + ROWS>(sums + SUMS * GROUP, lanes, lane, x, len, 0);
+        sum_packed<RADIX, ROW + ROWS>(sums + SUMS * GROUP, packed, count);
+    }
+}
+
+// The sums of a GROUP of lanes from `lane` on.
+template <uint32_t RADIX, typename T>
+[[gnu::always_inline]] inline void sum_group(float *sums, uint32_t lanes, uint32_t lane, const T *const *x,
+                                             uint32_t len, uint32_t ahead) {
+    using AscendC::twin::REGISTER_LANES;
+    if constexpr (rows_of_block(RADIX, 0) == RADIX) {
+        for (uint32_t part = 0; part < GROUP; part += REGISTER_LANES) {
+            sum_in_one_block<RADIX>(sums + part, lanes, lane + part, x, len, ahead + part * (len / lanes));
+        }
+    } else {
+        alignas(64) float packed[MOST_OF_LANE * RADIX * PACK];
+        for (uint32_t part = 0; part < GROUP; part += PACK) {
+            uint32_t count = pack<RADIX>(packed, lanes, lane + part, x, len, ahead + part * (len / lanes));
+            for (uint32_t k = 0; k < PACK; k += REGISTER_LANES) {
+                sum_packed<RADIX, 0>(sums + part + k, packed + k, count);
+            }
+        }
     }
 }
 
@@ -259,10 +327,7 @@ inline void sum_many_of(float *record, float *sums, uint32_t lanes, const T *con
     uint32_t levels = static_cast<uint32_t>(__builtin_ctz(groups));
     for (uint32_t step = 0; step < groups; ++step) {
         float *own = sums + static_cast<uint32_t>(__builtin_popcount(step)) * WORDS;
-        for (uint32_t part = 0; part < GROUP; part += REGISTER_LANES) {
-            uint32_t ahead = (step * GROUP + part) * (len / lanes);
-            sum_rows<RADIX, 0>(own + part, lanes, reversed(step, levels) * GROUP + part, x, len, ahead);
-        }
+        sum_group<RADIX>(own, lanes, reversed(step, levels) * GROUP, x, len, step * GROUP * (len / lanes));
         for (uint32_t done = step; (done & 1U) != 0; done >>= 1) {
             float *waiting = own - WORDS;
             for (uint32_t i = 0; i < WORDS; i += REGISTER_LANES) {
