@@ -60,7 +60,6 @@
 //!   is loaded.
 //! - `cli` (default): the program `adasum-run`. Programs that only use the library leave it out, with what it depends on:
 //!   `adasum = { version = "...", default-features = false, features = ["mock"] }`.
-//! - `bindgen`: makes the function tables in `src/sys` anew from `csrc/cann`; needs libclang.
 //!
 //! `docs/architecture.md` in the repository draws how the modules lie and how a gradient goes through them.
 

@@ -11,9 +11,6 @@ mod origin;
 pub mod process;
 mod symbols;
 
-#[cfg(feature = "bindgen")]
-pub mod generate;
-
 pub use load::{Backend, Kind, Symbol, backend};
 pub use tables::{acl, hccl};
 

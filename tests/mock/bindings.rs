@@ -2,12 +2,13 @@
 
 use std::path::Path;
 
-use adasum::sys::generate::generate;
+use super::generate::generate;
 
 #[test]
+#[ignore = "needs libclang"]
 fn committed_tables_match_the_headers() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    for file in generate(root).expect("bindgen") {
+    for file in generate(root) {
         // A mangled name would never resolve: its declaration stands outside `extern "C"`.
         assert!(
             !file.text.contains("\"_Z"),

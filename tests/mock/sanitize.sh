@@ -51,13 +51,19 @@ export ASCEND_MOCK_HBM_MB=1024 HCCL_BUFFSIZE=16 HARNESS_KERNEL=$out/kernel_binar
 # A sanitizer opens libraries in the program's place: what the program names as their folder does not count then.
 export LD_LIBRARY_PATH=$out
 export UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 TSAN_OPTIONS=halt_on_error=1
-for test in conform $tests; do
-    echo "--- $test under $sanitizer"
-    cases=
-    [ $test != mock_exchanges ] || cases="-t1 -t4 -t5" # the other processors have no code of their own
+# run TEST: what it prints is shown when it has ended.
+run() {
+    local cases= log=$out/$1.txt code=0
+    [ "$1" != mock_exchanges ] || cases="-t1 -t4 -t5" # the other processors have no code of their own
     # shellcheck disable=SC2086 # cases are words
-    "$out/$test" $cases
-done
+    "$out/$1" $cases > "$log" 2>&1 || code=$?
+    { echo "--- $1 under $sanitizer"; cat "$log"; } | cat
+    return $code
+}
+export -f run
+export out sanitizer
+# Two at a time: a good part of their time they wait.
+printf '%s\n' conform $tests | xargs -P 2 -I{} bash -c 'run {}'
 if [ "$sanitizer" = thread ]; then
     for barrier in "before reads" "behind reads"; do
         echo "--- mock_peers without the barrier $barrier: a race"

@@ -1,4 +1,4 @@
-// Generated from csrc/cann by the test `bindings` (feature `bindgen`); do not edit.
+// Generated from csrc/cann by the test `bindings`; do not edit.
 
 pub const ACL_MAJOR_VERSION: u32 = 1;
 pub const ACL_MINOR_VERSION: u32 = 16;

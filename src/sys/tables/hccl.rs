@@ -1,4 +1,4 @@
-// Generated from csrc/cann by the test `bindings` (feature `bindgen`); do not edit.
+// Generated from csrc/cann by the test `bindings`; do not edit.
 use super::acl::*;
 
 #[repr(transparent)]

@@ -10,8 +10,7 @@ mod symbols;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use adasum::sys::generate::{from_headers, generate};
-
+use super::generate::{from_headers, generate};
 use interface::Interface;
 use known::{Outcome, Wheel};
 
@@ -29,13 +28,12 @@ fn theirs(wheel: &Wheel) -> Interface {
     let folders = [include, acl.clone(), hccl.clone()];
     // Ours declares in acl.h what the vendor's has in files of its own.
     let acl = ["acl.h", "acl_op_compiler.h", "acl_prof.h"].map(|name| acl.join("acl").join(name));
-    let texts = from_headers(&acl, &[hccl.join("hccl/hccl.h")], &folders);
-    Interface::read(&texts.expect("bindgen on the vendor's headers"))
+    Interface::read(&from_headers(&acl, &[hccl.join("hccl/hccl.h")], &folders))
 }
 
 fn ours() -> Interface {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    Interface::read(&generate(root).expect("bindgen").map(|file| file.text))
+    Interface::read(&generate(root).map(|file| file.text))
 }
 
 /// The comparison of one kind of declaration with one wheel.

@@ -1,38 +1,34 @@
-//! Generates the function tables from `csrc/cann` with bindgen (feature `bindgen`, needs libclang).
+//! Generates the function tables of `src/sys` from `csrc/cann` with bindgen, which needs libclang.
 //!
-//! The output is committed in `tables`, so that a build needs neither; a test compares the two.
+//! The output is committed, so that a build needs neither; a test compares the two.
 
 use std::path::{Path, PathBuf};
 
 use bindgen::{Builder, EnumVariation, RustEdition, RustTarget};
 
-use crate::error::{Error, ErrorKind, Result};
-
 /// The first line of both files.
-const HEADER: &str =
-    "// Generated from csrc/cann by the test `bindings` (feature `bindgen`); do not edit.";
+const HEADER: &str = "// Generated from csrc/cann by the test `bindings`; do not edit.";
 
 /// Handles and codes that get a type of their own instead of `*mut c_void` and `c_int`.
 const NEW_TYPES: &str = "aclError|HcclComm|aclrt(Stream|Event|Context|Binary|BinHandle|FuncHandle|ArgsHandle|ParamHandle)";
 
 /// The text of one generated file and where it belongs.
-#[derive(Debug)]
-pub struct Generated {
+pub(crate) struct Generated {
     /// Path below the root of the crate.
-    pub path: &'static str,
+    pub(crate) path: &'static str,
     /// Content of the file.
-    pub text: String,
+    pub(crate) text: String,
 }
 
 /// Generates both tables from the headers below `root`, the root of the crate.
-pub fn generate(root: &Path) -> Result<[Generated; 2]> {
+pub(crate) fn generate(root: &Path) -> [Generated; 2] {
     let folder = root.join("csrc/cann");
     let [acl, hccl] = from_headers(
         &[folder.join("acl/acl.h")],
         &[folder.join("hccl/hccl.h")],
         std::slice::from_ref(&folder),
-    )?;
-    Ok([
+    );
+    [
         Generated {
             path: "src/sys/tables/acl.rs",
             text: acl,
@@ -41,11 +37,11 @@ pub fn generate(root: &Path) -> Result<[Generated; 2]> {
             path: "src/sys/tables/hccl.rs",
             text: hccl,
         },
-    ])
+    ]
 }
 
 /// Generates the text of both tables for any headers of ACL and HCCL, which include what they need from `folders`.
-pub fn from_headers(acl: &[PathBuf], hccl: &[PathBuf], folders: &[PathBuf]) -> Result<[String; 2]> {
+pub(crate) fn from_headers(acl: &[PathBuf], hccl: &[PathBuf], folders: &[PathBuf]) -> [String; 2] {
     let acl = builder(acl, folders)
         .dynamic_library_name("Acl")
         .allowlist_function("acl.*")
@@ -59,7 +55,7 @@ pub fn from_headers(acl: &[PathBuf], hccl: &[PathBuf], folders: &[PathBuf]) -> R
         .allowlist_var("HCCL_.*|COMM_NAME_MAX_LENGTH|UDI_MAX_LENGTH|BUFFER_NAME_MAX_LENGTH")
         .blocklist_type("acl.*")
         .raw_line("use super::acl::*;");
-    Ok([text(acl)?, text(hccl)?])
+    [text(acl), text(hccl)]
 }
 
 fn builder(headers: &[PathBuf], folders: &[PathBuf]) -> Builder {
@@ -98,9 +94,6 @@ fn target() -> RustTarget {
     RustTarget::stable(85, 0).unwrap_or_default()
 }
 
-fn text(builder: Builder) -> Result<String> {
-    let bindings = builder
-        .generate()
-        .map_err(|error| Error::new(ErrorKind::Io, format!("bindgen: {error}")))?;
-    Ok(bindings.to_string())
+fn text(builder: Builder) -> String {
+    builder.generate().expect("bindgen").to_string()
 }
