@@ -231,8 +231,8 @@ template <uint32_t RADIX, typename T>
     }
 }
 
-// Where it takes several blocks: the elements of PACK lanes, one behind the other. Every block reads them, and in a unit they lie so far apart
-// that the few places which a cache has for such addresses do not hold them.
+// Where sums take several blocks, each block reads the elements again. Those of a lane lie 1 or 2 KiB apart, and a cache has few
+// places for such addresses. So the elements of PACK lanes are copied first, one behind the other.
 constexpr uint32_t PACK = 16;
 
 // The most elements of a lane: of r = 8, which has the fewest lanes.
