@@ -1,7 +1,7 @@
 //! The function tables of ACL and HCCL and how they are loaded; the few system calls that std lacks.
 //!
-//! The tables are generated from `csrc/cann`, filled from the vendor's libraries or from the mock's. Nothing above
-//! `ascend` and `kernel` may use them. This module must not know what the functions are called for.
+//! The tables are generated from `csrc/cann` (`tests/mock/generate.rs`) and filled from the vendor's libraries or from the
+//! mock's. Nothing above `ascend` and `kernel` may use them. This module must not know what the functions are called for.
 
 mod choose;
 pub mod embedded;

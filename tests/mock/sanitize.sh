@@ -57,12 +57,12 @@ run() {
     [ "$1" != mock_exchanges ] || cases="-t1 -t4 -t5" # the other processors have no code of their own
     # shellcheck disable=SC2086 # cases are words
     "$out/$1" $cases > "$log" 2>&1 || code=$?
-    { echo "--- $1 under $sanitizer"; cat "$log"; } | cat
+    printf -- "--- %s under %s\n%s\n" "$1" "$sanitizer" "$(cat "$log")"
     return $code
 }
 export -f run
 export out sanitizer
-# Two at a time: a good part of their time they wait.
+# Two at a time: they wait for a good part of their time.
 printf '%s\n' conform $tests | xargs -P 2 -I{} bash -c 'run {}'
 if [ "$sanitizer" = thread ]; then
     for barrier in "before reads" "behind reads"; do
