@@ -200,112 +200,76 @@ template <uint32_t COLUMNS, uint32_t ROWS, typename Load>
     }
 }
 
-// Where registers hold all sums: those of a register of lanes from `lane` on, of a unit of `len` elements; GROUP apart. With each register of
-// a vector it asks for one of the next unit, from element `ahead` on: one behind the other, as memory gives them fastest, and not in
-// the order in which lanes take them.
-template <uint32_t RADIX, typename T>
-[[gnu::always_inline]] inline void sum_in_one_block(float *sums, uint32_t lanes, uint32_t lane, const T *const *x,
-                                                    uint32_t len, uint32_t ahead) {
-    using namespace AscendC::twin;
-    constexpr uint32_t SUMS = sums_of_block(RADIX, 0, RADIX);
-    Lanes block[SUMS] = {};
-    uint32_t i = lane;
-    for (; i + REGISTER_LANES <= len; i += lanes, ahead += REGISTER_LANES) {
-        add_rows<RADIX, RADIX>(block, [&](uint32_t j) {
-            if (ahead % LINE<T> == 0) {
-                __builtin_prefetch(x[j] + len + ahead, 0, 3);
-            }
-            return load_lanes(x[j] + i);
-        });
-    }
-    if (i < len) {
-        add_rows<RADIX, RADIX>(block, [&](uint32_t j) {
-            T padded[REGISTER_LANES] = {};
-            std::memcpy(padded, x[j] + i, (len - i) * sizeof(T));
-            return load_lanes(padded);
-        });
-    }
-#pragma GCC unroll 24
-    for (uint32_t entry = 0; entry < SUMS; ++entry) {
-        store_lanes(sums + entry * GROUP, block[entry]);
-    }
-}
-
-// Where sums take several blocks, each block reads the elements again. Those of a lane lie 1 or 2 KiB apart, and a cache has few
-// places for such addresses. So the elements of PACK lanes are copied first, one behind the other.
-constexpr uint32_t PACK = 16;
-
 // The most elements of a lane: of r = 8, which has the fewest lanes.
 constexpr uint32_t MOST_OF_LANE = 16;
 
-// Copies the elements of PACK lanes from `lane` on as fp32: PACK of each vector, then those that are `lanes` behind; zeros behind the end. Asks
-// for elements of the next unit as sum_in_one_block does. Returns how many elements a lane has.
-template <uint32_t RADIX, typename T>
-[[gnu::always_inline]] inline uint32_t pack(float *packed, uint32_t lanes, uint32_t lane, const T *const *x,
-                                            uint32_t len, uint32_t ahead) {
-    using namespace AscendC::twin;
-    uint32_t count = 0;
-    for (uint32_t i = lane; i < len; i += lanes, ahead += PACK, ++count) {
-#pragma GCC unroll 8
-        for (uint32_t j = 0; j < RADIX; ++j, packed += PACK) {
-            if (ahead % LINE<T> == 0) {
-                __builtin_prefetch(x[j] + len + ahead, 0, 3);
-            }
-            T padded[PACK];
-            const T *from = x[j] + i;
-            if (i + PACK > len) {
-                std::memset(padded, 0, sizeof(padded));
-                std::memcpy(padded, from, (len - i) * sizeof(T));
-                from = padded;
-            }
-#pragma GCC unroll 4
-            for (uint32_t k = 0; k < PACK; k += REGISTER_LANES) {
-                store_lanes(packed + k, load_lanes(from + k));
-            }
-        }
+// Stores the sums of a block, GROUP apart.
+template <uint32_t SUMS>
+[[gnu::always_inline]] inline void store_block(float *sums, const AscendC::twin::Lanes *block) {
+#pragma GCC unroll 24
+    for (uint32_t entry = 0; entry < SUMS; ++entry) {
+        AscendC::twin::store_lanes(sums + entry * GROUP, block[entry]);
     }
-    return count;
 }
 
-// The sums of the rows from ROW on in a register of lanes; GROUP apart.
-template <uint32_t RADIX, uint32_t ROW>
-[[gnu::always_inline]] inline void sum_packed(float *sums, const float *packed, uint32_t count) {
+// Sums the rows from ROW on, in blocks, of `count` elements a lane, which the first block has kept of the vectors from FIRST on.
+template <uint32_t RADIX, uint32_t FIRST, uint32_t ROW>
+[[gnu::always_inline]] inline void sum_kept(float *sums, const float *kept, uint32_t count) {
     using namespace AscendC::twin;
     if constexpr (ROW < RADIX) {
         constexpr uint32_t ROWS = rows_of_block(RADIX, ROW);
         constexpr uint32_t SUMS = sums_of_block(RADIX, ROW, ROWS);
         Lanes block[SUMS] = {};
-        const float *from = packed + ROW * PACK;
+        const float *from = kept + (ROW - FIRST) * REGISTER_LANES;
 #pragma GCC unroll 1
-        for (uint32_t i = 0; i < count; ++i, from += RADIX * PACK) {
-            add_rows<RADIX - ROW, ROWS>(block, [&](uint32_t j) { return load_lanes(from + j * PACK); });
+        for (uint32_t i = 0; i < count; ++i, from += (RADIX - FIRST) * REGISTER_LANES) {
+            add_rows<RADIX - ROW, ROWS>(block, [&](uint32_t j) { return load_lanes(from + j * REGISTER_LANES); });
         }
-#pragma GCC unroll 24
-        for (uint32_t entry = 0; entry < SUMS; ++entry) {
-            store_lanes(sums + entry * GROUP, block[entry]);
-        }
-        sum_packed<RADIX, ROW + ROWS>(sums + SUMS * GROUP, packed, count);
+        store_block<SUMS>(sums, block);
+        sum_kept<RADIX, FIRST, ROW + ROWS>(sums + SUMS * GROUP, kept, count);
     }
 }
 
-// The sums of a GROUP of lanes from `lane` on.
+// The sums of a register of lanes from `lane` on, of a unit of `len` elements; GROUP apart. With each register of a vector it asks
+// for one of the next unit, from element `ahead` on: one behind the other, as memory gives them fastest, and not in the order in
+// which lanes take them.
+//
+// Elements of a lane lie 1 or 2 KiB apart, and a cache has few places for such addresses. So the first block keeps what later blocks
+// need, as fp32, one element behind the other.
 template <uint32_t RADIX, typename T>
-[[gnu::always_inline]] inline void sum_group(float *sums, uint32_t lanes, uint32_t lane, const T *const *x,
-                                             uint32_t len, uint32_t ahead) {
-    using AscendC::twin::REGISTER_LANES;
-    if constexpr (rows_of_block(RADIX, 0) == RADIX) {
-        for (uint32_t part = 0; part < GROUP; part += REGISTER_LANES) {
-            sum_in_one_block<RADIX>(sums + part, lanes, lane + part, x, len, ahead + part * (len / lanes));
+[[gnu::always_inline]] inline void sum_register(float *sums, uint32_t lanes, uint32_t lane, const T *const *x,
+                                                uint32_t len, uint32_t ahead) {
+    using namespace AscendC::twin;
+    constexpr uint32_t ROWS = rows_of_block(RADIX, 0);
+    constexpr uint32_t SUMS = sums_of_block(RADIX, 0, ROWS);
+    alignas(REGISTER_BYTES) float kept[MOST_OF_LANE * RADIX * REGISTER_LANES];
+    uint32_t count = 0;
+    const auto keep = [&](uint32_t j, const Lanes &values) {
+        if (j >= ROWS) {
+            store_lanes(kept + (count * (RADIX - ROWS) + j - ROWS) * REGISTER_LANES, values);
         }
-    } else {
-        alignas(64) float packed[MOST_OF_LANE * RADIX * PACK];
-        for (uint32_t part = 0; part < GROUP; part += PACK) {
-            uint32_t count = pack<RADIX>(packed, lanes, lane + part, x, len, ahead + part * (len / lanes));
-            for (uint32_t k = 0; k < PACK; k += REGISTER_LANES) {
-                sum_packed<RADIX, 0>(sums + part + k, packed + k, count);
+        return values;
+    };
+    Lanes block[SUMS] = {};
+    uint32_t i = lane;
+    for (; i + REGISTER_LANES <= len; i += lanes, ahead += REGISTER_LANES, ++count) {
+        add_rows<RADIX, ROWS>(block, [&](uint32_t j) {
+            if (ahead % LINE<T> == 0) {
+                __builtin_prefetch(x[j] + len + ahead, 0, 3);
             }
-        }
+            return keep(j, load_lanes(x[j] + i));
+        });
     }
+    if (i < len) {
+        add_rows<RADIX, ROWS>(block, [&](uint32_t j) {
+            T padded[REGISTER_LANES] = {};
+            std::memcpy(padded, x[j] + i, (len - i) * sizeof(T));
+            return keep(j, load_lanes(padded));
+        });
+        ++count;
+    }
+    store_block<SUMS>(sums, block);
+    sum_kept<RADIX, ROWS, ROWS>(sums + SUMS * GROUP, kept, count);
 }
 
 // The `bits` low bits of a number in reverse.
@@ -327,7 +291,10 @@ inline void sum_many_of(float *record, float *sums, uint32_t lanes, const T *con
     uint32_t levels = static_cast<uint32_t>(__builtin_ctz(groups));
     for (uint32_t step = 0; step < groups; ++step) {
         float *own = sums + static_cast<uint32_t>(__builtin_popcount(step)) * WORDS;
-        sum_group<RADIX>(own, lanes, reversed(step, levels) * GROUP, x, len, step * GROUP * (len / lanes));
+        for (uint32_t part = 0; part < GROUP; part += REGISTER_LANES) {
+            uint32_t ahead = (step * GROUP + part) * (len / lanes);
+            sum_register<RADIX>(own + part, lanes, reversed(step, levels) * GROUP + part, x, len, ahead);
+        }
         for (uint32_t done = step; (done & 1U) != 0; done >>= 1) {
             float *waiting = own - WORDS;
             for (uint32_t i = 0; i < WORDS; i += REGISTER_LANES) {
