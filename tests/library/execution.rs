@@ -128,18 +128,26 @@ fn counted_steps() {
     }
 }
 
-/// New addresses in every step are taken up without a wait, as long as not too many steps are under way.
+/// New addresses in every step are taken up without a wait: the first rank has enqueued all steps before others begin.
 #[test]
 fn addresses_may_change_from_step_to_step() {
+    const STEPS: usize = 40;
+    let all_enqueued = OnceLock::new();
     let results = in_world(4, 1, |world| {
         let mut reducer = with(world, &[5000, 3], &Options::default());
         let stream = Stream::new(world.device()).unwrap();
-        let tensors: Vec<_> = (0..12)
+        let tensors: Vec<_> = (0..STEPS)
             .map(|_| upload(world.device(), &inputs(world, &[5000, 3])))
             .collect();
+        let start = Instant::now();
+        while world.rank() > 0 && all_enqueued.get().is_none() {
+            assert!(start.elapsed() < Duration::from_secs(60), "rank 0 waits");
+            std::thread::sleep(Duration::from_millis(1));
+        }
         for spans in &tensors {
             reducer.reduce(spans, &stream).unwrap();
         }
+        all_enqueued.get_or_init(|| ());
         reducer
             .synchronize(&stream, Duration::from_secs(60))
             .unwrap();

@@ -1,8 +1,9 @@
 //! Addresses that kernels read from device memory, kept up to date without a wait.
 
+use std::collections::VecDeque;
 use std::ops::Range;
 
-use crate::ascend::{Event, HostBuffer, Span, Stream};
+use crate::ascend::{Device, Event, HostBuffer, Span, Stream};
 use crate::error::Result;
 use crate::kernel::{Tensors, Vectors};
 use crate::reduce::engine::allocator::TableAllocator;
@@ -10,17 +11,17 @@ use crate::reduce::engine::allocator::TableAllocator;
 /// Bytes of an address.
 const ADDRESS: usize = size_of::<u64>();
 
-/// Changes that may be on their way at a time; one more waits for the first.
-const PAGES: usize = 8;
-
 /// A table of device addresses. Kernels on two streams read it.
 pub(super) struct AddressTable {
     table: Span,
     /// What the table holds once the queued copies have run.
     current: Vec<u64>,
-    pages: Vec<Page>,
-    next: usize,
+    pages: Pages,
 }
+
+/// As many as changes have been on their way at a time, in the order of their copies.
+#[derive(Default)]
+struct Pages(VecDeque<Page>);
 
 /// Host memory that a copy reads, free again when the event is complete.
 struct Page {
@@ -31,18 +32,10 @@ struct Page {
 impl AddressTable {
     /// A table of `len` addresses, all 0.
     pub(in crate::reduce) fn new(tables: &TableAllocator<'_>, len: usize) -> Result<Self> {
-        let device = tables.device();
-        let pages = (0..PAGES).map(|_| {
-            Ok(Page {
-                memory: HostBuffer::new(device, len * ADDRESS)?,
-                copied: Event::new(device)?,
-            })
-        });
         Ok(AddressTable {
             table: tables.zeroed(len * ADDRESS)?,
             current: vec![0; len],
-            pages: pages.collect::<Result<_>>()?,
-            next: 0,
+            pages: Pages::default(),
         })
     }
 
@@ -55,11 +48,7 @@ impl AddressTable {
         if addresses == self.current {
             return Ok(None);
         }
-        let page = &mut self.pages[self.next];
-        self.next = (self.next + 1) % PAGES;
-        if !page.copied.is_complete()? {
-            page.copied.synchronize()?;
-        }
+        let page = self.pages.free(stream.device(), addresses.len())?;
         page.memory.write(&addresses)?;
         stream.upload(&self.table, &page.memory)?;
         stream.record(&page.copied)?;
@@ -84,5 +73,24 @@ impl AddressTable {
     fn part(&self, entries: &Range<usize>) -> Result<Span> {
         self.table
             .slice(entries.start * ADDRESS..entries.end * ADDRESS)
+    }
+}
+
+impl Pages {
+    /// The oldest page if its copy is done, else a new one, which then is the latest: a host that is ahead does not wait.
+    fn free(&mut self, device: &Device, addresses: usize) -> Result<&mut Page> {
+        let free = match self.0.front() {
+            Some(oldest) => oldest.copied.is_complete()?,
+            None => false,
+        };
+        if !free {
+            self.0.push_front(Page {
+                memory: HostBuffer::new(device, addresses * ADDRESS)?,
+                copied: Event::new(device)?,
+            });
+        }
+        self.0.rotate_left(1);
+        let latest = self.0.len() - 1;
+        Ok(&mut self.0[latest])
     }
 }

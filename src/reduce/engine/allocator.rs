@@ -72,10 +72,6 @@ impl<'a> TableAllocator<'a> {
         }
     }
 
-    pub(in crate::reduce) fn device(&self) -> &'a Device {
-        self.device
-    }
-
     /// What all tables so far take.
     pub(in crate::reduce) fn taken(&self) -> DeviceMemory {
         self.taken.get()
