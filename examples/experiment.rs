@@ -1,8 +1,8 @@
 //! AdaSum beside mean and sum at growing batch sizes, several seeds each: what `docs/experiment.md` reports.
 //!
-//! `ASCEND_MOCK_DEVICES=32 cargo run --release --example experiment > runs.csv` trains the demo's network on the digits and
-//! prints a line for each training; tables for the page go to standard error. Ranks are threads over the mock, each a
-//! server of its own. `--quick` trains little, to see that it works.
+//! `ASCEND_MOCK_DEVICES=32 cargo run --release -p adasum-examples --example experiment > runs.csv` trains the demo's
+//! network on the digits and prints a line for each training; tables for the page go to standard error. Ranks are
+//! threads over the mock, each a server of its own. `--quick` trains little, to see that it works.
 
 use std::sync::OnceLock;
 use std::time::Duration;

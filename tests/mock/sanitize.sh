@@ -10,41 +10,35 @@ relaxed=
 # What C passes for an enumeration is any int: cases pass wrong ones on purpose.
 [[ $sanitizer != *undefined* ]] || relaxed=-fno-sanitize=enum
 
+# Checks that end the program are compiled in half the time of those that go on.
 compile() {
-    ${CXX:-g++} -fvisibility=hidden -std=c++17 -O1 -g -fno-omit-frame-pointer -fsanitize="$sanitizer" $relaxed -pthread -Icsrc/cann -Icsrc/mock "$@"
+    ${CXX:-g++} -fvisibility=hidden -std=c++17 -O1 -g1 -fno-omit-frame-pointer -fsanitize="$sanitizer" -fno-sanitize-recover=all $relaxed \
+        -pthread -Icsrc/cann -Icsrc/mock "$@"
 }
 
-# Two at a time; what does not compile is missed by the linker.
-objects() {
-    local source started=0
-    mkdir -p "$out/$1"
-    for source in csrc/mock/"$1"/*.cpp; do
-        compile -fPIC -c "$source" -o "$out/$1/$(basename "$source").o" &
-        started=$((started + 1))
-        [ $((started % 2)) != 0 ] || wait
-    done
-    wait
+# each FOLDER FLAGS...: compiles the sources that stdin names, two at a time, to FOLDER/NAME.
+each() {
+    mkdir -p "$1"
+    xargs -P 2 -I{} bash -c 'compile "$1" -o "$2/$(basename "$1" .cpp)" "${@:3}"' each {} "$@"
 }
+export -f compile
+export sanitizer relaxed
+
+objects() { printf '%s\n' csrc/mock/"$1"/*.cpp | each "$out/$1" -fPIC -c; }
 
 objects acl
-compile -shared "$out"/acl/*.o -Wl,-soname,libascendcl.so -o "$out/libascendcl.so" -ldl
+compile -shared "$out"/acl/* -Wl,-soname,libascendcl.so -o "$out/libascendcl.so" -ldl
 # Empty, as that of the build: clients look operators up in it.
 compile -shared -fPIC -x c++ /dev/null -Wl,-soname,libopapi.so -o "$out/libopapi.so" -L"$out" -Wl,--no-as-needed -lascendcl
 objects hccl
-compile -shared "$out"/hccl/*.o -Wl,-soname,libhccl.so -o "$out/libhccl.so" -L"$out" -lascendcl
+compile -shared "$out"/hccl/* -Wl,-soname,libhccl.so -o "$out/libhccl.so" -L"$out" -lascendcl
 compile -fvisibility=default -shared -fPIC tests/mock/kernel_binary.cpp -o "$out/kernel_binary.so"
 gcc -std=c99 -O1 -g -fsanitize="$sanitizer" -pthread -Icsrc/cann tests/mock/conform.c -o "$out/conform" -L"$out" -Wl,-rpath,"$out" -lascendcl
 tests="mock_collectives mock_exchanges mock_faults mock_inject mock_network mock_order mock_peers mock_runtime"
 if [ "${3-}" = all ]; then
     tests="$tests mock_deviate $(cd tests/mock && ls conform_*.cpp | sed 's/\.cpp$//' | tr '\n' ' ')"
 fi
-started=0
-for test in $tests; do
-    compile "tests/mock/$test.cpp" -o "$out/$test" -L"$out" -Wl,-rpath,"$out" -lhccl -lascendcl &
-    started=$((started + 1))
-    [ $((started % 2)) != 0 ] || wait
-done
-wait
+printf 'tests/mock/%s.cpp\n' $tests | each "$out" -L"$out" -Wl,-rpath,"$out" -lhccl -lascendcl
 
 # A sanitizer's shadow takes a share of the address space: devices are smaller here.
 export ASCEND_MOCK_HBM_MB=1024 HCCL_BUFFSIZE=16 HARNESS_KERNEL=$out/kernel_binary.so HARNESS_SECONDS=300 HARNESS_ROUNDS=1000
@@ -61,7 +55,7 @@ run() {
     return $code
 }
 export -f run
-export out sanitizer
+export out
 # Two at a time: they wait for a good part of their time.
 printf '%s\n' conform $tests | xargs -P 2 -I{} bash -c 'run {}'
 if [ "$sanitizer" = thread ]; then

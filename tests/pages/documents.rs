@@ -84,7 +84,7 @@ const CARGO: &str = r#"#!/bin/sh
 set -eu
 case "$1 $2 $3" in
 "run --release --") shift 3; exec adasum-run "$@" ;;
-"build --release --example") exit 0 ;;
+"build --release -p") exit 0 ;;
 esac
 [ "$1 $2" = "run --example" ] || { echo "cargo $*: not in this test" >&2; exit 1; }
 name=$3; shift 3; [ "${1:-}" != -- ] || shift
