@@ -27,10 +27,18 @@ print('<!DOCTYPE html><html style="color-scheme: light dark"><body>'
 PYTHON
 }
 
+# A browser that a signal ends says nothing about the page: it is asked once more.
 look() {
-    # 0 is dark, 1 is light.
-    "$chromium" --headless --no-sandbox --disable-gpu --hide-scrollbars --user-data-dir="$work/chromium" \
-        --window-size="$1,$2" --blink-settings=preferredColorScheme="$3" "${@:4}" 2> "$work/chromium.log"
+    local try code
+    for try in first second; do
+        code=0
+        # 0 is dark, 1 is light. /dev/shm may be small in a container.
+        "$chromium" --headless --no-sandbox --disable-gpu --disable-dev-shm-usage --hide-scrollbars --user-data-dir="$work/chromium" \
+            --window-size="$1,$2" --blink-settings=preferredColorScheme="$3" "${@:4}" 2> "$work/chromium.log" || code=$?
+        [ "$code" -ge 128 ] || return "$code"
+        echo "$try try: Chromium was ended by signal $((code - 128))" >&2
+    done
+    return "$code"
 }
 
 for width in 1280 400; do
