@@ -36,7 +36,7 @@ echo "the mock's libraries compile, and the kernels in both twins"
 g++ "$out"/here.d/*.o -o "$out/here"
 "$out/here" "${kernels[@]}" --far > "$out/expected"
 cat "$out/expected"
-# run TWIN: both at a time, as each uses one core.
+# run TWIN KERNEL...: compares what it gives with what is expected.
 run() {
     "$cross" -static "$out/$1".d/*.o -o "$out/$1"
     qemu-aarch64 "$out/$1" "${@:2}" --far | diff - "$out/expected"
@@ -44,4 +44,5 @@ run() {
 }
 export -f run
 export cross out
+# Both at a time: each uses one core.
 printf '%s\n' fast strict | xargs -P 2 -I{} bash -euo pipefail -c 'run {} "$@"' run "${kernels[@]}"

@@ -22,7 +22,7 @@ each() {
     xargs -P 2 -I{} bash -c 'compile "$1" -o "$2/$(basename "$1" .cpp)" "${@:3}"' each {} "$@"
 }
 export -f compile
-export sanitizer relaxed
+export sanitizer relaxed out
 
 objects() { printf '%s\n' csrc/mock/"$1"/*.cpp | each "$out/$1" -fPIC -c; }
 
@@ -55,7 +55,6 @@ run() {
     return $code
 }
 export -f run
-export out
 # Two at a time: they wait for a good part of their time.
 printf '%s\n' conform $tests | xargs -P 2 -I{} bash -c 'run {}'
 if [ "$sanitizer" = thread ]; then
