@@ -15,6 +15,7 @@
 #include <utility>
 
 #include <dlfcn.h>
+#include <signal.h>
 #include <unistd.h>
 
 namespace mock {
@@ -92,6 +93,23 @@ public:
 
 private:
     int number_ = -1;
+};
+
+// While it lives, threads that this one makes block all signals: the client's handlers must not run on threads that it knows
+// nothing of.
+class SignalsBlocked {
+public:
+    SignalsBlocked() {
+        sigset_t all;
+        sigfillset(&all);
+        pthread_sigmask(SIG_SETMASK, &all, &before_);
+    }
+    ~SignalsBlocked() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+    SignalsBlocked(const SignalsBlocked &) = delete;
+    SignalsBlocked &operator=(const SignalsBlocked &) = delete;
+
+private:
+    sigset_t before_;
 };
 
 // FNV-1a. The names made from it only have to differ; who may connect is decided by the user id.

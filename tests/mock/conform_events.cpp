@@ -362,6 +362,13 @@ const Behaviour one_thread("stream-has-one-subscriber", [](const Rank &me) {
     RETURNS(107011, aclrtSubscribeReport(id + 1, world.stream));
     RETURNS(107012, aclrtUnSubscribeReport(id + 1, world.stream));
     OK(aclrtUnSubscribeReport(id, world.stream));
+    // A subscription ends with its stream, whatever handle the next stream has.
+    for (int i = 0; i < 100; i++) {
+        aclrtStream stream = nullptr;
+        OK(aclrtCreateStream(&stream));
+        OK(aclrtSubscribeReport(id, stream));
+        OK(aclrtDestroyStream(stream));
+    }
 });
 
 // ACL_CALLBACK_BLOCK holds back what follows until the callback has run, ACL_CALLBACK_NO_BLOCK does not.

@@ -61,6 +61,18 @@ const Behaviour binary_data("binary-from-memory", [](const Rank &me) {
         OK(aclrtBinaryUnLoad(second));
     }
     const Kernels kernels(binary);
+    // Another binary is another one: in this the kernel has another name.
+    std::ifstream file(kernel_path(), std::ios::binary);
+    std::string image((std::istreambuf_iterator<char>(file)), {});
+    const std::string name = "add_step";
+    for (size_t at = image.find(name); at != std::string::npos; at = image.find(name, at)) {
+        image[at] = 'o';
+    }
+    aclrtBinHandle other = nullptr;
+    aclrtFuncHandle add = nullptr;
+    OK(aclrtBinaryLoadFromData(image.data(), image.size(), nullptr, &other));
+    RETURNS(107000, aclrtBinaryGetFunction(other, name.c_str(), &add));
+    OK(aclrtBinaryUnLoad(other));
     uint64_t arguments[] = {reinterpret_cast<uint64_t>(data.at()), 8, 4};
     OK(aclrtLaunchKernelWithHostArgs(kernels.add, 2, world.stream, nullptr, arguments, sizeof(arguments), nullptr, 0));
     world.synchronize();

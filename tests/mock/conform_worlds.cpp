@@ -1,5 +1,9 @@
 // Which communicators a device may have, and how they come to be: worlds from rank tables and root info, parts of worlds.
 
+#include <csignal>
+
+#include <sys/time.h>
+
 #include "conform.h"
 #include "hccl/hccl_comm.h"
 
@@ -43,6 +47,25 @@ const Behaviour root_info_config("root-info-config-name", Ranks::Threads, 2, [](
     CHECK(name_of(comm) == "group_name_0");
     OK(HcclBarrier(comm, world.stream));
     world.synchronize();
+    OK(HcclCommDestroy(comm));
+});
+// Signals that the program handles do not end the wait for the others.
+const Behaviour root_info_signals("root-info-and-signals", Ranks::Processes, 2, [](const Rank &me) {
+    const World world(me, false);
+    const HcclRootInfo info = shared_root_info(me);
+    struct sigaction action {};
+    action.sa_handler = [](int) {};
+    action.sa_flags = SA_RESTART;
+    CHECK(sigaction(SIGALRM, &action, nullptr) == 0);
+    const itimerval every{{0, 5000}, {0, 5000}};
+    const itimerval none{};
+    CHECK(setitimer(ITIMER_REAL, &every, nullptr) == 0);
+    if (me.rank == 1) {
+        pause_ms(300);
+    }
+    HcclComm comm = nullptr;
+    OK(HcclCommInitRootInfo(2, &info, me.rank, &comm));
+    CHECK(setitimer(ITIMER_REAL, &none, nullptr) == 0);
     OK(HcclCommDestroy(comm));
 });
 const Behaviour root_info_rank("root-info-rank-and-size", [](const Rank &) {

@@ -93,6 +93,24 @@ void corrupts(const Rank &me) {
     CHECK((message.get()[0] == 1.0F) == (me.rank == 0) && message.get()[1] == 1.0F);
 }
 
+// 0:HcclSend:0:corrupt,1:HcclAlltoAllVC:0:corrupt: also in a group, and by the other name of HcclAlltoAllV.
+void corrupts_others(const Rank &me) {
+    const World world(me);
+    const Vector<float> message(8, [](size_t) { return 1.0F; });
+    OK(HcclGroupStart());
+    OK(me.rank == 0 ? HcclSend(message.at(), 8, FP32, 1, world.comm, world.stream)
+                    : HcclRecv(message.at(), 8, FP32, 0, world.comm, world.stream));
+    OK(HcclGroupEnd());
+    world.synchronize();
+    CHECK((message.get()[0] == 1.0F) == (me.rank == 0) && message.get()[1] == 1.0F);
+    const Vector<float> out(8, [](size_t) { return 2.0F; });
+    const Vector<float> in(8);
+    const uint64_t counts[] = {4, 4, 4, 4};
+    OK(HcclAlltoAllVC(out.at(), counts, FP32, in.at(), FP32, world.comm, world.stream));
+    world.synchronize();
+    CHECK((in.get()[0] == 2.0F) == (me.rank == 0) && in.get()[1] == 2.0F);
+}
+
 // 1:HcclBroadcast:*:slow=5: each takes five times as long, its wait for the other rank included.
 void slows(const Rank &me) {
     const World world(me);
@@ -176,6 +194,11 @@ int main(int argc, char **argv) {
              {faults("0:HcclAllGather:0:error=4,1:HcclAllReduce:1:error=507015")}},
             {"inject-host-call", Ranks::Threads, 2, host_call, {faults("0:HcclGetRankSize:1:error=7")}},
             {"inject-corrupt", Ranks::Threads, 2, corrupts, {faults("1:HcclAllReduce:0:corrupt,0:HcclSend:0:corrupt")}},
+            {"inject-corrupt-others",
+             Ranks::Threads,
+             2,
+             corrupts_others,
+             {faults("0:HcclSend:0:corrupt,1:HcclAlltoAllVC:0:corrupt"), {"ASCEND_MOCK_CANN", "9.0.0"}}},
             {"inject-slow", Ranks::Threads, 2, slows, {faults("1:HcclBroadcast:*:slow=5")}},
             {"inject-kernel", Ranks::Threads, 1, kernels, {faults("0:kernel:1:error=507015,0:kernel:2:corrupt")}},
             bad("inject-bad-form", "1:HcclSend:die", "[1:HcclSend:die] is not rank:op:index:kind"),

@@ -468,6 +468,19 @@ void counters(const Rank &me) {
     OK(aclrtBinaryUnLoad(binary));
 }
 
+// A wait that ran out of time, for less than is left, does not hold up the end of the stream.
+void ending(const Rank &me) {
+    const World world(me, false);
+    aclrtStream stream = nullptr;
+    OK(aclrtCreateStream(&stream));
+    sleep_in_stream(stream, 300);
+    RETURNS(ACL_ERROR_RT_STREAM_SYNC_TIMEOUT, aclrtSynchronizeStreamWithTimeout(stream, 50));
+    sleep_in_stream(stream, 300);
+    const double begin = now();
+    OK(aclrtDestroyStream(stream));
+    CHECK(now() - begin < 20);
+}
+
 } // namespace
 
 int main(int argc, char **argv) {
@@ -481,5 +494,6 @@ int main(int argc, char **argv) {
                    {"counters", Ranks::Threads, 1, counters, {}},
                    {"helping_hosts", Ranks::Threads, 1, helping_hosts, {}},
                    {"patience", Ranks::Processes, 1, patience, {}},
+                   {"ending", Ranks::Threads, 1, ending, {}},
                });
 }

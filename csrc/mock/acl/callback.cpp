@@ -18,14 +18,14 @@ namespace {
 struct Callback {
     aclrtCallback function;
     void *data;
-    const Stream *stream;
+    int stream; // its number, which no other ever has
     enum class State { Waiting, Running, Done, Dropped } state = State::Waiting;
 };
 
 struct Reports {
     std::mutex mutex;
     std::condition_variable changed;
-    std::map<const Stream *, uint64_t> threads; // subscriptions
+    std::map<int, uint64_t> threads; // by the numbers of streams
     std::map<uint64_t, std::deque<std::shared_ptr<Callback>>> queues;
 
     bool serves(uint64_t thread) const {
@@ -128,7 +128,7 @@ aclError aclrtSubscribeReport(uint64_t threadId, aclrtStream stream) {
         const std::shared_ptr<Stream> found = usable_stream(stream);
         Reports &all = reports();
         std::lock_guard<std::mutex> lock(all.mutex);
-        if (!all.threads.emplace(found.get(), threadId).second) {
+        if (!all.threads.emplace(found->number(), threadId).second) {
             fail(ACL_ERROR_RT_STREAM_SUBSCRIBE, "a thread is subscribed to the stream already");
         }
         all.changed.notify_all();
@@ -140,13 +140,13 @@ aclError aclrtUnSubscribeReport(uint64_t threadId, aclrtStream stream) {
         const std::shared_ptr<Stream> found = find_stream(stream);
         Reports &all = reports();
         std::lock_guard<std::mutex> lock(all.mutex);
-        const auto entry = all.threads.find(found.get());
+        const auto entry = all.threads.find(found->number());
         if (entry == all.threads.end() || entry->second != threadId) {
             fail(ACL_ERROR_RT_THREAD_SUBSCRIBE, "the thread is not subscribed to the stream");
         }
         all.threads.erase(entry);
         for (const std::shared_ptr<Callback> &callback : all.queues[threadId]) {
-            if (callback->stream == found.get() && callback->state == Callback::State::Waiting) {
+            if (callback->stream == found->number() && callback->state == Callback::State::Waiting) {
                 callback->state = Callback::State::Dropped;
             }
         }
@@ -165,13 +165,13 @@ aclError aclrtLaunchCallback(aclrtCallback fn, void *userData, aclrtCallbackBloc
         const std::shared_ptr<Stream> found = usable_stream(stream);
         {
             std::lock_guard<std::mutex> lock(reports().mutex);
-            if (reports().threads.count(found.get()) == 0) {
+            if (reports().threads.count(found->number()) == 0) {
                 fail(ACL_ERROR_RT_STREAM_NO_CB_REG, "no thread is subscribed to the stream: aclrtSubscribeReport names "
                                                     "the one that runs its callbacks");
             }
         }
         const bool block = blockType == ACL_CALLBACK_BLOCK;
-        auto callback = std::make_shared<Callback>(Callback{fn, userData, found.get()});
+        auto callback = std::make_shared<Callback>(Callback{fn, userData, found->number()});
         found->push({"a callback",
                      [callback, block](const Cancelled &cancelled) { return hand_over(callback, block, cancelled); }});
     });

@@ -185,7 +185,7 @@ aclError aclrtDevicePeerAccessStatus(int32_t deviceId, int32_t peerDeviceId, int
     });
 }
 
-// The process as the machine knows it, outside of any container's numbering.
+// A device's word for the process. Here that is its own number, which aclrtIpcMemSetImportPid takes.
 aclError aclrtDeviceGetBareTgid(int32_t *pid) {
     return guarded("aclrtDeviceGetBareTgid", [&] {
         require(pid, "pid");

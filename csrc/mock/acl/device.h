@@ -1,4 +1,4 @@
-// Devices, contexts and the processor that is played.
+// Devices and the processor that is played.
 
 #ifndef ASCEND_MOCK_ACL_DEVICE_H
 #define ASCEND_MOCK_ACL_DEVICE_H

@@ -2,7 +2,6 @@
 
 #include "ipc.h"
 
-#include <algorithm>
 #include <map>
 #include <mutex>
 

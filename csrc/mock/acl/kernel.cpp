@@ -28,7 +28,9 @@ int find_bytes(uint64_t address, uint64_t *left) {
 
 class Binary {
 public:
-    explicit Binary(const char *path) : path_(path), library_(dlopen(path, RTLD_NOW | RTLD_LOCAL)) {
+    // `file`, if there is one, is what `path` names.
+    explicit Binary(const char *path, Descriptor file = Descriptor())
+        : path_(path), file_(std::move(file)), library_(dlopen(path, RTLD_NOW | RTLD_LOCAL)) {
         if (library_ == nullptr) {
             fail(ACL_ERROR_INVALID_FILE, "cannot load the kernel binary: %s", dlerror());
         }
@@ -47,7 +49,14 @@ public:
             set_finder(find_bytes);
         }
     }
-    ~Binary() { dlclose(library_); }
+    ~Binary() {
+        dlclose(library_);
+        // A library that stays all the same keeps the number of its file, or the next one of that number would be taken for it.
+        if (void *still = file_ ? dlopen(path_.c_str(), RTLD_LAZY | RTLD_NOLOAD) : nullptr) {
+            dlclose(still);
+            (void)file_.release();
+        }
+    }
     Binary(const Binary &) = delete;
     Binary &operator=(const Binary &) = delete;
 
@@ -67,6 +76,7 @@ public:
 
 private:
     const std::string path_;
+    Descriptor file_;
     void *const library_;
     void (*set_block_)(uint64_t, uint64_t) = nullptr;
     const char *(*take_fault_)() = nullptr;
@@ -110,8 +120,9 @@ Registry<std::string> &images() {
 
 void *load_from_memory(const void *data, size_t bytes) {
     require_device();
-    const Descriptor file = file_of(data, bytes);
-    return binaries().add(std::make_shared<Binary>(format("/proc/self/fd/%d", file.get()).c_str()));
+    Descriptor file = file_of(data, bytes);
+    const std::string path = format("/proc/self/fd/%d", file.get());
+    return binaries().add(std::make_shared<Binary>(path.c_str(), std::move(file)));
 }
 
 } // namespace

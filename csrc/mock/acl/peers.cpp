@@ -56,7 +56,7 @@ bool PeerArena::alive() const {
         return pid_ <= 0 || kill(pid_, 0) == 0 || errno != ESRCH;
     }
     pollfd process{process_.get(), POLLIN, 0};
-    return poll(&process, 1, 0) == 0;
+    return poll(&process, 1, 0) <= 0; // a signal is no end
 }
 
 std::shared_ptr<PeerArena> map_arena(const std::string &identity, const Descriptor &file, uint64_t bytes, pid_t pid,
@@ -68,6 +68,10 @@ std::shared_ptr<PeerArena> map_arena(const std::string &identity, const Descript
     if (arena == nullptr) {
         arena = make_mapping(file, bytes, pid, error);
         known = arena;
+    } else if (arena->bytes() < bytes) {
+        *error = format("it says %llu bytes, and said %llu before", static_cast<unsigned long long>(bytes),
+                        static_cast<unsigned long long>(arena->bytes()));
+        return nullptr;
     }
     return arena;
 }

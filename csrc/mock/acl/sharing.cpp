@@ -91,7 +91,7 @@ bool runs(pid_t pid) {
         return errno != ESRCH;
     }
     pollfd state{process.get(), POLLIN, 0};
-    return poll(&state, 1, 0) == 0;
+    return poll(&state, 1, 0) <= 0; // a signal is no end
 }
 
 // The owner's memory file; a reason if there is none. Another file may have its number meanwhile, and opening one can have
@@ -304,7 +304,9 @@ void remove_imported(const void *address, const ImportedRange *range) {
         return;
     }
     auto &closed = places().closed;
-    closed.push_back(range->arena());
+    if (std::find(closed.begin(), closed.end(), range->arena()) == closed.end()) {
+        closed.push_back(range->arena());
+    }
     closed.erase(std::remove_if(closed.begin(), closed.end(), [](const auto &one) { return !one->alive(); }),
                  closed.end());
     places().all.erase(found);

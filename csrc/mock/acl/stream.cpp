@@ -5,7 +5,6 @@
 
 #include <pthread.h>
 #include <sched.h>
-#include <signal.h>
 
 #include "counters.h"
 #include "order.h"
@@ -15,22 +14,6 @@ namespace {
 
 thread_local Stream *own_stream = nullptr; // set on worker threads
 thread_local std::string dropped_because;  // while the thread drops a task
-
-// The client's signal handlers must not run on threads that it knows nothing of.
-class SignalsBlocked {
-public:
-    SignalsBlocked() {
-        sigset_t all;
-        sigfillset(&all);
-        pthread_sigmask(SIG_SETMASK, &all, &before_);
-    }
-    ~SignalsBlocked() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
-    SignalsBlocked(const SignalsBlocked &) = delete;
-    SignalsBlocked &operator=(const SignalsBlocked &) = delete;
-
-private:
-    sigset_t before_;
-};
 
 // ASCEND_MOCK_CORE: the threads of streams stay on this core, counted among those that the process may use.
 void choose_core() {
@@ -374,8 +357,11 @@ void Stream::finish() {
     constexpr std::chrono::seconds PATIENCE(30);
     {
         std::unique_lock<std::mutex> lock(mutex_);
-        awaited_ = std::min<uint64_t>(awaited_, submitted_);
-        if (!done_.wait_for(lock, PATIENCE, [&] { return completed_ >= submitted_; })) {
+        const auto ended = [&] {
+            awaited_ = std::min<uint64_t>(awaited_, submitted_); // said again whenever others were told
+            return completed_ >= submitted_;
+        };
+        if (!done_.wait_for(lock, PATIENCE, ended)) {
             warn_once(
                 format("stream %d of device %d is to be destroyed and still waits, after %lld s, for the end of %s",
                        number_, device(), static_cast<long long>(PATIENCE.count()), running_.c_str()));

@@ -18,9 +18,7 @@ namespace mock::stubs {
 struct Tensor {
     int32_t type = -1;
     int32_t format = -1;
-    int32_t placement = 0;
     std::vector<int64_t> shape;
-    std::string name;
 };
 
 // aclDataBuffer
@@ -92,11 +90,8 @@ aclError aclGetTensorDescDimV2(const Tensor *tensor, size_t index, int64_t *size
     });
 }
 
-void aclSetTensorDescName(Tensor *tensor, const char *name) {
-    (void)guarded("aclSetTensorDescName", [&] {
-        require(tensor, "desc");
-        tensor->name = name == nullptr ? "" : name;
-    });
+void aclSetTensorDescName(Tensor *tensor, const char *) {
+    (void)guarded("aclSetTensorDescName", [&] { require(tensor, "desc"); });
 }
 
 aclError aclSetTensorFormat(Tensor *tensor, int32_t format) {
@@ -106,11 +101,8 @@ aclError aclSetTensorFormat(Tensor *tensor, int32_t format) {
     });
 }
 
-aclError aclSetTensorPlaceMent(Tensor *tensor, int32_t placement) {
-    return guarded("aclSetTensorPlaceMent", [&] {
-        require(tensor, "desc");
-        tensor->placement = placement;
-    });
+aclError aclSetTensorPlaceMent(Tensor *tensor, int32_t) {
+    return guarded("aclSetTensorPlaceMent", [&] { require(tensor, "desc"); });
 }
 
 aclError aclSetTensorShape(Tensor *tensor, int count, const int64_t *shape) {

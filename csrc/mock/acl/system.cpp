@@ -8,12 +8,11 @@
 
 #include <sys/syscall.h>
 
+#include "context.h"
 #include "device.h"
 #include "registry.h"
 
-struct aclprofConfig {
-    uint64_t data_types;
-};
+struct aclprofConfig {};
 
 namespace mock {
 namespace {
@@ -38,7 +37,6 @@ System &state() {
 }
 
 std::atomic<uint32_t> wait_seconds{0};
-std::atomic<uint32_t> execution_seconds{0};
 
 bool has_bf16() { return family() != Family::Ascend910A && family() != Family::Ascend310P; }
 
@@ -53,15 +51,6 @@ void check_value(int64_t value) {
     if (value != 0 && value != 1) {
         fail(ACL_ERROR_INVALID_PARAM, "a system parameter is 0 or 1, not %lld", static_cast<long long>(value));
     }
-}
-
-aclrtContext current_context() {
-    aclrtContext context = nullptr;
-    require_device();
-    if (aclrtGetCurrentContext(&context) != ACL_SUCCESS) {
-        fail(ACL_ERROR_RT_CONTEXT_NULL, "this thread has no context");
-    }
-    return context;
 }
 
 size_t check_compile_option(aclCompileOpt option) {
@@ -109,7 +98,7 @@ aclError aclrtCtxSetSysParamOpt(aclSysParamOpt opt, int64_t value) {
     return guarded("aclrtCtxSetSysParamOpt", [&] {
         const int option = check_option(opt);
         check_value(value);
-        const aclrtContext context = current_context();
+        const aclrtContext context = &require_context();
         std::lock_guard<std::mutex> lock(state().mutex);
         state().context_options[{context, option}] = value;
     });
@@ -119,7 +108,7 @@ aclError aclrtCtxGetSysParamOpt(aclSysParamOpt opt, int64_t *value) {
     return guarded("aclrtCtxGetSysParamOpt", [&] {
         require(value, "value");
         const int option = check_option(opt);
-        const aclrtContext context = current_context();
+        const aclrtContext context = &require_context();
         std::lock_guard<std::mutex> lock(state().mutex);
         const auto found = state().context_options.find({context, option});
         if (found == state().context_options.end()) {
@@ -186,11 +175,8 @@ aclError aclrtSetOpWaitTimeout(uint32_t timeout) {
     return ACL_SUCCESS;
 }
 
-// Kept only: kernels here are not interrupted.
-aclError aclrtSetOpExecuteTimeOut(uint32_t timeout) {
-    execution_seconds = timeout;
-    return ACL_SUCCESS;
-}
+// Without effect: kernels here are not interrupted.
+aclError aclrtSetOpExecuteTimeOut(uint32_t) { return ACL_SUCCESS; }
 
 aclError aclGetCannAttribute(aclCannAttr cannAttr, int32_t *value) {
     return guarded("aclGetCannAttribute", [&] {
@@ -269,7 +255,7 @@ aclError aclprofInit(const char *profilerResultPath, size_t) {
 aclError aclprofFinalize(void) { return ACL_SUCCESS; }
 
 aclprofConfig *aclprofCreateConfig(uint32_t *deviceIdList, uint32_t deviceNums, aclprofAicoreMetrics,
-                                   const aclprofAicoreEvents *, uint64_t dataTypeConfig) {
+                                   const aclprofAicoreEvents *, uint64_t) {
     aclprofConfig *made = nullptr;
     guarded("aclprofCreateConfig", [&] {
         if (deviceNums > 0) {
@@ -278,8 +264,7 @@ aclprofConfig *aclprofCreateConfig(uint32_t *deviceIdList, uint32_t deviceNums, 
         for (uint32_t i = 0; i < deviceNums; i++) {
             check_device(deviceIdList[i]);
         }
-        made = static_cast<aclprofConfig *>(
-            state().profiles.add(std::make_shared<aclprofConfig>(aclprofConfig{dataTypeConfig})));
+        made = static_cast<aclprofConfig *>(state().profiles.add(std::make_shared<aclprofConfig>()));
     });
     return made;
 }

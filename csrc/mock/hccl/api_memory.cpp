@@ -8,15 +8,10 @@ using namespace mock;
 
 namespace {
 
-struct Range {
-    int device;
-    uint64_t bytes;
-};
-
 // Ranges count for all communicators of the process.
 struct Ranges {
     std::mutex mutex;
-    std::map<const char *, Range> set;
+    std::map<const char *, uint64_t> set; // bytes, by where they begin
     std::map<const char *, uint64_t> active;
 };
 
@@ -31,11 +26,9 @@ void check_family() {
     }
 }
 
-template <class Value>
-bool overlaps(const std::map<const char *, Value> &entries, const char *begin, uint64_t bytes,
-              uint64_t (*length)(const Value &)) {
-    for (const auto &entry : entries) {
-        if (begin < entry.first + length(entry.second) && entry.first < begin + bytes) {
+bool overlaps(const std::map<const char *, uint64_t> &ranges, const char *begin, uint64_t bytes) {
+    for (const auto &range : ranges) {
+        if (begin < range.first + range.second && range.first < begin + bytes) {
             return true;
         }
     }
@@ -45,7 +38,7 @@ bool overlaps(const std::map<const char *, Value> &entries, const char *begin, u
 // The range that holds these bytes, or a failure.
 void check_in_range(const Ranges &all, const char *begin, uint64_t bytes) {
     for (const auto &entry : all.set) {
-        if (begin >= entry.first && begin + bytes <= entry.first + entry.second.bytes) {
+        if (begin >= entry.first && begin + bytes <= entry.first + entry.second) {
             return;
         }
     }
@@ -56,7 +49,7 @@ void check_in_range(const Ranges &all, const char *begin, uint64_t bytes) {
 
 HcclResult HcclCommSetMemoryRange(HcclComm comm, void *baseVirPtr, size_t size, size_t alignment, uint64_t flags) {
     return guarded("HcclCommSetMemoryRange", [&] {
-        const std::shared_ptr<Comm> found = find_comm(comm);
+        find_comm(comm);
         require(static_cast<char *>(baseVirPtr), "baseVirPtr");
         check_family();
         if (size == 0 || alignment != 0 || flags != 0) {
@@ -65,10 +58,10 @@ HcclResult HcclCommSetMemoryRange(HcclComm comm, void *baseVirPtr, size_t size, 
         const auto *begin = static_cast<const char *>(baseVirPtr);
         Ranges &all = ranges();
         std::lock_guard<std::mutex> lock(all.mutex);
-        if (overlaps<Range>(all.set, begin, size, [](const Range &range) { return range.bytes; })) {
+        if (overlaps(all.set, begin, size)) {
             fault(HCCL_E_PARA, "EI0003: the range at %p overlaps one that was set before", baseVirPtr);
         }
-        all.set[begin] = {found->device(), size};
+        all.set[begin] = size;
     });
 }
 
@@ -82,8 +75,7 @@ HcclResult HcclCommUnsetMemoryRange(HcclComm comm, void *baseVirPtr) {
         if (entry == all.set.end()) {
             fault(HCCL_E_PARA, "EI0003: no range starts at %p", baseVirPtr);
         }
-        if (overlaps<uint64_t>(all.active, entry->first, entry->second.bytes,
-                               [](const uint64_t &bytes) { return bytes; })) {
+        if (overlaps(all.active, entry->first, entry->second)) {
             fault(HCCL_E_PARA, "EI0003: memory in the range at %p is active", baseVirPtr);
         }
         all.set.erase(entry);
@@ -103,7 +95,7 @@ HcclResult HcclCommActivateCommMemory(HcclComm comm, void *virPtr, size_t size, 
         Ranges &all = ranges();
         std::lock_guard<std::mutex> lock(all.mutex);
         check_in_range(all, begin, size);
-        if (overlaps<uint64_t>(all.active, begin, size, [](const uint64_t &bytes) { return bytes; })) {
+        if (overlaps(all.active, begin, size)) {
             fault(HCCL_E_PARA, "EI0003: memory at %p is active already", virPtr);
         }
         all.active[begin] = size;

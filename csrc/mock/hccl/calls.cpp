@@ -7,30 +7,13 @@
 #include "comm.h"
 #include "handshake.h"
 #include "network.h"
+#include "socket.h"
 
 namespace mock {
 namespace {
 
 constexpr std::chrono::milliseconds ATTEMPT(1000); // a caller's patience before it tries again
-
-// Waits for readiness of a caller's socket until the attempt is over.
-bool wait_for_file(const Descriptor &socket, short events, Clock::time_point limit) {
-    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(limit - Clock::now()).count();
-    pollfd file{socket.get(), events, 0};
-    return left > 0 && poll(&file, 1, static_cast<int>(left)) == 1;
-}
-
-bool read_all(const Descriptor &socket, void *data, size_t bytes, Clock::time_point limit) {
-    for (size_t got = 0; got < bytes;) {
-        const ssize_t count = recv(socket.get(), static_cast<char *>(data) + got, bytes - got, MSG_DONTWAIT);
-        if (count > 0) {
-            got += static_cast<size_t>(count);
-        } else if (count == 0 || (errno != EAGAIN && errno != EINTR) || !wait_for_file(socket, POLLIN, limit)) {
-            return false;
-        }
-    }
-    return true;
-}
+constexpr std::chrono::seconds ANSWER(6); // and once it has said who it is, as it may be taken in: above HANDSHAKE
 
 bool connect_in_time(const Descriptor &socket, const Address &address, Clock::time_point limit, std::string *why) {
     int error = 0;
@@ -39,7 +22,7 @@ bool connect_in_time(const Descriptor &socket, const Address &address, Clock::ti
         socklen_t size = sizeof(error);
         if (error == EINPROGRESS) {
             error = ETIMEDOUT;
-            if (wait_for_file(socket, POLLOUT, limit)) {
+            if (await(socket, POLLOUT, limit)) {
                 getsockopt(socket.get(), SOL_SOCKET, SO_ERROR, &error, &size);
             }
         }
@@ -60,14 +43,14 @@ bool call(const std::string &key, const Address &address, Request request, Descr
     tune(*socket);
     *why = "whoever listens there does not answer as a rank of this job does";
     Challenge challenge{};
-    if (!read_all(*socket, &challenge, sizeof(challenge), limit) || challenge.magic != CALL_MAGIC) {
+    if (!receive_whole(*socket, &challenge, sizeof(challenge), limit) || challenge.magic != CALL_MAGIC) {
         return false;
     }
     request.magic = CALL_MAGIC;
     request.nonce = make_nonce();
     request.proof = caller_proof(key, challenge, request);
     if (send(socket->get(), &request, sizeof(request), MSG_NOSIGNAL | MSG_DONTWAIT) != sizeof(request) ||
-        !read_all(*socket, reply, sizeof(*reply), limit) || reply->magic != CALL_MAGIC) {
+        !receive_whole(*socket, reply, sizeof(*reply), Clock::now() + ANSWER) || reply->magic != CALL_MAGIC) {
         return false;
     }
     const Sum proof = answer_proof(key, request, *reply);

@@ -1,6 +1,5 @@
 #include "claim.h"
 
-#include <fstream>
 #include <mutex>
 #include <set>
 #include <vector>
@@ -9,6 +8,7 @@
 #include <sys/stat.h>
 
 #include "failure.h"
+#include "network.h"
 
 namespace mock {
 namespace {
@@ -52,15 +52,6 @@ Claims &claims() {
     return object;
 }
 
-// Machines may share the file, and containers of one machine too: they are told apart as their sockets are.
-std::string this_network() {
-    char space[64] = {};
-    const ssize_t length = readlink("/proc/self/ns/net", space, sizeof(space));
-    std::string boot;
-    std::ifstream("/proc/sys/kernel/random/boot_id") >> boot;
-    return boot + std::string(space, length > 0 ? static_cast<size_t>(length) : 0);
-}
-
 // `place` as fcntl wants it.
 struct flock lock_on(off_t place, short type) {
     struct flock lock {};
@@ -82,7 +73,7 @@ struct flock lock_on(off_t place, short type) {
 } // namespace
 
 Claim::Claim(const std::string &job, uint32_t rank) {
-    const std::string name = format("%s %s %u", this_network().c_str(), job.c_str(), rank);
+    const std::string name = format("%s %s %u", machine_identity().c_str(), job.c_str(), rank);
     place_ = static_cast<off_t>(hash64(name, 0) >> 2); // and one more is an off_t, too
     Claims &all = claims();
     std::lock_guard<std::mutex> guard(all.mutex);

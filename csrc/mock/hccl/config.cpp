@@ -82,14 +82,10 @@ void apply_buffer(uint32_t megabytes, Settings *settings) {
     }
 }
 
-void apply_determinism(uint32_t value, Settings *settings) {
-    if (value == NOT_SET) {
-        return;
-    }
-    if (value > 2 || (value == 2 && family() != Family::Ascend910B)) {
+void check_determinism(uint32_t value) {
+    if (value != NOT_SET && (value > 2 || (value == 2 && family() != Family::Ascend910B))) {
         fault(HCCL_E_PARA, "EI0003: hcclDeterministic is %u: it must be 0 or 1, or 2 on the A2", value);
     }
-    settings->deterministic = static_cast<int>(value);
 }
 
 // Out of range it changes nothing.
@@ -120,7 +116,7 @@ Settings settings_by_version(const HcclCommConfig *client) {
     const HcclCommConfig config = copy_of(client, header);
     if (header.version >= 1) {
         apply_buffer(config.hcclBufferSize, &settings);
-        apply_determinism(config.hcclDeterministic, &settings);
+        check_determinism(config.hcclDeterministic);
     }
     if (header.version >= 2) {
         settings.name = text_of(config.hcclCommName, "hcclCommName");
@@ -156,7 +152,6 @@ Settings settings_of_950(const HcclCommConfig *client, For use) {
     if (client->hcclDeterministic == 0) {
         warn_once("hcclDeterministic 0 has no effect: this processor computes deterministically");
     }
-    settings.deterministic = 1;
     settings.name = text_of(client->hcclCommName, "hcclCommName");
     check_number("hcclRdmaTrafficClass", client->hcclRdmaTrafficClass, 255, 4);
     check_number("hcclRdmaServiceLevel", client->hcclRdmaServiceLevel, 7, 1);

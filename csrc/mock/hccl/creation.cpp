@@ -108,9 +108,12 @@ void create_for_devices(const std::vector<int32_t> &devices, HcclComm *comms) {
     };
     // Threads of their own, because the caller's device must stay as it is.
     std::thread([&] { on_device(0, [&] { make_root_info(&info); }); }).join();
+    if (!trouble.empty()) {
+        fault(HCCL_E_INTERNAL, "EI9999: %s", trouble.c_str());
+    }
     std::vector<std::shared_ptr<Comm>> made(devices.size());
     std::vector<std::thread> threads;
-    for (size_t rank = 0; trouble.empty() && rank < devices.size(); rank++) {
+    for (size_t rank = 0; rank < devices.size(); rank++) {
         threads.emplace_back([&, rank] {
             on_device(rank, [&] {
                 made[rank] = create_from_root_info(info, static_cast<uint32_t>(devices.size()),

@@ -18,9 +18,8 @@ namespace mock {
 namespace {
 
 constexpr int BACKLOG = 4096;
-constexpr size_t MOST_STRANGERS = 256;       // callers that have not proved anything yet
-constexpr std::chrono::seconds HANDSHAKE(3); // and how long they may take: a caller of the job gives up after one
-constexpr uint64_t MOST_WARNINGS = 16;       // about refused calls
+constexpr size_t MOST_STRANGERS = 256; // callers that have not proved anything yet
+constexpr uint64_t MOST_WARNINGS = 16; // about refused calls
 
 struct Called {
     std::mutex mutex;
@@ -71,16 +70,15 @@ private:
 class WaitingRoom {
 public:
     void enter(const std::shared_ptr<PendingConnection> &pending) {
-        if (waiting_.size() >= MOST_STRANGERS) {
-            make_room();
-        }
+        make_room(MOST_STRANGERS - 1);
         waiting_.push_back(pending);
         watch(pending);
     }
-    void make_room() {
+    // Sends the oldest away if more than `most` are left.
+    void make_room(size_t most) {
         const auto gone = [](const std::weak_ptr<PendingConnection> &one) { return one.expired(); };
         waiting_.erase(std::remove_if(waiting_.begin(), waiting_.end(), gone), waiting_.end());
-        if (waiting_.empty()) {
+        if (waiting_.size() <= most) {
             return;
         }
         const std::shared_ptr<PendingConnection> oldest = waiting_.front().lock();
@@ -128,7 +126,7 @@ public:
                 accept4(socket_.get(), reinterpret_cast<sockaddr *>(&storage), &size, SOCK_CLOEXEC | SOCK_NONBLOCK));
             if (!socket) {
                 if (errno == EMFILE || errno == ENFILE) { // it would be called again at once, for ever
-                    waiting_room().make_room();
+                    waiting_room().make_room(0);
                     std::this_thread::sleep_for(std::chrono::milliseconds(10));
                 }
                 return true;
@@ -185,7 +183,11 @@ PendingConnection::PendingConnection(Descriptor socket, std::string name, std::s
     send(socket_.get(), &challenge_, sizeof(challenge_), MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
+// Whoever is late may have given up, and calls again.
 bool PendingConnection::ready(uint32_t) {
+    if (!tick()) {
+        return false;
+    }
     while (got_ < sizeof(request_)) {
         const ssize_t count =
             recv(socket_.get(), reinterpret_cast<char *>(&request_) + got_, sizeof(request_) - got_, MSG_DONTWAIT);

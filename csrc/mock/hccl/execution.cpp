@@ -91,12 +91,6 @@ void Execution::finish() {
     fetching_.clear();
 }
 
-const char *Execution::reach(uint32_t peer, uint64_t offset, uint64_t bytes) {
-    const char *data = read(peer, offset, bytes);
-    finish();
-    return data;
-}
-
 uint64_t Execution::stage(const char *data, uint64_t bytes) {
     const uint64_t offset = comm_.take_stage();
     std::memcpy(comm_.arena() + offset, data, bytes);

@@ -25,7 +25,6 @@ public:
     uint32_t rank() const { return comm_.rank(); }
     uint32_t size() const { return comm_.size(); }
     const std::vector<uint32_t> &others() const { return others_; }
-    const Comm &comm() const { return comm_; }
     bool may_sleep = true;
     const Activity shown; // to peers that wait in vain
 
@@ -52,8 +51,6 @@ public:
     // Where the peer's bytes can be read: in its memory if that is mapped, else in a copy, which is there after `finish`.
     const char *read(uint32_t peer, uint64_t offset, uint64_t bytes);
     void finish();
-    // Both of them.
-    const char *reach(uint32_t peer, uint64_t offset, uint64_t bytes);
     // Copies at most STAGE_BYTES to where peers may read them even after this rank has ended the operation; returns where.
     uint64_t stage(const char *data, uint64_t bytes);
     // Whether the peer's memory is mapped here.

@@ -8,7 +8,6 @@
 
 #include <poll.h>
 #include <pthread.h>
-#include <signal.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
 
@@ -18,20 +17,8 @@
 namespace mock {
 namespace {
 
-constexpr size_t PIECE = 32 * 1024;              // what a socket of either kind takes at once
 constexpr std::chrono::seconds ANSWER_TIME(5);   // for a rank to take its answer
 constexpr std::chrono::seconds INTRODUCTION(10); // for a caller to say who it is
-
-int milliseconds_until(Clock::time_point limit) {
-    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(limit - Clock::now()).count();
-    return left > 0 ? static_cast<int>(left) + 1 : 0;
-}
-
-bool await(const Descriptor &socket, short events, Clock::time_point limit) {
-    pollfd file{socket.get(), events, 0};
-    const int left = milliseconds_until(limit);
-    return left > 0 && poll(&file, 1, left) >= 0;
-}
 
 class Gathering {
 public:
@@ -247,53 +234,27 @@ private:
 
 } // namespace
 
-bool send_whole(const Descriptor &socket, const void *data, size_t bytes, Clock::time_point limit) {
-    for (size_t sent = 0; sent < bytes;) {
-        const size_t piece = std::min(bytes - sent, PIECE);
-        const ssize_t count =
-            send(socket.get(), static_cast<const char *>(data) + sent, piece, MSG_NOSIGNAL | MSG_DONTWAIT);
-        if (count > 0) {
-            sent += static_cast<size_t>(count);
-        } else if ((errno != EAGAIN && errno != EINTR) || !await(socket, POLLOUT, limit)) {
-            return false;
-        }
-    }
-    return true;
-}
-
-bool receive_whole(const Descriptor &socket, void *data, size_t bytes, Clock::time_point limit) {
-    for (size_t got = 0; got < bytes;) {
-        const ssize_t count = recv(socket.get(), static_cast<char *>(data) + got, bytes - got, MSG_DONTWAIT);
-        if (count > 0) {
-            got += static_cast<size_t>(count);
-        } else if (count == 0 || (errno != EAGAIN && errno != EINTR) || !await(socket, POLLIN, limit)) {
-            return false;
-        }
-    }
-    return true;
-}
-
 void start_gathering(Descriptor listener, const std::string &name, const std::shared_ptr<Network> &network,
                      std::chrono::seconds patience) {
     auto gathering = std::make_shared<Gathering>(std::move(listener), name, network, patience);
     if (network != nullptr) {
         receive_callers(name, [gathering](Descriptor socket) { gathering->take(std::move(socket)); });
     }
-    sigset_t all;
-    sigset_t before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before); // the thread inherits it: no signal of the client arrives there
-    std::thread thread([gathering, name] {
-        pthread_setname_np(pthread_self(), "mock-root-info");
-        try {
-            gathering->run();
-        } catch (const std::exception &error) {
-            stop_receiving(name);
-            warn_once(std::string("root info: ") + error.what());
-        }
-    });
-    pthread_sigmask(SIG_SETMASK, &before, nullptr);
-    thread.detach();
+    try {
+        SignalsBlocked blocked;
+        std::thread([gathering, name] {
+            pthread_setname_np(pthread_self(), "mock-root-info");
+            try {
+                gathering->run();
+            } catch (const std::exception &error) {
+                stop_receiving(name);
+                warn_once(std::string("root info: ") + error.what());
+            }
+        }).detach();
+    } catch (const std::system_error &) {
+        stop_receiving(name);
+        throw;
+    }
 }
 
 } // namespace mock

@@ -38,11 +38,6 @@ struct Answer {
     // `count` introductions follow, in the order of the ranks
 };
 
-// Sends or receives it all, through a socket of either kind; false if the other end is gone or the time is over. What is
-// sent in one call is to be received in one: a socket of the machine keeps messages apart.
-bool send_whole(const Descriptor &socket, const void *data, size_t bytes, Clock::time_point limit);
-bool receive_whole(const Descriptor &socket, void *data, size_t bytes, Clock::time_point limit);
-
 // Starts the root's thread, which ends when all ranks were answered. Those on this machine call `listener`; others, after
 // their proof, the name at the network's listener, if there is one.
 void start_gathering(Descriptor listener, const std::string &name, const std::shared_ptr<Network> &network,

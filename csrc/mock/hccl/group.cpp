@@ -102,7 +102,6 @@ void launch_transfers(const Planned &planned) {
         Operation operation;
         operation.signature.op = Op::Group;
         operation.signature.dtype = round[0].dtype;
-        operation.injection = std::exchange(injection, {});
         std::set<uint32_t> peers;
         for (const Transfer &transfer : round) {
             operation.signature.bytes += transfer.bytes;
@@ -111,6 +110,7 @@ void launch_transfers(const Planned &planned) {
             }
         }
         operation.transfers = std::move(round);
+        Injected::give(std::exchange(injection, {}));
         comm->submit(std::move(operation), {peers.begin(), peers.end()}, planned.stream);
     }
 }

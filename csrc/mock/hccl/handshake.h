@@ -14,6 +14,7 @@
 namespace mock {
 
 constexpr uint32_t CALL_MAGIC = 0x4d4b4843;
+constexpr std::chrono::seconds HANDSHAKE(3); // how long a caller may take until it has said who it is
 
 using Nonce = std::array<unsigned char, 16>;
 

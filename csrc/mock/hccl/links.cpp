@@ -177,12 +177,14 @@ bool Builder::answer(Call &call) {
     if (length < 0) {
         return false;
     }
+    hello.comm[sizeof(hello.comm) - 1] = '\0';
+    hello.members[sizeof(hello.members) - 1] = '\0';
+    hello.reason[sizeof(hello.reason) - 1] = '\0';
     if (length != sizeof(hello) || hello.magic != HELLO_MAGIC || hello.to != comm_.rank() ||
         hello.from >= comm_.size() || hello.from == comm_.rank() || comm_.plan().id != hello.comm) {
         return true; // gone, or a stray: whoever it is calls again if it means us
     }
     if (hello.refused != HCCL_SUCCESS) {
-        hello.reason[sizeof(hello.reason) - 1] = '\0';
         fault(static_cast<HcclResult>(hello.refused), "EI0005: %s refused the link: %s",
               comm_.peer_name(hello.from).c_str(), hello.reason);
     }

@@ -117,7 +117,7 @@ Settings environment_settings() {
         warn_once("HCCL_CONNECT_TIMEOUT should be smaller than HCCL_EXEC_TIMEOUT");
     }
     settings.buffer_mb = static_cast<uint32_t>(environment_number("HCCL_BUFFSIZE", 200, 1, 1 << 20));
-    settings.deterministic = process_determinism();
+    process_determinism(); // refuses a wrong HCCL_DETERMINISTIC
     return settings;
 }
 

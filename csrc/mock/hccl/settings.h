@@ -13,7 +13,6 @@ namespace mock {
 struct Settings {
     std::string name; // empty: the library makes one
     uint32_t buffer_mb = 200;
-    int deterministic = 0;
     std::chrono::seconds connect_timeout{120};
     std::chrono::seconds execution_timeout{1836}; // 0: never
 };

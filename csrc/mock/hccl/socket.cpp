@@ -2,6 +2,7 @@
 
 #include <cstddef>
 
+#include <poll.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 
@@ -9,6 +10,7 @@ namespace mock {
 namespace {
 
 constexpr int BACKLOG = 4096;
+constexpr size_t PIECE = 32 * 1024; // what a socket of any kind takes at once
 
 Descriptor make_socket() {
     Descriptor socket(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
@@ -131,6 +133,47 @@ ssize_t receive_message(const Descriptor &socket, void *data, size_t bytes, Desc
         }
     }
     return (message.msg_flags & MSG_TRUNC) != 0 ? 0 : length;
+}
+
+int milliseconds_until(Clock::time_point limit) {
+    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(limit - Clock::now()).count();
+    return left > 0 ? static_cast<int>(left) + 1 : 0;
+}
+
+bool await(const Descriptor &socket, short events, Clock::time_point limit) {
+    pollfd file{socket.get(), events, 0};
+    int ready = -1;
+    do {
+        const int left = milliseconds_until(limit);
+        ready = left > 0 ? poll(&file, 1, left) : 0;
+    } while (ready < 0 && errno == EINTR);
+    return ready > 0;
+}
+
+bool send_whole(const Descriptor &socket, const void *data, size_t bytes, Clock::time_point limit) {
+    for (size_t sent = 0; sent < bytes;) {
+        const size_t piece = std::min(bytes - sent, PIECE);
+        const ssize_t count =
+            send(socket.get(), static_cast<const char *>(data) + sent, piece, MSG_NOSIGNAL | MSG_DONTWAIT);
+        if (count > 0) {
+            sent += static_cast<size_t>(count);
+        } else if ((errno != EAGAIN && errno != EINTR) || !await(socket, POLLOUT, limit)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+bool receive_whole(const Descriptor &socket, void *data, size_t bytes, Clock::time_point limit) {
+    for (size_t got = 0; got < bytes;) {
+        const ssize_t count = recv(socket.get(), static_cast<char *>(data) + got, bytes - got, MSG_DONTWAIT);
+        if (count > 0) {
+            got += static_cast<size_t>(count);
+        } else if (count == 0 || (errno != EAGAIN && errno != EINTR) || !await(socket, POLLIN, limit)) {
+            return false;
+        }
+    }
+    return true;
 }
 
 } // namespace mock

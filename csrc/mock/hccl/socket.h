@@ -1,5 +1,5 @@
 // Sockets by which processes of one machine meet: names in the abstract namespace, so that no file is left behind, and
-// the user id of the other end checked.
+// the user id of the other end checked. And what sockets of every kind have in common: waits with a limit.
 
 #ifndef ASCEND_MOCK_HCCL_SOCKET_H
 #define ASCEND_MOCK_HCCL_SOCKET_H
@@ -24,6 +24,15 @@ Descriptor accept_from(const Descriptor &listener, pid_t *peer);
 bool send_message(const Descriptor &socket, const void *data, size_t bytes, int file = -1);
 // One whole message of at most `bytes` bytes. Returns its length, 0 if the other end is gone, -1 if none is there yet.
 ssize_t receive_message(const Descriptor &socket, void *data, size_t bytes, Descriptor *file = nullptr);
+
+// For a poll; 0 if the time is over.
+int milliseconds_until(Clock::time_point limit);
+// Waits for events of a socket of any kind, whatever signals come; false if the time is over.
+bool await(const Descriptor &socket, short events, Clock::time_point limit);
+// Sends or receives it all, through a socket of any kind; false if the other end is gone or the time is over. What is
+// sent in one call is to be received in one: a socket of the machine keeps messages apart.
+bool send_whole(const Descriptor &socket, const void *data, size_t bytes, Clock::time_point limit);
+bool receive_whole(const Descriptor &socket, void *data, size_t bytes, Clock::time_point limit);
 
 } // namespace mock
 

@@ -14,7 +14,6 @@ struct TableRank {
     uint32_t rank = 0;
     int device = 0;
     uint32_t server = 0; // place of its server in the list
-    std::string device_ip;
 };
 
 struct RankTable {

@@ -246,7 +246,7 @@ private:
             fault(HCCL_E_PARA, "EI0014: device id repeat for one server: %sdevice_id is %d", place.c_str(),
                   entry.device);
         }
-        read_ip(device, place, &entry);
+        read_ip(device, place);
         check_port(device, "device_port", place);
         if (version_ == Version::Superpods) {
             read_superpod_fields(device, place);
@@ -285,16 +285,16 @@ private:
         }
     }
 
-    void read_ip(const Json &device, const FieldPlace &place, TableRank *entry) {
+    void read_ip(const Json &device, const FieldPlace &place) {
         const bool due = several_ || family() == Family::Ascend910A;
         if (!due && device.find("device_ip") == nullptr) {
             return;
         }
-        entry->device_ip = text_member(device, "device_ip", place);
-        if (!due && entry->device_ip.empty()) {
+        const std::string addresses = text_member(device, "device_ip", place);
+        if (!due && addresses.empty()) {
             return;
         }
-        std::stringstream list(entry->device_ip);
+        std::stringstream list(addresses);
         std::string ip;
         size_t count = 0;
         while (std::getline(list, ip, ',')) {
@@ -317,7 +317,7 @@ private:
         }
         if (count == 0 || !ip.empty()) {
             fault(HCCL_E_PARA, "EI0004: The ranktable is invalid: %sdevice_ip [%s] is not an IP address", place.c_str(),
-                  entry->device_ip.c_str());
+                  addresses.c_str());
         }
     }
 

@@ -5,7 +5,6 @@
 #include <thread>
 
 #include <pthread.h>
-#include <signal.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
 
@@ -25,12 +24,8 @@ public:
         if (!epoll_) {
             fault(HCCL_E_SYSCALL, "EI9999: %s", system_error("epoll_create1").c_str());
         }
-        sigset_t all;
-        sigset_t before;
-        sigfillset(&all);
-        pthread_sigmask(SIG_SETMASK, &all, &before); // no signal of the client arrives there
+        SignalsBlocked blocked;
         std::thread([this] { run(); }).detach();
-        pthread_sigmask(SIG_SETMASK, &before, nullptr);
     }
 
     void add(const std::shared_ptr<Watched> &watched) {
