@@ -66,6 +66,10 @@ private:
     // Why `found` is not `due`, unless an earlier guard has told.
     __aicore__ inline void tell(float found, float due) {
         float missed = to_float(to_integer(found / static_cast<float>(MISSED_SIGNATURE)));
+        // To the nearest, which is one too many where more than half as many have signed.
+        if (missed * static_cast<float>(MISSED_SIGNATURE) > found) {
+            missed -= 1.0f;
+        }
         bool all_ran = found - missed * static_cast<float>(MISSED_SIGNATURE) + missed == due;
         wait_for<HardEvent::S_MTE2>();
         copy_in(words_, reason_, BLOCK);

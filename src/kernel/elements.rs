@@ -35,6 +35,11 @@ impl Tensors {
         self.len() == 0
     }
 
+    /// The tensors, as far as they are known.
+    pub(super) fn spans(&self) -> &[Span] {
+        self.0.spans()
+    }
+
     pub(super) fn argument(&self) -> Argument<'_> {
         self.0.argument()
     }

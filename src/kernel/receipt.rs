@@ -100,7 +100,7 @@ impl Receipt {
             due if due < MOST => Ok(due as f32),
             due => Err(Error::new(
                 ErrorKind::InvalidState,
-                format!("guard: {due} blocks since the last one are more than {MOST}"),
+                format!("guard: {due} blocks since the last one are not below {MOST}"),
             )),
         }
     }
@@ -239,6 +239,7 @@ impl Kernels {
             reason,
             ..
         } = launch;
+        self.dtype(launch.dtype, "guard")?;
         let due = u64::from(receipt.take()?.to_bits());
         let due = match launch.on_missing {
             OnMissing::Fail => due,
@@ -266,6 +267,7 @@ impl Kernels {
         if places.is_empty() {
             return Ok(());
         }
+        self.dtype(dtype, "guard")?;
         // A guard that finds its receipt wrong, has nothing new to tell, and goes on.
         let line = self.unsigned.line();
         let arguments = [

@@ -187,7 +187,7 @@ impl Kernels {
     /// Enqueues the weights of all tensors.
     ///
     /// A tensor with a record that [never came](layout::MISSING) gets weights of NaN that look as if they had not come
-    /// either, and its block does not sign.
+    /// either, and its block signs that it missed it.
     pub fn coefficients<'a>(
         &self,
         queue: impl Into<Queue<'a>>,
@@ -230,7 +230,7 @@ impl Kernels {
 
     /// Enqueues the weighted sum of the vectors: one pass over memory.
     ///
-    /// The sum of a tensor whose weights [never came](layout::MISSING) is NaN, and its blocks do not sign.
+    /// The sum of a tensor whose weights [never came](layout::MISSING) is NaN, and its blocks sign that they missed them.
     pub fn weighted_sum<'a>(
         &self,
         queue: impl Into<Queue<'a>>,
@@ -239,6 +239,8 @@ impl Kernels {
         let dtype = self.dtype(launch.dtype, "weighted_sum")?;
         self.check_starts("weighted_sum", "vector", launch.vectors.0.spans())?;
         self.check_starts("weighted_sum", "out", std::slice::from_ref(launch.out))?;
+        let copies = launch.copies.map_or(&[][..], Tensors::spans);
+        self.check_starts("weighted_sum", "copy", copies)?;
         launch.segments.check("weighted_sum")?;
         let units = launch.segments.units;
         let arguments = [

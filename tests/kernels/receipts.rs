@@ -2,7 +2,8 @@
 
 use adasum::ascend::{Buffer, DataType, Span, Stream};
 use adasum::kernel::layout::{
-    COEFFICIENT_FLAGS, COEFFICIENT_WORDS, MISSING, MISSING_BYTE, Segment, record_flags,
+    COEFFICIENT_FLAGS, COEFFICIENT_WORDS, MISSED_SIGNATURE, MISSING, MISSING_BYTE, Segment,
+    record_flags,
 };
 use adasum::kernel::{
     Coefficients, Culprit, FiniteCheck, Fold, Gram, Guard, Kernels, Move, OnMissing, Queue, Reason,
@@ -191,6 +192,38 @@ fn spoilt(
     (spoilt > 0).then_some(told)
 }
 
+/// However many have signed, whoever failed is told from whoever missed what others were to send.
+#[test]
+fn a_guard_tells_why_by_any_number_of_signatures() {
+    let machine = Machine::with_blocks(Some(1));
+    for (arch, kernels) in machine.each() {
+        for (due, missed, failed) in [
+            (2049_u16, 1_u16, 0_u16),
+            (2148, 48, 0),
+            (4000, 1000, 0),
+            (4095, 4095, 0),
+            (4095, 0, 1),
+            (4000, 1000, 1),
+        ] {
+            let receipt = Receipt::new(&machine.device).unwrap();
+            let place = receipt.signed_by(due.into()).unwrap();
+            let well = due - missed - failed;
+            let signed = f32::from(well) + f32::from(missed) * MISSED_SIGNATURE as f32;
+            place.write(&[signed]).unwrap();
+            let culprit = match failed {
+                0 => Culprit::Others,
+                _ => Culprit::Own,
+            };
+            let told = spoilt(&machine, (arch, kernels), &receipt);
+            assert_eq!(
+                told,
+                Some(Some(culprit)),
+                "arch {arch}: {due}, {missed}, {failed}"
+            );
+        }
+    }
+}
+
 #[test]
 fn every_kernel_signs_once_a_block_and_changes_nothing_else() {
     for blocks in [1, 2, 3, 7, 40, 1000] {
@@ -250,7 +283,7 @@ fn work_that_was_dropped_is_missed_then_and_later() {
     }
 }
 
-/// No kernel signs for it, and nothing plausible comes out.
+/// `fold` does not sign for it, the others sign that they missed it, and nothing plausible comes out.
 #[test]
 fn what_never_came_is_neither_signed_nor_used() {
     let machine = Machine::with_blocks(Some(4));

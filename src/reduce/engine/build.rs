@@ -26,9 +26,9 @@ use crate::reduce::options::{Options, Reduction};
 use crate::reduce::world::World;
 use crate::reduce::world::watch::{Phase, ReductionPart, WatchedStage};
 
-/// From so many other ranks results go to the tensors at once: up to two launches for each, and one, of up to 60 cores, are less
-/// than what [a receipt](crate::kernel::Receipt) counts.
-const MOST_OWNERS: usize = 32;
+/// From so many other ranks results go to the tensors at once: up to two launches for each, and one, of up to 64 cores (Ascend 950),
+/// are less than what [a receipt](crate::kernel::Receipt) counts.
+const MOST_OWNERS: usize = 31;
 
 /// Which of a list's buckets it is.
 pub(in crate::reduce) struct Which<'a> {

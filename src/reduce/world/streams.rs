@@ -8,7 +8,7 @@
 //! payload leaves, and before the caller's stream takes results over, the signatures are compared with the blocks launched:
 //! if one is missing, what would be sent or returned is spoilt with NaNs and the stream fails, unless it carries all of the work
 //! and its own failures say more. What collectives of scalars
-//! bring is filled with [`MISSING_BYTE`] before: kernels that find such records do not sign.
+//! bring is filled with [`MISSING_BYTE`] before: kernels that find such records sign that they missed them.
 //!
 //! [`MISSING_BYTE`]: crate::kernel::layout::MISSING_BYTE
 
