@@ -15,10 +15,11 @@ pub enum Product {
 }
 
 impl Product {
-    /// The product of a chip, by its name as ACL gives it (`Ascend910A`, `Ascend910ProB`, `Ascend910B1`).
+    /// The product of a chip, by its name as ACL gives it (`Ascend910A`, `Ascend910ProB`, `Ascend910B1`). 910B without a number is a
+    /// 910A.
     pub fn of_soc(name: &str) -> Product {
         match name.strip_prefix("Ascend910") {
-            Some("" | "A" | "ProA" | "ProB" | "PremiumA") => Product::Ascend910A,
+            Some("" | "A" | "B" | "ProA" | "ProB" | "PremiumA") => Product::Ascend910A,
             _ => Product::Any,
         }
     }

@@ -194,6 +194,7 @@ fn wrong_hosts_are_named() {
             &["--hosts=-oProxyCommand=id:2"],
             "must be HOST or HOST:RANKS",
         ),
+        (&["--hosts=root@a:2"], "must be a HOST without a user"),
         (&["--hosts=fe80::1:2"], "[fe80::1]:8"),
         (&["--hosts=a:2", "-n", "2"], "cannot be used with"),
         (&["--hosts=a:2", "--rank-table", "t"], "cannot be used with"),

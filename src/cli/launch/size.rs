@@ -143,6 +143,11 @@ fn host(text: &str) -> std::result::Result<Host, String> {
             None => (text, None),
         },
     };
+    if name.contains('@') {
+        return Err(
+            "must be a HOST without a user: say the user in the configuration of ssh".to_owned(),
+        );
+    }
     // ssh takes a first dash for an option.
     if name.is_empty() || name.starts_with('-') || name.contains(char::is_whitespace) {
         return Err(wrong());

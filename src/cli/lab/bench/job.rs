@@ -82,7 +82,7 @@ fn table(ranks: u32, locals: u32) -> Value {
     let device = |rank: u32| {
         json!({
             "device_id": (rank % locals).to_string(),
-            "device_ip": format!("192.{}.{}.{}", 1 + rank % locals, rank / locals / 250, 1 + rank / locals % 250),
+            "device_ip": format!("192.168.{}.{}", rank / 250, 1 + rank % 250),
             "rank_id": rank.to_string(),
         })
     };

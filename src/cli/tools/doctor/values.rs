@@ -22,11 +22,11 @@ impl Family {
         let name = soc.unwrap_or_default();
         let name = name.strip_prefix("Ascend").unwrap_or(name);
         match name {
-            "910" | "910A" | "910ProA" | "910ProB" | "910PremiumA" => Family::A910,
+            "910" | "910A" | "910B" | "910ProA" | "910ProB" | "910PremiumA" => Family::A910,
             _ if name.starts_with("910_93") => Family::A3,
             _ if name.starts_with("910B") => Family::A2,
             _ if name.starts_with("310P") => Family::P310,
-            _ if name.starts_with("950") => Family::A950,
+            _ if name.starts_with("950") || name.starts_with("910_95") => Family::A950,
             _ => Family::Unknown,
         }
     }
@@ -161,6 +161,8 @@ pub(crate) fn interfaces_match(pattern: &str, name: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::kernel::Chip;
+    use crate::topo::Product;
 
     #[test]
     fn interfaces_are_meant_by_beginning_or_name() {
@@ -193,9 +195,23 @@ mod tests {
             ("Ascend910A", Family::A910),
             ("Ascend310P3", Family::P310),
             ("Ascend950PR", Family::A950),
+            ("Ascend910B", Family::A910),
+            ("Ascend910_9589", Family::A950),
             ("Other", Family::Unknown),
         ] {
             assert_eq!(Family::of_soc(Some(name)), family, "{name}");
+            // The rules of rank tables and the kernels see the same chips of the first generation.
+            let first = family == Family::A910;
+            assert_eq!(
+                Product::of_soc(name) == Product::Ascend910A,
+                first,
+                "{name}"
+            );
+            assert_eq!(
+                Chip::named(name).is_ok_and(|chip| chip.arch() == 1001),
+                first,
+                "{name}"
+            );
         }
     }
 }

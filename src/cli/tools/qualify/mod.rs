@@ -26,7 +26,9 @@ use crate::topo::{Cluster, RankTable};
 pub(crate) use job::COMMAND as STAGE_COMMAND;
 
 /// More local devices tell nothing more, and take longer.
-const MOST_DEVICES: u32 = 8;
+const USUAL_DEVICES: u32 = 8;
+/// The most that can be asked for.
+const MOST_DEVICES: u32 = 64;
 
 const LONG_HELP: &str = "\
 Exit code: 0 if every stage (with --only: each of these) passed, 1 if one failed or was skipped, 2 wrong usage.
@@ -41,7 +43,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "FOLDER", default_value = "adasum-qualify")]
     out: PathBuf,
     /// Use the first so many devices [default: all, at most 8]
-    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..=64))]
+    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..=i64::from(MOST_DEVICES)))]
     devices: Option<u32>,
     /// This process is a rank of the job of this rank table, started by a launcher
     #[arg(
@@ -81,7 +83,7 @@ pub(crate) fn stage(args: &StageArgs) -> Result<()> {
 pub(crate) fn run(args: &Args) -> Result<u8> {
     let scope = match &args.rank_table {
         Some(path) => of_table(path)?,
-        None => Scope::Devices(args.devices.unwrap_or(MOST_DEVICES)),
+        None => Scope::Devices(args.devices.unwrap_or(USUAL_DEVICES)),
     };
     let out = match scope {
         Scope::Devices(_) => args.out.clone(),
