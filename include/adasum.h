@@ -748,7 +748,8 @@ adasum_status adasum_reducer_create(const struct adasum_world *world,
  * `stream` is given next sees the results. On the host they are good once adasum_reducer_synchronize has succeeded.
  *
  * Ownership: the memory belongs to the caller, must be memory of the world's device, aligned to its elements, and must
- * not be freed or used on other streams before the work is done.
+ * not be freed or used on other streams before the work is done; with the option checksum not freed or changed before
+ * adasum_reducer_synchronize has returned, which reads results.
  * Errors: wrong arguments are refused before anything is enqueued. A later failure of this call poisons the world.
  *
  * # Safety

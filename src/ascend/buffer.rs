@@ -383,8 +383,8 @@ impl Span {
     /// Whether memory from this span to `other` may be one allocation.
     fn may_reach(&self, other: &Span) -> bool {
         let (mine, others) = (&self.allocation, &other.allocation);
-        let both = [mine, others].map(|one| matches!(one.origin, Origin::Borrowed));
-        let borrowed = both == [true; 2] && mine.device.id() == others.device.id();
+        let borrowed =
+            self.is_borrowed() && other.is_borrowed() && mine.device.id() == others.device.id();
         borrowed || Arc::ptr_eq(mine, others)
     }
 
@@ -455,6 +455,11 @@ impl Span {
     /// Device address of the first byte as the vendor takes it.
     pub(super) fn pointer(&self) -> *mut c_void {
         self.allocation.pointer(self.offset)
+    }
+
+    /// Whether it is somebody else's memory.
+    pub(super) fn is_borrowed(&self) -> bool {
+        matches!(self.allocation.origin, Origin::Borrowed)
     }
 
     /// What a stream keeps while queued work uses this span.

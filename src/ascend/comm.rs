@@ -479,7 +479,7 @@ impl Comm {
         stream.require_spans(spans.iter().copied())?;
         let _turn = self.inner.turn();
         self.inner.require_live()?;
-        let used = spans.iter().map(|span| keep(span));
+        let used = spans.iter().filter_map(|span| keep(span));
         let called = stream.enqueue(used, |backend, stream| {
             call(backend, self.inner.comm.0, stream)
         });

@@ -166,7 +166,7 @@ impl Stream {
         let spans = || arguments.iter().flat_map(|argument| argument.spans());
         self.require_spans(spans())?;
         let module: Arc<dyn Keep> = function.module.clone();
-        let used = spans().map(keep).chain([module]);
+        let used = spans().filter_map(keep).chain([module]);
         self.enqueue(used, |backend, stream| {
             launch(backend, stream, function, blocks, arguments)
         })

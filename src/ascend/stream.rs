@@ -27,7 +27,7 @@ type Kept = HashMap<usize, Arc<dyn Keep>>;
 
 /// A queue of work on a device: what is enqueued runs in order, while the host goes on.
 ///
-/// Memory, events and kernels that queued work uses are kept alive until the stream is next synchronised. Wraps
+/// Memory (unless it is borrowed), events and kernels that queued work uses are kept alive until the stream is next synchronised. Wraps
 /// `aclrtCreateStream` and `aclrtDestroyStream`; a stream that is dropped with work in it is ended by
 /// `aclrtDestroyStreamForce`, and what that work used is never freed.
 ///
@@ -215,16 +215,19 @@ impl Stream {
         let (to, from) = (dst.pointer(), src.pointer());
         // Never a kind that the library guesses: it cannot for imported memory.
         let kind = aclrtMemcpyKind::ACL_MEMCPY_DEVICE_TO_DEVICE;
-        self.enqueue([dst, src].map(keep), |backend, stream| {
-            // SAFETY: both spans have `len` bytes and are kept until the stream is synchronised.
-            unsafe {
-                check!(
-                    backend
-                        .acl
-                        .aclrtMemcpyAsync(to, len, from, len, kind, stream)
-                )
-            }
-        })
+        self.enqueue(
+            [dst, src].into_iter().filter_map(keep),
+            |backend, stream| {
+                // SAFETY: both spans have `len` bytes and are kept until the stream is synchronised.
+                unsafe {
+                    check!(
+                        backend
+                            .acl
+                            .aclrtMemcpyAsync(to, len, from, len, kind, stream)
+                    )
+                }
+            },
+        )
     }
 
     /// Copies all of `src` to `dst`. Wraps `aclrtMemcpyAsync`. Until the stream has come past the copy, `src` must not
@@ -247,7 +250,8 @@ impl Stream {
         let len = dst.len();
         let (to, from) = (dst.pointer(), src.pointer());
         let kind = aclrtMemcpyKind::ACL_MEMCPY_HOST_TO_DEVICE;
-        self.enqueue([keep(dst), src.shared()], |backend, stream| {
+        let used = keep(dst).into_iter().chain([src.shared() as Arc<dyn Keep>]);
+        self.enqueue(used, |backend, stream| {
             // SAFETY: both sides have `len` bytes and are kept until the stream is synchronised.
             unsafe {
                 check!(
@@ -259,12 +263,12 @@ impl Stream {
         })
     }
 
-    /// Keeps `spans` alive until the stream is next synchronised: for work of other streams that this one waits for.
+    /// Keeps `spans`, unless they are borrowed, alive until the stream is next synchronised: for work of other streams that this one waits for.
     pub fn keep(&self, spans: &[Span]) {
         let mut kept = self.0.kept();
         let mut last = None;
         for span in spans {
-            let used = keep(span);
+            let Some(used) = keep(span) else { continue };
             let address = Arc::as_ptr(&used).addr();
             // Tensors of one buffer follow each other.
             if last.replace(address) != Some(address) {
@@ -332,7 +336,7 @@ impl Stream {
             return Ok(());
         }
         let (address, len) = (span.pointer(), span.len());
-        self.enqueue([keep(span)], |backend, stream| {
+        self.enqueue(keep(span), |backend, stream| {
             // SAFETY: the span has `len` bytes and is kept until the stream is synchronised.
             unsafe {
                 check!(
@@ -375,6 +379,16 @@ impl Stream {
         &self.0.progress
     }
 
+    /// Ends this object before the owner of a borrowed stream destroys it: first whoever has upgraded it (of a world that failed, say)
+    /// is done with the stream.
+    pub(crate) fn give_back(self) {
+        let mut inner = self.0;
+        while let Err(used) = Arc::try_unwrap(inner) {
+            inner = used;
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+
     /// The stream for those who must not keep it alive.
     pub(super) fn downgrade(&self) -> Weak<Inner> {
         Arc::downgrade(&self.0)
@@ -389,9 +403,11 @@ impl Stream {
     }
 }
 
-/// What a stream keeps of a span.
-pub(super) fn keep(span: &Span) -> Arc<dyn Keep> {
-    span.allocation()
+/// What a stream keeps of a span. Of borrowed memory nothing: its owner keeps it, and whoever borrows it anew for each step, as C
+/// callers do, would have a stream that nobody synchronises through its object keep more and more.
+pub(super) fn keep(span: &Span) -> Option<Arc<dyn Keep>> {
+    let used = || span.allocation() as Arc<dyn Keep>;
+    (!span.is_borrowed()).then(used)
 }
 
 /// At least 1, as no limit is 0, and rounded up; forever is out of reach on purpose.

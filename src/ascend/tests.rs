@@ -879,3 +879,21 @@ fn keys_of_shared_memory_travel_as_bytes() {
     }
     assert!(Buffer::new(&device(0), 64).unwrap().key().is_none());
 }
+
+#[test]
+fn a_stream_keeps_nothing_of_borrowed_memory() {
+    let device = device(0);
+    let buffer = Buffer::zeroed(&device, 64).unwrap();
+    let stream = Stream::new(&device).unwrap();
+    // SAFETY: the buffer outlives the stream's work.
+    let span = unsafe { Span::borrow(&device, buffer.span().pointer(), 64) };
+    let uses = || Arc::strong_count(&span.allocation());
+    let before = uses();
+    stream.zero(&span).unwrap();
+    stream.keep(std::slice::from_ref(&span));
+    assert_eq!(uses(), before);
+    let own = buffer.span();
+    stream.zero(&own).unwrap();
+    assert!(Arc::strong_count(&own.allocation()) > 3);
+    stream.synchronize().unwrap();
+}

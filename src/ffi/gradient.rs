@@ -54,7 +54,8 @@ pub unsafe extern "C" fn adasum_reducer_create(
 /// `stream` is given next sees the results. On the host they are good once adasum_reducer_synchronize has succeeded.
 ///
 /// Ownership: the memory belongs to the caller, must be memory of the world's device, aligned to its elements, and must
-/// not be freed or used on other streams before the work is done.
+/// not be freed or used on other streams before the work is done; with the option checksum not freed or changed before
+/// adasum_reducer_synchronize has returned, which reads results.
 /// Errors: wrong arguments are refused before anything is enqueued. A later failure of this call poisons the world.
 ///
 /// # Safety
@@ -219,7 +220,7 @@ pub unsafe extern "C" fn adasum_reducer_overflow(
         let out = not_null(out_overflowed, "out_overflowed")?;
         let vote = reducer.vote()?;
         vote.cast(&gradients, stream)?;
-        let overflowed = vote.overflowed(limit)?;
+        let overflowed = vote.overflowed(stream, limit)?;
         // SAFETY: not null, and the caller lets us write there.
         unsafe { out.write(i32::from(overflowed)) };
         Ok(())

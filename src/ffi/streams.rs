@@ -23,7 +23,9 @@ impl Streams {
 
     /// Removes a stream that has no work of ours.
     pub(super) fn forget(&mut self, stream: *mut c_void) {
-        self.known.remove(&stream.addr());
+        if let Some(stream) = self.known.remove(&stream.addr()) {
+            stream.give_back();
+        }
     }
 
     /// The caller's stream.
@@ -36,5 +38,13 @@ impl Streams {
         let known = self.known.entry(stream.addr());
         // SAFETY: as promised by the caller.
         Ok(known.or_insert_with(|| unsafe { Stream::borrow(device, stream) }))
+    }
+}
+
+impl Drop for Streams {
+    fn drop(&mut self) {
+        self.known
+            .drain()
+            .for_each(|(_, stream)| stream.give_back());
     }
 }

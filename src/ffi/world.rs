@@ -38,12 +38,7 @@ impl adasum_world {
         }
     }
 
-    /// The world, unless it was finished.
-    fn get(&self) -> Result<World, CallError> {
-        Ok(self.shared()?.0)
-    }
-
-    /// The world, unless it was finished, and the share that a user of it holds.
+    /// The world, unless it was finished, and the share that a user of it holds, a call as well; longer than the world.
     pub(super) fn shared(&self) -> Result<(World, Arc<Share>), CallError> {
         self.lock().clone().ok_or_else(finished)
     }
@@ -57,11 +52,11 @@ impl adasum_world {
         stream: *mut c_void,
         work: impl FnOnce(&World, &Stream) -> Result<(), CallError>,
     ) -> Result<(), CallError> {
-        let world = self.get()?;
+        let used = self.shared()?;
         let mut streams = self.streams();
         // SAFETY: as promised by the caller.
         let stream = unsafe { streams.as_mut().ok_or_else(finished)?.get(stream) }?;
-        work(&world, stream)
+        work(&used.0, stream)
     }
 
     fn streams(&self) -> MutexGuard<'_, Option<Streams>> {
@@ -379,7 +374,7 @@ unsafe fn ask<T>(
         // SAFETY: as promised by the caller.
         let world = unsafe { required(world, "world") }?;
         let out = not_null(out, "out")?;
-        let answer = question(&world.get()?);
+        let answer = question(&world.shared()?.0);
         // SAFETY: not null, and the caller lets us write there.
         unsafe { out.write(answer) };
         Ok(())
@@ -468,8 +463,8 @@ pub unsafe extern "C" fn adasum_world_forget_stream(
 pub unsafe extern "C" fn adasum_world_abort(world: *const adasum_world) -> adasum_status {
     catch("adasum_world_abort", || {
         // SAFETY: as promised by the caller.
-        let world = unsafe { required(world, "world") }?.get()?;
-        world.abort();
+        let used = unsafe { required(world, "world") }?.shared()?;
+        used.0.abort();
         Ok(())
     })
 }
@@ -487,8 +482,8 @@ pub unsafe extern "C" fn adasum_world_abort(world: *const adasum_world) -> adasu
 pub unsafe extern "C" fn adasum_world_stop_on_failure(world: *const adasum_world) -> adasum_status {
     catch("adasum_world_stop_on_failure", || {
         // SAFETY: as promised by the caller.
-        let world = unsafe { required(world, "world") }?.get()?;
-        Ok(world.stop_on_failure()?)
+        let used = unsafe { required(world, "world") }?.shared()?;
+        Ok(used.0.stop_on_failure()?)
     })
 }
 

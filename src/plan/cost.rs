@@ -59,8 +59,6 @@ pub struct StepCost {
     pub scalars: Links,
     /// Bytes that kernels read and write in device memory.
     pub accesses: u64,
-    /// Multiplications of the Gram matrix.
-    pub products: u64,
     /// Time by the model, in seconds: that of the phases, one after the other.
     pub seconds: f64,
     /// The parts of that time.
@@ -224,7 +222,6 @@ impl Counter<'_> {
             payload,
             scalars: Links::default(),
             accesses: 0,
-            products: 0,
             seconds: phases.sum(),
             phases,
         }
@@ -235,7 +232,6 @@ impl Counter<'_> {
         let radix = u64::from(combine.operands);
         let elements = combine.slice.len();
         let bytes = elements * self.plan.dtype.size();
-        let products = radix * (radix + 1) / 2 * elements;
         let time = |read_and_written: u64, operations: f64| {
             let arithmetic = elements as f64 * operations * machine.operation;
             self.reading(read_and_written as f64 / machine.memory, combine)
@@ -260,7 +256,6 @@ impl Counter<'_> {
         StepCost {
             scalars: links,
             accesses: (2 * radix + 1 + copies) * bytes,
-            products,
             seconds: phases.sum(),
             phases,
             ..moved

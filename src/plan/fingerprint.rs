@@ -62,11 +62,6 @@ impl Description {
     }
 }
 
-/// The description of a reduction; see [`Description::new`].
-pub fn fingerprint(shape: Shape, tensors: &[TensorSpec], options: &str) -> Description {
-    Description::new(shape, tensors, options)
-}
-
 /// Finds the first entry in which lists differ, given only whether their beginnings of a length are alike.
 ///
 /// `entries` is the length of the longest list, and the lists differ somewhere.

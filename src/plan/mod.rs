@@ -25,7 +25,7 @@ mod wavefront;
 pub use buckets::buckets;
 pub use check::check;
 pub use cost::{Cost, Links, Request, StepCost, StepSeconds, Traffic, choose, seconds};
-pub use fingerprint::{Description, Fingerprint, fingerprint, first_difference};
+pub use fingerprint::{Description, Fingerprint, first_difference};
 pub use layout::{DType, Layout, Segment, TensorSpec, UNIT};
 pub use machine::{Link, Machine, Reach};
 pub use operations::{gram_operations, sum_operations};

@@ -230,6 +230,7 @@ fn server_mean(world: &World, tensors: &[TensorSpec], options: &Options) -> Resu
     let options = MeanOptions {
         group: Some((first..first + world.locals()).collect()),
         create_timeout: options.create_timeout,
+        stall_timeout: options.stall_timeout,
         ..MeanOptions::default()
     };
     MeanReducer::new(world, &tensors, &options)

@@ -1,6 +1,6 @@
 //! What failures leave behind: reducers that are of no more use, and reports that name ranks of the whole world.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use adasum::ErrorKind;
 use adasum::ascend::Stream;
@@ -125,6 +125,38 @@ fn a_delta_reducer_is_poisoned_by_a_failure() {
             }
         }
     }
+}
+
+/// Also in its first half, in which only the ranks of a server meet.
+#[test]
+fn a_delta_step_that_a_neighbour_does_not_begin_is_a_stall() {
+    let waited = ranks(4, |rank, device, root| {
+        let world = World::from_root_info(device.clone(), root, 4, rank, 2).unwrap();
+        let options = Options {
+            stall_timeout: Duration::from_millis(400),
+            ..Options::default()
+        };
+        let form = DeltaForm::ServerMean;
+        let mut reducer = DeltaWeightReducer::new(&world, &specs(&[3000]), form, &options).unwrap();
+        let stream = Stream::new(&device).unwrap();
+        let weights = upload(&device, &values(9));
+        let gradients = upload(&device, &values(rank));
+        let mut waited = None;
+        if rank != 3 {
+            let start = Instant::now();
+            let begun = reducer
+                .begin(&gradients, &weights, &stream)
+                .and_then(|()| reducer.synchronize(&stream, PATIENCE));
+            assert_eq!(begun.is_err(), rank == 2, "rank {rank}: {begun:?}");
+            waited = begun.err().map(|_| start.elapsed());
+        } else {
+            std::thread::sleep(Duration::from_secs(2));
+        }
+        drop(reducer);
+        world.finish(PATIENCE).unwrap();
+        waited
+    });
+    assert!(waited[2].unwrap() < PATIENCE / 2, "{waited:?}");
 }
 
 /// In a part of a world, too, ranks are called what they are in the whole.

@@ -39,6 +39,11 @@ impl AddressTable {
         })
     }
 
+    /// Number of addresses.
+    pub(super) fn len(&self) -> usize {
+        self.current.len()
+    }
+
     /// Enqueues a change of the table to `addresses`, if it is one; the event behind it, for other streams that read it.
     pub(in crate::reduce) fn update(
         &mut self,

@@ -151,24 +151,19 @@ impl Program {
         let gradients = run.tensors;
         let mut flat = Vec::with_capacity(self.buckets.len());
         let mut memories = Vec::with_capacity(self.buckets.len());
+        let mut addresses = Vec::with_capacity(self.addresses.len());
         for (index, bucket) in self.buckets.iter().enumerate() {
             let mut memory = slots.memory(index, bucket)?;
             let in_place = match gradients {
                 Some(gradients) => bucket.in_place(gradients, &mut memory)?,
                 None => false,
             };
+            for entry in &bucket.entries {
+                addresses.push(entry.address(gradients, &memory)?);
+            }
             flat.push(in_place);
             memories.push(memory);
         }
-        let entries = self
-            .buckets
-            .iter()
-            .zip(&memories)
-            .flat_map(|(bucket, memory)| {
-                let entries = bucket.entries.iter();
-                entries.map(move |entry| entry.address(gradients, memory))
-            });
-        let addresses = entries.collect::<Result<Vec<u64>>>()?;
         let schedule = match run.pass {
             Pass::Reduction => &self.reduction,
             Pass::Collection => &self.collection,

@@ -51,6 +51,7 @@ impl GradientReducer {
         self.check_scattered()?;
         self.world.check()?;
         self.check(tensors)?;
+        self.check_places(tensors)?;
         self.run(WHOLE, Pass::Collection, tensors, stream, None)
     }
 

@@ -2,7 +2,7 @@
 
 use crate::ascend::{Span, Stream};
 use crate::error::{Context, Error, Result};
-use crate::plan::{TensorSpec, fingerprint};
+use crate::plan::{Description, TensorSpec};
 use crate::reduce::Options;
 use crate::reduce::engine::arguments::{check_tensors, cut, flat_bytes};
 use crate::reduce::engine::bucket::Pass;
@@ -16,8 +16,8 @@ impl GradientReducer {
     /// pass still runs.
     ///
     /// Collective and stream-ordered: all ranks call it with the same indices in the same order. The first call for a
-    /// subset prepares it, see [`GradientReducer::prepare_some`], and so waits for all ranks; later ones neither wait
-    /// nor allocate. Each tensor's result is that of a reduction of all tensors, but for the last bit of the largest
+    /// subset prepares it, see [`GradientReducer::prepare_some`], and so waits for all ranks; later ones do not
+    /// wait. Each tensor's result is that of a reduction of all tensors, but for the last bit of the largest
     /// element: only coefficients depend on the order of sums.
     ///
     /// # Errors
@@ -106,7 +106,7 @@ impl GradientReducer {
             .collect();
         let options = self.options.agreed(self.choices);
         world.agree(
-            fingerprint(world.shape(), &specs, &options),
+            Description::new(world.shape(), &specs, &options),
             self.options.create_timeout,
         )?;
         // What is queued may still read the tables of a plan that goes.

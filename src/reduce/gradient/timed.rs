@@ -45,6 +45,7 @@ impl GradientReducer {
     ) -> Result<Phases> {
         self.world.check()?;
         self.check(gradients)?;
+        self.check_places(gradients)?;
         let clock = Clock::new(
             self.world.device(),
             self.plans.whole().reduction.stages.len(),

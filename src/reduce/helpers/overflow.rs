@@ -46,8 +46,8 @@ impl OverflowVote {
         };
         let stream = Stream::new(device)?;
         world.all_reduce_sum(&vote.decision, &stream)?;
-        stream
-            .synchronize_timeout(timeout)
+        world
+            .synchronize(&stream, timeout)
             .context(|| format!("rank {}: warm-up of the overflow vote", world.rank()))?;
         Ok(vote)
     }
@@ -91,12 +91,13 @@ impl OverflowVote {
         &self.decision
     }
 
-    /// Waits for the last vote and tells whether anything is not finite; the same on all ranks.
+    /// Waits for what `stream` holds, on which the last vote was cast, and tells whether anything is not finite; the same on all
+    /// ranks.
     ///
     /// # Errors
-    /// If the vote is not done within `timeout`.
-    pub fn overflowed(&self, timeout: Duration) -> Result<bool> {
-        self.world.drain(timeout)?;
+    /// If any of that work failed, or is not done within `timeout`: that poisons the world.
+    pub fn overflowed(&self, stream: &Stream, timeout: Duration) -> Result<bool> {
+        self.world.synchronize(stream, timeout)?;
         let mut ranks = [0.0_f32];
         self.decision.read(&mut ranks)?;
         Ok(ranks[0] != 0.0)

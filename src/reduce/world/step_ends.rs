@@ -39,14 +39,10 @@ impl<E> StepEnds<E> {
         })
     }
 
-    /// Has `record` record an event behind `step`, the newest, if it is to have one.
-    pub(super) fn add<F>(
-        &mut self,
-        step: u64,
-        record: impl FnOnce(&E) -> Result<(), F>,
-    ) -> Result<(), F> {
+    /// The event to record behind `step`, the newest, if it is to have one; then it is [put back](Self::recorded).
+    pub(super) fn event_for(&mut self, step: u64) -> Option<E> {
         if !step.is_multiple_of(self.gap) {
-            return Ok(());
+            return None;
         }
         if self.free.is_empty() {
             self.gap *= 2;
@@ -57,11 +53,12 @@ impl<E> StepEnds<E> {
                 }
             }
         }
-        if let Some(event) = self.free.pop() {
-            record(&event)?;
-            self.recorded.push_back((step, event));
-        }
-        Ok(())
+        self.free.pop()
+    }
+
+    /// `event` was recorded behind `step`.
+    pub(super) fn recorded(&mut self, step: u64, event: E) {
+        self.recorded.push_back((step, event));
     }
 
     /// Takes note of steps that have ended; the newest step of which the end has been seen.
@@ -92,11 +89,17 @@ mod tests {
         StepEnds::new(|| Ok::<_, ()>(())).unwrap()
     }
 
+    fn add(ends: &mut StepEnds<()>, step: u64) {
+        if let Some(event) = ends.event_for(step) {
+            ends.recorded(step, event);
+        }
+    }
+
     #[test]
     fn events_are_spread_over_all_steps_that_are_under_way() {
         let mut ends = ends();
         for step in 1..=1000_u64 {
-            ends.add(step, |()| Ok::<_, ()>(())).unwrap();
+            add(&mut ends, step);
             let steps: Vec<u64> = ends.recorded.iter().map(|(step, _)| *step).collect();
             let widest = steps.windows(2).map(|pair| pair[1] - pair[0]).max();
             let widest = widest.unwrap_or(1);
@@ -109,12 +112,12 @@ mod tests {
     fn each_step_has_an_event_again_once_all_have_ended() {
         let mut ends = ends();
         for step in 1..=100_u64 {
-            ends.add(step, |()| Ok::<_, ()>(())).unwrap();
+            add(&mut ends, step);
         }
         assert_eq!(ends.oldest(), Some(8));
         assert_eq!(ends.finished(|()| true), 96);
         assert_eq!(ends.oldest(), None);
-        ends.add(101, |()| Ok::<_, ()>(())).unwrap();
+        add(&mut ends, 101);
         assert_eq!(ends.oldest(), Some(101));
         assert_eq!(ends.finished(|()| false), 96);
     }

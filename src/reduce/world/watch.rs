@@ -180,12 +180,20 @@ impl Watch {
 
     /// The reduction that began last has been enqueued; `stream` waits for all of it.
     pub(super) fn end(&self, stream: &Stream) -> Result<()> {
-        let mut state = self.state();
-        if let Some(flight) = state.flights.last_mut() {
-            flight.enqueued = true;
+        let (step, event) = {
+            let mut state = self.state();
+            if let Some(flight) = state.flights.last_mut() {
+                flight.enqueued = true;
+            }
+            let step = state.steps;
+            (step, state.ends.event_for(step))
+        };
+        // Not under the lock: the vendor's call waits while the stream's queue is full, and the watch must see that.
+        if let Some(event) = event {
+            stream.record(&event)?;
+            self.state().ends.recorded(step, event);
         }
-        let step = state.steps;
-        state.ends.add(step, |event| stream.record(event))
+        Ok(())
     }
 
     /// Runs `call`, a call of the vendor's for the stage at `position` that may wait for other ranks. One that fails is what

@@ -23,7 +23,7 @@ fn a_nan_or_infinity_of_one_rank_is_the_decision_of_all() {
                 }
                 let spans = upload(world.device(), &tensors, dtype);
                 vote.cast(&spans, &stream).unwrap();
-                vote.overflowed(PATIENCE).unwrap()
+                vote.overflowed(&stream, PATIENCE).unwrap()
             };
             let huge = if dtype == DType::F16 { 6.5e4 } else { 3e38 };
             [

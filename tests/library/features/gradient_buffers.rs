@@ -191,6 +191,41 @@ fn counted_barriers() {
     }
 }
 
+#[test]
+fn a_tensor_without_elements_may_lie_anywhere() {
+    run_alone("library::features::gradient_buffers::counted_launches");
+}
+
+#[test]
+#[ignore = "in a process of its own, started by another test"]
+fn counted_launches() {
+    let all = Barrier::new(2);
+    let counted = in_world(2, 1, |world| {
+        let stream = Stream::new(world.device()).unwrap();
+        let specs: Vec<TensorSpec> = [("a", 64), ("empty", 0), ("b", 64)]
+            .map(|(name, count)| TensorSpec::new(name, count, DType::F32))
+            .into();
+        let mut reducer = GradientReducer::new(world, &specs, &options()).unwrap();
+        let places: Vec<Span> = (reducer.gradient_buffers().unwrap().into_iter())
+            .map(|place| place.unwrap())
+            .collect();
+        let empty = put_as(world.device(), &[1.0], DType::F32)
+            .slice(0..0)
+            .unwrap();
+        let elsewhere = [places[0].clone(), empty, places[2].clone()];
+        [&places[..], &elsewhere].map(|gradients| {
+            all.wait();
+            let before = counter("kernel_launches");
+            all.wait();
+            reducer.reduce(gradients, &stream).unwrap();
+            reducer.synchronize(&stream, PATIENCE).unwrap();
+            all.wait();
+            counter("kernel_launches") - before
+        })
+    });
+    assert_eq!(counted[0][0], counted[0][1]);
+}
+
 /// Whoever cannot leave a world yet has it as it was.
 #[test]
 fn a_world_in_use_is_not_left() {
@@ -226,12 +261,26 @@ fn a_gradient_at_the_place_of_another_is_refused() {
             [places[1].clone(), places[0].clone()],
             [places[1].clone(), elsewhere],
         ] {
-            let error = reducer.reduce(&wrong, &stream).unwrap_err();
-            assert_eq!(error.kind(), ErrorKind::InvalidArgument);
-            assert!(error.to_string().contains("tensor \"a\""), "{error}");
+            for error in [
+                reducer.reduce(&wrong, &stream).unwrap_err(),
+                reducer.phases(&wrong, &stream, PATIENCE).unwrap_err(),
+            ] {
+                assert_eq!(error.kind(), ErrorKind::InvalidArgument);
+                assert!(error.to_string().contains("tensor \"a\""), "{error}");
+            }
         }
         reducer.reduce(&places, &stream).unwrap();
         reducer.synchronize(&stream, PATIENCE).unwrap();
+
+        let scattered = Options {
+            scattered: true,
+            ..options()
+        };
+        let mut reducer = GradientReducer::new(world, &specs, &scattered).unwrap();
+        let places = reducer.gradient_buffers().unwrap();
+        let wrong: Vec<Span> = places.into_iter().rev().flatten().collect();
+        let error = reducer.collect(&wrong, &stream).unwrap_err();
+        assert!(error.to_string().contains("tensor \"a\""), "{error}");
     });
 }
 
