@@ -628,6 +628,19 @@ fn interrupts_are_passed_on() {
     }
 }
 
+/// The thread that waits for the end of standard input does not take them.
+#[test]
+fn interrupts_are_passed_on_while_standard_input_is_read() {
+    let folder = Folder::new("interrupt-stdin");
+    let options = ["--server-id", "1", "--end-with-stdin"];
+    let mut child = start(shell(&folder, &options, WAIT).stdin(Stdio::piped()));
+    let pids = folder.pids(8..16);
+    send("-TERM", child.id());
+    let status = eventually("the end", || child.try_wait().unwrap());
+    assert_eq!(status.code(), Some(143));
+    all_gone(&pids);
+}
+
 #[test]
 fn a_second_interrupt_does_not_wait() {
     let folder = Folder::new("twice");

@@ -188,6 +188,8 @@ pub(crate) fn run(args: &Args) -> Result<End> {
     };
     let places = places(args, &table)?;
     let has_secret = JobSecret::from_env()?.is_some();
+    // Before the output starts a thread; up to here, waiting for a table or a name can be interrupted.
+    signals::block()?;
     let numbers = || places.iter().map(|(_, device)| device.rank);
     let report = args.report.as_deref();
     let report = report

@@ -58,6 +58,7 @@ impl Start {
         if !self.end_with_stdin {
             return Ok(());
         }
+        signals::block()?;
         let wait = || {
             // Whatever still comes is for nobody.
             let _ = std::io::copy(&mut std::io::stdin().lock(), &mut std::io::sink());

@@ -5,7 +5,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::cli::io;
 use crate::cli::launch::event::Event;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::sys::process;
 
 /// Receiver of signals: the job that runs now, or the next one.
@@ -40,6 +40,20 @@ pub(crate) fn receive(signal: i32) {
     listener().receive(signal);
 }
 
+/// Keeps the signals that end a program for [`watch`], in this thread and in those it starts later. A thread that is started before
+/// would take them, and they would end this process.
+pub(crate) fn block() -> Result<process::Signals> {
+    let mut wanted = vec![libc::SIGINT, libc::SIGTERM];
+    if !process::is_ignored(libc::SIGHUP) {
+        wanted.push(libc::SIGHUP);
+    }
+    process::Signals::block(&wanted).map_err(cannot_watch)
+}
+
+fn cannot_watch(error: std::io::Error) -> Error {
+    io::failed("cannot watch signals", error)
+}
+
 /// Turns the signals that end a program into events of this job, from now on. One thread waits for them, for all jobs of this
 /// process one after the other.
 pub(crate) fn watch(sender: &SyncSender<Event>) -> Result<()> {
@@ -51,18 +65,15 @@ pub(crate) fn watch(sender: &SyncSender<Event>) -> Result<()> {
     if listener.watching {
         return Ok(());
     }
-    let mut wanted = vec![libc::SIGINT, libc::SIGTERM];
-    if !process::is_ignored(libc::SIGHUP) {
-        wanted.push(libc::SIGHUP);
-    }
-    let failed = |error| io::failed("cannot watch signals", error);
-    let signals = process::Signals::block(&wanted).map_err(failed)?;
+    let signals = block()?;
     let wait = move || {
         while let Ok(signal) = signals.wait() {
             receive(signal);
         }
     };
-    std::thread::Builder::new().spawn(wait).map_err(failed)?;
+    std::thread::Builder::new()
+        .spawn(wait)
+        .map_err(cannot_watch)?;
     listener.watching = true;
     Ok(())
 }
