@@ -21,6 +21,8 @@ enum Scale {
 
 /// About so many numbers stand at an axis.
 const MARKS: f64 = 5.0;
+/// More never do.
+const MOST_MARKS: u32 = 10;
 /// An axis of doublings or of powers has at most so many numbers.
 const DOUBLINGS: usize = 7;
 
@@ -28,7 +30,8 @@ impl Axis {
     /// An axis that holds all values, with round numbers; `round` moves its ends to such numbers.
     pub(crate) fn linear(values: impl Iterator<Item = f64>, round: bool) -> Axis {
         let (mut start, mut end) = ends(values);
-        if start == end {
+        // Values that differ by rounding only are one value.
+        if end - start <= start.abs().max(end.abs()) * 1e-9 {
             let room = if start == 0.0 { 1.0 } else { start.abs() / 2.0 };
             (start, end) = (start - room, end + room);
         }
@@ -39,8 +42,8 @@ impl Axis {
         }
         let first = (start / step - 1e-9).ceil();
         let last = (end / step + 1e-9).floor();
-        let marks =
-            std::iter::successors(Some(first), |at| Some(at + 1.0)).take_while(|at| *at <= last);
+        let marks = (0..MOST_MARKS).map(|at| first + f64::from(at));
+        let marks = marks.take_while(|at| *at <= last);
         Axis {
             marks: marks.map(|at| at * step).collect(),
             start,
@@ -188,6 +191,7 @@ mod tests {
             &[-1e-9, 1e-9],
             &[1e9, 3e9],
             &[f64::NAN, 1.0],
+            &[0.1, 0.100_000_000_000_000_02],
         ] {
             let axis = Axis::linear(values.iter().copied(), true);
             let ticks = axis.ticks();
