@@ -133,14 +133,18 @@ pub(crate) fn is_read_only(path: &Path) -> bool {
 /// # Errors
 /// If the file that `name` is for is one of `others`, each with what names it.
 pub(crate) fn refuse_same(name: &str, path: &Path, others: &[(&str, &Path)]) -> Result<()> {
-    let own = identity(path);
-    match others.iter().find(|(_, other)| identity(other) == own) {
+    match others.iter().find(|(_, other)| is_same(path, other)) {
         None => Ok(()),
         Some((other, _)) => Err(Error::invalid(format!(
             "{name} {}: {other} is the same file",
             path.display()
         ))),
     }
+}
+
+/// Whether two paths lead to one file, by links of any kind.
+pub(crate) fn is_same(path: &Path, other: &Path) -> bool {
+    identity(path) == identity(other)
 }
 
 /// A folder of this user's alone that goes with this object.

@@ -54,7 +54,12 @@ impl Logs {
             let name = copy
                 .file_name()
                 .ok_or_else(|| Error::invalid(format!("--copy {}: not a file", copy.display())))?;
-            fs::copy(copy, folder.join(name))
+            let target = folder.join(name);
+            // Opened for writing, the file itself would be empty before it is read.
+            if target.exists() && io::is_same(copy, &target) {
+                continue;
+            }
+            fs::copy(copy, target)
                 .map_err(|error| io::file_failed(format!("--copy {}", copy.display()), &error))?;
         }
         let path = folder.join("env.log");
@@ -106,4 +111,26 @@ fn environment(command: &Command) -> Vec<u8> {
         .concat()
     };
     all.into_iter().flat_map(line).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_that_is_in_its_place_is_not_emptied() {
+        let scratch = io::TemporaryFolder::new("adasum-logs-test").unwrap();
+        let mut logs = Logs::new(scratch.path()).unwrap();
+        let folder = scratch.path().join("device_0");
+        fs::create_dir(&folder).unwrap();
+        let (file, link) = (folder.join("data"), folder.join("link"));
+        fs::write(&file, b"content").unwrap();
+        std::os::unix::fs::symlink("data", &link).unwrap();
+        let outside = scratch.path().join("data");
+        std::os::unix::fs::symlink(&file, &outside).unwrap();
+        for copy in [file.clone(), link, outside] {
+            logs.open(0, &Command::new("true"), &[copy], true).unwrap();
+            assert_eq!(fs::read(&file).unwrap(), b"content");
+        }
+    }
 }
