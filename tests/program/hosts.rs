@@ -49,6 +49,16 @@ fn noted(folder: &Folder, ranks: std::ops::Range<u32>) -> Vec<u32> {
 }
 
 #[test]
+fn a_closed_standard_error_does_not_end_the_launchers() {
+    let folder = Folder::new("hosts-closed");
+    let options = ["--hosts=127.0.0.1:1", "--ssh=./ssh"];
+    let script = "echo text >&2; sleep 1; exit 3";
+    let mut child = launch(&folder, &options, script).spawn().unwrap();
+    drop(child.stderr.take());
+    assert_eq!(child.wait().unwrap().code(), Some(3));
+}
+
+#[test]
 fn launchers_started_over_ssh_are_one_job() {
     let folder = Folder::new("hosts-ssh");
     let options = [

@@ -140,7 +140,8 @@ With --trace, ADASUM_TRACE_DIR names a folder in TMPDIR in which ranks that redu
 all of it becomes FILE when the job ends, however it ends. Each of several launchers writes its own ranks: give each a FILE of its own.
 
 Exit code: that of the first rank that fails (of the last attempt), 128 + n if signal n killed it; 0 when all ranks end with
-0; 2 wrong usage or rank table; 124 timeout; 126, 127 the program cannot be started; 130 interrupted by ^C, 143 by SIGTERM.";
+0, or when nobody reads standard output any more, which stops the job; 2 wrong usage or rank table; 124 timeout; 126, 127 the
+program cannot be started; 130 interrupted by ^C, 143 by SIGTERM.";
 
 /// Facts of a job in `report.json`.
 #[derive(Serialize)]

@@ -179,7 +179,11 @@ impl Observer for PassOn {
     fn lines(&mut self, _server: u32, pipe: Pipe, lines: &[u8]) -> std::io::Result<()> {
         match pipe {
             Pipe::Out => std::io::stdout().write_all(lines),
-            Pipe::Err => std::io::stderr().write_all(lines),
+            Pipe::Err => {
+                // A closed standard error is no fault.
+                let _ = std::io::stderr().write_all(lines);
+                Ok(())
+            }
         }
     }
 
