@@ -160,6 +160,21 @@ pub(crate) fn run(
     }
 }
 
+/// How a job ended after which something was `written`. That this failed must not hide a failure of the job.
+///
+/// # Errors
+/// That of the job, or of writing if the job succeeded.
+pub(crate) fn with_written(end: Result<End>, written: Result<()>) -> Result<End> {
+    match (&end, written) {
+        (_, Ok(())) => end,
+        (Ok(success), Err(error)) if success.exit_code() == 0 => Err(error),
+        (_, Err(error)) => {
+            io::notice(&error.to_string());
+            end
+        }
+    }
+}
+
 /// A name that no other job has.
 pub(crate) fn job_name() -> String {
     // The standard library seeds this from the system's source of randomness.
@@ -432,5 +447,21 @@ impl Job<'_> {
                 let _ = running.child.wait();
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_cannot_be_written_does_not_hide_a_failure() {
+        let failed = || Err(io::failed("a file", "full"));
+        let end = with_written(Ok(End::TimedOut), failed());
+        assert_eq!(end.unwrap(), End::TimedOut);
+        let end = with_written(Err(io::failed("the job", "no thread")), failed());
+        assert!(end.unwrap_err().to_string().contains("no thread"));
+        assert!(with_written(Ok(End::Success), failed()).is_err());
+        assert!(with_written(Ok(End::Success), Ok(())).is_ok());
     }
 }

@@ -226,14 +226,15 @@ pub(crate) fn run(args: &Args) -> Result<End> {
     let start = Instant::now();
     let ran = launch.run(&mut output);
     output.finish();
-    if let Some(trace) = &launch.trace {
-        trace.write()?;
-    }
-    let (end, attempts) = ran?;
-    if let Some(folder) = &launch.report {
-        launch.write_report(folder, end, attempts, start.elapsed(), output.cause)?;
-    }
-    Ok(end)
+    let trace = launch.trace.as_ref().map_or(Ok(()), Trace::write);
+    let report = match (&launch.report, &ran) {
+        (Some(folder), Ok((end, attempts))) => {
+            launch.write_report(folder, *end, *attempts, start.elapsed(), output.cause)
+        }
+        _ => Ok(()),
+    };
+    let end = ran.map(|(end, _)| end);
+    job::with_written(job::with_written(end, trace), report)
 }
 
 impl Launch<'_> {

@@ -27,7 +27,7 @@ use crate::cli::lab::bench::compare::Against;
 use crate::cli::lab::bench::request::{Reduced, Request};
 use crate::cli::lab::element_type::ElementType;
 use crate::cli::lab::{sizes, workload};
-use crate::cli::launch::job::End;
+use crate::cli::launch::job::{End, with_written};
 use crate::cli::report::trace::Trace;
 use crate::cli::text;
 use crate::error::{Error, Result};
@@ -133,8 +133,7 @@ pub(crate) fn run(args: &Args) -> Result<End> {
         }
         (other, _) => job::run(&other, None, &mut |line| line::show(line, args.json)),
     };
-    trace.map_or(Ok(()), |trace| trace.write())?;
-    end
+    with_written(end, trace.map_or(Ok(()), |trace| trace.write()))
 }
 
 fn request(args: &Args) -> Result<Request> {
