@@ -194,7 +194,7 @@ pub(crate) fn run(args: &Args) -> Result<End> {
     let numbers = || places.iter().map(|(_, device)| device.rank);
     let report = args.report.as_deref();
     let report = report
-        .map(|path| report::Folder::prepare(path, numbers()))
+        .map(|path| report::Folder::prepare(path, numbers(), table.size()))
         .transpose()?;
     let trace = args.trace.as_deref();
     let trace = trace

@@ -77,19 +77,19 @@ fn passed(run: &Run, reductions: &Reductions) -> BTreeMap<u64, Vec<Passed>> {
     passed
 }
 
+/// The rank of a file of records.
+pub(crate) fn rank_of(path: &Path) -> Option<u32> {
+    let name = path.file_name()?.to_str()?;
+    let rank = name.strip_prefix("rank_")?.strip_suffix(".jsonl")?;
+    rank.parse().ok()
+}
+
 /// The files of records, in the order of the ranks.
 fn files(folder: &Path) -> Result<Vec<(u32, PathBuf)>> {
     let entries = std::fs::read_dir(folder).map_err(|error| failed(folder.display(), error))?;
-    let rank = |path: &Path| {
-        let name = path.file_name()?.to_str()?;
-        name.strip_prefix("rank_")?
-            .strip_suffix(".jsonl")?
-            .parse()
-            .ok()
-    };
     let paths = entries.flatten().map(|entry| entry.path());
     let mut files: Vec<(u32, PathBuf)> = paths
-        .filter_map(|path| Some((rank(&path)?, path)))
+        .filter_map(|path| Some((rank_of(&path)?, path)))
         .collect();
     files.sort();
     Ok(files)

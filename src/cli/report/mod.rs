@@ -44,25 +44,29 @@ struct Whole<'a, T: Serialize> {
 }
 
 impl Folder {
-    /// Makes the folder and removes records of an earlier run of `ranks`.
+    /// Makes the folder and removes records of an earlier run: those of `ranks`, which are started here, and of ranks that a world
+    /// of `world` does not have. The others are those of launchers elsewhere.
     ///
     /// # Errors
     /// If it cannot be made or an old file stays.
-    pub(crate) fn prepare(path: &Path, ranks: impl Iterator<Item = u32>) -> Result<Folder> {
+    pub(crate) fn prepare(
+        path: &Path,
+        ranks: impl Iterator<Item = u32>,
+        world: u32,
+    ) -> Result<Folder> {
         let failed = |error: &dyn std::fmt::Display| {
             Error::invalid(format!("--report {}: {error}", path.display()))
         };
         std::fs::create_dir_all(path).map_err(|error| failed(&error))?;
         let path = std::path::absolute(path).map_err(|error| failed(&error))?;
         let ranks: BTreeSet<u32> = ranks.collect();
-        let records = ranks
-            .iter()
-            .map(|rank| path.join(format!("rank_{rank}.jsonl")));
-        let of_worlds = std::fs::read_dir(&path).map_err(|error| failed(&error))?;
-        let of_worlds = of_worlds.flatten().map(|entry| entry.path());
-        let of_worlds =
-            of_worlds.filter(|path| times::rank_of(path).is_some_and(|rank| ranks.contains(&rank)));
-        for file in records.chain(of_worlds) {
+        let is_old = |path: &PathBuf| {
+            let rank = history::rank_of(path).or_else(|| times::rank_of(path));
+            rank.is_some_and(|rank| rank >= world || ranks.contains(&rank))
+        };
+        let entries = std::fs::read_dir(&path).map_err(|error| failed(&error))?;
+        let paths = entries.flatten().map(|entry| entry.path());
+        for file in paths.filter(is_old) {
             match std::fs::remove_file(file) {
                 Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
                     return Err(failed(&error));
@@ -121,5 +125,33 @@ impl Folder {
     /// The path, for messages.
     pub(crate) fn path(&self) -> &Path {
         &self.path
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli::io::TemporaryFolder;
+
+    #[test]
+    fn records_of_ranks_that_are_no_more_are_removed() {
+        let scratch = TemporaryFolder::new("adasum-report-test").unwrap();
+        let names = |kind: &str| [0, 1, 2, 3, 9].map(|rank| format!("{kind}_{rank}"));
+        let records = names("rank").map(|name| format!("{name}.jsonl"));
+        let of_worlds = names("steps").map(|name| format!("{name}.7.jsonl"));
+        let others = ["rank_x.jsonl", "report.json"].map(str::to_owned);
+        for name in records.iter().chain(&of_worlds).chain(&others) {
+            std::fs::write(scratch.path().join(name), b"").unwrap();
+        }
+        Folder::prepare(scratch.path(), 0..2, 3).unwrap();
+        let entries = std::fs::read_dir(scratch.path()).unwrap().flatten();
+        let left: BTreeSet<_> = entries.map(|entry| entry.file_name()).collect();
+        let wanted = [
+            "rank_2.jsonl",
+            "rank_x.jsonl",
+            "report.json",
+            "steps_2.7.jsonl",
+        ];
+        assert_eq!(left, wanted.map(OsString::from).into());
     }
 }

@@ -60,7 +60,7 @@ pub(crate) fn run(args: &Args) -> Result<End> {
     // A folder that cannot be made is an error now, not after the training.
     let report = args.report.as_deref();
     let report = report
-        .map(|path| report::Folder::prepare(path, 0..table.size()))
+        .map(|path| report::Folder::prepare(path, 0..table.size(), table.size()))
         .transpose()?;
     let mut view = View::new(args, &table, reductions.len())?;
     view.introduce(&table, &backend)
