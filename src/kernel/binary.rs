@@ -212,8 +212,7 @@ mod tests {
 
     /// A folder with a file that holds the kernels for a machine.
     fn folder(label: &str, file: &str, machine: u16) -> Scratch {
-        let folder = Scratch::new(&format!("adasum-binary-{label}"));
-        std::fs::create_dir_all(&folder.0).unwrap();
+        let folder = Scratch::new(&format!("adasum-binary-{label}")).unwrap();
         let mut content = Sample::new(&kernels().collect::<Vec<_>>());
         content.machine = machine;
         std::fs::write(folder.0.join(file), content.bytes()).unwrap();

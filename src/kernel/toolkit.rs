@@ -31,7 +31,7 @@ pub(crate) struct Compilation {
     pub(crate) soc: String,
     /// The folder with the kernels' sources.
     pub(crate) sources: PathBuf,
-    /// A folder for intermediate files.
+    /// A folder for intermediate files, which is there.
     pub(crate) work: PathBuf,
     /// The kernel binary.
     pub(crate) output: PathBuf,
@@ -350,7 +350,6 @@ impl Toolkit {
     ) -> Result<(), String> {
         let io = |path: &Path, error: std::io::Error| format!("{}: {error}", path.display());
         let kernels = kernels_in(&compilation.sources)?;
-        fs::create_dir_all(&compilation.work).map_err(|error| io(&compilation.work, error))?;
         if let Some(folder) = compilation.output.parent() {
             fs::create_dir_all(folder).map_err(|error| io(folder, error))?;
         }
