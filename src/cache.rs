@@ -203,13 +203,19 @@ fn check_private(folder: &Path, owner: Option<Owner>) -> io::Result<()> {
     Err(io::Error::other(problem))
 }
 
-/// Refuses a folder that somebody else could exchange: one of those above it may be written by others and has no sticky
-/// bit. The own group and root's are no others.
+/// Refuses a folder that somebody else could exchange: one of those above it belongs to another user, or may be written by
+/// others and has no sticky bit. Root, the own group and root's are no others.
 fn check_parents(folder: &Path, owner: Option<Owner>) -> io::Result<()> {
     let mut above = folder.ancestors().skip(1);
     let nearest = above.find_map(|parent| parent.canonicalize().ok());
+    let user_of_root = fs::metadata("/")?.uid();
     for parent in nearest.iter().flat_map(|nearest| nearest.ancestors()) {
         let metadata = fs::metadata(parent)?;
+        if !is_trusted(metadata.uid(), owner, user_of_root) {
+            let parent = parent.display();
+            let problem = format!("{parent} belongs to another user");
+            return Err(io::Error::other(problem));
+        }
         let (mode, group) = (metadata.mode(), metadata.gid());
         let own_group = group == 0 || owner.is_some_and(|owner| owner.group == group);
         let open = mode & 0o002 != 0 || mode & 0o020 != 0 && !own_group;
@@ -220,6 +226,14 @@ fn check_parents(folder: &Path, owner: Option<Owner>) -> io::Result<()> {
         }
     }
     Ok(())
+}
+
+/// Whether a folder of `user` may stand above ours: root's, or one of this user's, if he is known.
+fn is_trusted(user: u32, owner: Option<Owner>, user_of_root: u32) -> bool {
+    // In a container without rights, all users that it does not know have this number, root among them if `/` has it.
+    const UNKNOWN: u32 = 65534;
+    let own = owner.is_none_or(|owner| owner.user == user);
+    user == 0 || own || user == UNKNOWN && user_of_root == UNKNOWN
 }
 
 /// Whether `path` is a regular file with this content.
@@ -386,6 +400,21 @@ mod tests {
         assert!(unpack_in(&targets).unwrap().starts_with(&targets[0]));
         set(0o777);
         assert!(unpack_in(&targets).unwrap().starts_with(&targets[1]));
+    }
+
+    #[test]
+    fn a_folder_below_one_of_another_user_is_not_used() {
+        let owner = Some(Owner { user: 7, group: 7 });
+        assert!(is_trusted(0, owner, 0) && is_trusted(7, owner, 0));
+        assert!(!is_trusted(8, owner, 0) && !is_trusted(65534, owner, 0));
+        assert!(is_trusted(65534, owner, 65534) && !is_trusted(8, owner, 65534));
+        let scratch = Scratch::new();
+        fs::create_dir(scratch.join("other")).unwrap();
+        // Only root may do so.
+        if std::os::unix::fs::chown(scratch.join("other"), Some(12345), None).is_ok() {
+            let targets = [scratch.join("other/cache"), scratch.join("second")];
+            assert!(unpack_in(&targets).unwrap().starts_with(&targets[1]));
+        }
     }
 
     #[test]
