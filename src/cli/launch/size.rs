@@ -40,6 +40,8 @@ struct Host {
     ranks: Option<u32>,
 }
 
+/// So many ranks are started on this machine, at most.
+const MOST_RANKS: u64 = 4096;
 /// Options that go with a table of the user's.
 const FROM_A_TABLE: [&str; 3] = ["rank_table", "server_id", "rank"];
 
@@ -77,7 +79,16 @@ impl Size {
         Ok(Some(
             match (self.ranks, self.servers, self.devices_per_server) {
                 (None, None, None) => return Ok(None),
-                (None, servers, Some(devices)) => (servers.unwrap_or(1), devices),
+                (None, servers, Some(devices)) => {
+                    let servers = servers.unwrap_or(1);
+                    let ranks = u64::from(servers) * u64::from(devices);
+                    if ranks > MOST_RANKS {
+                        return Err(Error::invalid(format!(
+                            "--servers {servers}, --devices-per-server {devices}: {ranks} ranks are more than {MOST_RANKS}"
+                        )));
+                    }
+                    (servers, devices)
+                }
                 (Some(ranks), Some(servers), None) => {
                     (servers, share(ranks, "--servers", servers)?)
                 }
@@ -168,5 +179,24 @@ fn share(ranks: u32, option: &str, part: u32) -> Result<u32> {
         _ => Err(Error::invalid(format!(
             "-n {ranks}: {option} {part} does not divide it"
         ))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_number_of_ranks_has_a_limit() {
+        let size = |servers, devices| Size {
+            ranks: None,
+            servers: Some(servers),
+            devices_per_server: Some(devices),
+            hosts: Vec::new(),
+        };
+        assert_eq!(size(512, 8).numbers().unwrap(), Some((512, 8)));
+        let text = size(4096, 4096).numbers().unwrap_err().to_string();
+        let part = "--servers 4096, --devices-per-server 4096: 16777216 ranks";
+        assert!(text.contains(part), "{text}");
     }
 }
