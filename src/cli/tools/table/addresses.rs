@@ -1,5 +1,6 @@
 //! The addresses of this machine's devices on the network between servers.
 
+use std::net::IpAddr;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
@@ -51,9 +52,30 @@ fn ask(device: i32) -> std::result::Result<String, String> {
         .output()
         .map_err(|error| format!("{called}: {error}"))?;
     let text = String::from_utf8_lossy(&output.stdout);
-    let first = text.lines().next().unwrap_or_default();
-    match first.split_once(':') {
-        Some((_, address)) if !address.trim().is_empty() => Ok(address.trim().to_owned()),
+    match address_in(&text) {
+        Some(address) if output.status.success() => Ok(address.to_owned()),
         _ => Err(format!("{called} ({}) gave no address", output.status)),
+    }
+}
+
+/// The address in an answer of `hccn_tool`.
+fn address_in(text: &str) -> Option<&str> {
+    let (_, address) = text.lines().next()?.split_once(':')?;
+    let address = address.trim();
+    address.parse::<IpAddr>().is_ok().then_some(address)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_an_address_is_an_answer() {
+        let answer = "ipaddr:192.168.1.8\nnetmask:255.255.255.0\n";
+        assert_eq!(address_in(answer), Some("192.168.1.8"));
+        assert_eq!(address_in("ipaddr: fe80::1 \n"), Some("fe80::1"));
+        for wrong in ["", "\n", "ipaddr:\n", "error: no device 3\n", "1.2.3.4"] {
+            assert_eq!(address_in(wrong), None, "{wrong:?}");
+        }
     }
 }
