@@ -1,9 +1,9 @@
 """adasum.torch beside torch's own process group: worlds of groups, streams, types, and the wrapper for optimizers.
 
     torchrun --nproc-per-node N torch_adasum.py cpu
-    torchrun --nproc-per-node N -m adasum.torch.cpu_operators torch_adasum.py npu
+    torchrun --nproc-per-node N -m adasum.torch.cpu_operators torch_adasum.py npu [reversed]
 
-What comes out is compared with AdaSum in the arithmetic of digits_reference.py, bit for bit in fp32."""
+With `reversed` the last rank has device 0. What comes out is compared with AdaSum in the arithmetic of digits_reference.py, bit for bit in fp32."""
 
 import gc
 import os
@@ -199,7 +199,8 @@ def delta(world, form):
 
 def main():
     if DEVICE == "npu":
-        torch.npu.set_device(int(os.environ["LOCAL_RANK"]))
+        local = int(os.environ["LOCAL_RANK"])
+        torch.npu.set_device(SIZE - 1 - local if sys.argv[2:] == ["reversed"] else local)
     dist.init_process_group("hccl" if DEVICE == "npu" else "gloo")
     worlds()
     with adasum_torch.world() as world:

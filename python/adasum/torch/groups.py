@@ -47,7 +47,9 @@ def _made(group: Optional[dist.ProcessGroup], size: int, choices: adasum.OptionV
     if is_hccl(group):
         torch.npu.synchronize()
         backend = (group or dist.group.WORLD)._get_backend(torch.device("npu"))
-        return adasum.World.from_comm(backend.get_hccl_comm(dist.get_rank()), **choices)
+        # torch_npu takes the number for that of a rank, modulo the number of devices, and asks for the communicator of that device
+        # (torch_npu/csrc/distributed/ProcessGroupHCCL.cpp, getDeviceForRank).
+        return adasum.World.from_comm(backend.get_hccl_comm(torch.npu.current_device()), **choices)
     device = int(os.environ.get("LOCAL_RANK", "0"))
     rank = dist.get_rank(group)
     info = [adasum.root_info(device) if rank == 0 else b""]
