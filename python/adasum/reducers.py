@@ -265,7 +265,12 @@ class DeltaWeightReducer(_AdasumReducer):
         Arguments are passed by name: other languages have gradients before weights."""
         limit = milliseconds("timeout", timeout)
         sources, on_device = self._views("weights", weights, self.specs)
-        means = None if gradients is None else self._views("gradients", gradients, self.specs)[0]
+        means = None
+        if gradients is not None:
+            means, means_on_device = self._views("gradients", gradients, self.specs)
+            if means_on_device != on_device:
+                place, other = ("device", "host") if on_device else ("host", "device")
+                raise ValueError(f"weights are on the {place} and gradients on the {other}: both must be in one place")
         if on_device:
             replaced = None if means is None else [seen.address for seen in means]
             self._begin(replaced, [seen.address for seen in sources], self._stream(stream))

@@ -173,6 +173,11 @@ def reduces_steps_of_an_optimizer(world):
         weights, gradients = [array.array("f", values) for values in old], inputs()
         with adasum.DeltaWeightReducer(world, weights, delta_form=form) as reducer:
             refuses(TypeError, "positional", lambda: reducer.begin(weights, gradients))
+            on_device = [adasum.View(seen.address, seen.count, seen.dtype, True) for seen in map(adasum.view, gradients)]
+            refuses(ValueError, "weights are on the host and gradients on the device",
+                    lambda: reducer.begin(weights=weights, gradients=on_device))
+            refuses(ValueError, "weights are on the device and gradients on the host",
+                    lambda: reducer.begin(weights=on_device, gradients=gradients, stream=8))
             reducer.begin(weights=weights, gradients=gradients)
             reducer.reset()
             gradients = inputs()

@@ -10,7 +10,7 @@ from mindspore import context, nn, ops
 import adasum
 from adasum.mindspore._graph import Through, check_mode
 from adasum.mindspore._reducers import Gathering, Rebuilt
-from adasum.mindspore._tensors import copied, current_stream, described, listed, on_one_side, row_tensor, rows_of
+from adasum.mindspore._tensors import copied, current_stream, described, listed, on_one_side, on_target, row_tensor, rows_of
 from adasum.mindspore._world import world as environment_world
 
 if TYPE_CHECKING:
@@ -228,7 +228,7 @@ class AdaSumByDeltaWeightWrapCell(_WrapCell, getattr(nn, "AdaSumByDeltaWeightWra
             if self.vote:
                 if sparse is not None:
                     raise ValueError(f"gradient {sparse!r} is sparse: overflow='vote' needs dense gradients in a delta-weight cell")
-                self.overflowed = self._overflow(reducer, [gradients[i] for i in self.kept])
+                self.overflowed = self._overflow(reducer, [on_target(gradients[i]) for i in self.kept])
             means = None
         else:
             if sparse is not None:

@@ -42,21 +42,26 @@ def wait_for_all() -> None:
         ms.runtime.synchronize()
 
 
+def on_target(tensor: ms.Tensor) -> ms.Tensor:
+    """The tensor, on the NPU if that is the target: one that no operator has used yet is on the host."""
+    return tensor.to("Ascend") if context.get_context("device_target") == "Ascend" and not is_on_device(tensor) else tensor
+
+
 def copied(gradient: ms.Tensor) -> ms.Tensor:
-    """A tensor with memory of its own. Gradients must not be overwritten: MindSpore may hand out the same memory for two of them, or a
-    constant of a compiled function."""
+    """A tensor with memory of its own, on the target. Gradients must not be overwritten: MindSpore may hand out the same memory for two
+    of them, or a constant of a compiled function."""
     if is_on_device(gradient):
         return gradient.clone() if gradient.is_contiguous() else gradient.contiguous()
     # The host has no operator for it.
-    return ms.Tensor(gradient.asnumpy())
+    return on_target(ms.Tensor(gradient.asnumpy()))
 
 
 def on_one_side(parameters: Sequence[ms.Parameter]) -> None:
-    """Brings parameters that no operator has used yet to the device, where the others are."""
-    if context.get_context("device_target") == "Ascend":
-        for parameter in parameters:
-            if not is_on_device(parameter):
-                parameter.set_data(parameter.to("Ascend"))
+    """Brings parameters that no operator has used yet to the target, where the others are."""
+    for parameter in parameters:
+        moved = on_target(parameter)
+        if moved is not parameter:
+            parameter.set_data(moved)
 
 
 class Rows(NamedTuple):
