@@ -11,7 +11,7 @@ from typing import Any, Callable, Iterable, Iterator, Mapping, Optional, Sequenc
 from adasum import _abi
 from adasum._library import Error, Handle, array, call, milliseconds
 from adasum.device import HostCopies, KeptStreams, Stream
-from adasum.tensors import TensorSpec, View, specs, type_name, view
+from adasum.tensors import TensorSpec, View, specs, type_name, view_for
 from adasum.world import World, stream_address
 
 #: Tensors of any kind that `view` knows, in the order of the specs; of a mapping, its values.
@@ -154,7 +154,7 @@ class TensorUser(StreamUser):
         views = []
         for spec, tensor in zip(wanted, listed):
             try:
-                seen = view(tensor)
+                seen = view_for(self._device, tensor)
             except (TypeError, ValueError) as error:
                 raise type(error)(f"{name}, tensor {spec.name!r}: {error}") from error
             if (seen.count, seen.dtype) != (spec.count, spec.dtype):

@@ -19,7 +19,7 @@ from adasum._library import DEFAULT_TIMEOUT, array, call, milliseconds
 from adasum._options import OptionValues
 from adasum.device import Stream
 from adasum.options import Options, chosen
-from adasum.tensors import View, type_name, view
+from adasum.tensors import View, type_name, view_for
 from adasum.world import World, stream_address
 
 if TYPE_CHECKING:
@@ -175,7 +175,7 @@ class GradientReducer(_AdasumReducer):
 
     def _flat(self, indices: Optional[Sequence[int]], buffer: Any, stream: Optional[AnyStream], timeout: float) -> None:
         limit = milliseconds("timeout", timeout)
-        seen = view(buffer)
+        seen = view_for(self._device, buffer)
         if indices is None:
             function, numbers, wanted = "adasum_reducer_reduce_flat", [], list(self.specs)
         else:

@@ -14,7 +14,7 @@ from adasum._options import OptionValues
 from adasum.device import HostCopies
 from adasum.options import Options, chosen
 from adasum.reducers import AnyReducer
-from adasum.tensors import F32, View, element_bytes, type_name, view
+from adasum.tensors import F32, View, address_of, check_npu, element_bytes, place_of, type_name, type_text, view_for
 from adasum.world import World
 
 if TYPE_CHECKING:
@@ -28,12 +28,43 @@ _INDEX_TYPES: dict[str, tuple[Literal["i", "q"], int, int]] = {"int32": ("i", CO
 class SparseRows:
     """Rows of all ranks, in the order of the ranks; a number that several ranks have occurs several times.
 
-    Of the device: the addresses of their numbers and elements, in memory of the reducer until its next call. Of the host:
+    Of the device: the address of their numbers and a View of their elements, in memory of the reducer until its next call. Of the host:
     memoryviews, of format "i" or "q" and, one row behind the other, "f", or "H" with the bits of fp16 and bf16."""
 
     count: int
     indices: Any
     values: Any
+
+
+@dataclass(frozen=True)
+class _RowNumbers:
+    """Where row numbers lie, and what holds that memory."""
+
+    address: int
+    count: int
+    on_device: bool
+    holder: Any
+
+
+def _row_numbers(indices: Any, wanted: str, device: int) -> _RowNumbers:
+    """Row numbers of type `wanted`: of a tensor of torch or MindSpore, for a world on NPU `device`, or of a buffer, which is copied."""
+    if hasattr(indices, "data_ptr"):
+        kind, contiguous = type_text(indices.dtype), indices.is_contiguous()
+    else:
+        buffer = memoryview(indices)
+        whole = (buffer.format or "").lstrip("@=<") in ("i", "l", "q")
+        kind, contiguous = f"int{8 * buffer.itemsize}" if whole else f"format {buffer.format!r}", buffer.c_contiguous
+    if kind != wanted:
+        raise TypeError(f"indices has numbers of type {kind}, the reducer was made for {wanted}")
+    if not contiguous:
+        raise ValueError("indices is not contiguous")
+    if hasattr(indices, "data_ptr"):
+        on_device, npu = place_of(indices)
+        if on_device:
+            check_npu(device, npu)
+        return _RowNumbers(address_of(indices), indices.numel(), on_device, indices)
+    copied = (ctypes.c_char * buffer.nbytes).from_buffer_copy(buffer)
+    return _RowNumbers(ctypes.addressof(copied), buffer.nbytes // buffer.itemsize, False, copied)
 
 
 class SparseReducer(AnyReducer):
@@ -49,17 +80,18 @@ class SparseReducer(AnyReducer):
         if index not in _INDEX_TYPES:
             raise ValueError(f"index is {index!r}: it must be 'int32' or 'int64'")
         self._format, number, self._index_bytes = _INDEX_TYPES[index]
+        self._index = index
         self._dtype, self._width, self._rows = dtype, width, rows
         given = chosen(options, choices)
         super().__init__(world, lambda owner, out: call(
             "adasum_reducer_create_sparse", owner, name.encode(), width, dtype, number, rows, int(exact), given, out))
 
     def gather(self, indices: Any, values: Any, stream: Optional[AnyStream] = None, timeout: float = DEFAULT_TIMEOUT) -> SparseRows:
-        """Gathers the rows of all ranks. `values` is a tensor of rows times width elements; `indices` a contiguous buffer or tensor of as
-        many numbers of the reducer's type. Collective. On the device stream-ordered if `exact`, else it waits once for the others'
-        numbers of rows; on the host it waits at most `timeout` seconds."""
+        """Gathers the rows of all ranks. `values` is a tensor of rows times width elements; `indices` a contiguous buffer or tensor with a
+        number for each row, of the reducer's type and in the place of `values`. Collective. On the device stream-ordered if `exact`, else it
+        waits once for the others' numbers of rows; on the host it waits at most `timeout` seconds."""
         limit = milliseconds("timeout", timeout)
-        seen = view(values)
+        seen = view_for(self._device, values)
         if seen.dtype != self._dtype or seen.count % self._width != 0:
             raise ValueError(
                 f"values has {seen.count} elements of type {type_name(seen.dtype)}, the reducer was made for rows of "
@@ -68,19 +100,19 @@ class SparseReducer(AnyReducer):
         rows = seen.count // self._width
         if rows > self._rows:
             raise ValueError(f"values has {rows} rows, the reducer was made for at most {self._rows}")
+        numbers = _row_numbers(indices, self._index, self._device)
+        if numbers.count != rows:
+            raise ValueError(f"indices has {numbers.count} numbers, values has {rows} rows")
+        if numbers.on_device != seen.device:
+            place, other = ("device", "host") if seen.device else ("host", "device")
+            raise ValueError(f"values is on the {place} and indices on the {other}: both must be in one place")
         if seen.device:
-            if not hasattr(indices, "data_ptr") or indices.numel() != rows:
-                raise ValueError(f"indices must be a tensor on the device with {rows} numbers, as many as values has rows")
-            return self._gather(indices.data_ptr(), seen.address, rows, self._stream(stream))
-        numbers = memoryview(indices).cast("B")
-        if numbers.nbytes != rows * self._index_bytes:
-            raise ValueError(f"indices has {numbers.nbytes} bytes, {rows} numbers of {self._index_bytes} bytes are expected")
-        copied = (ctypes.c_char * numbers.nbytes).from_buffer_copy(numbers)
-        lengths = {0: numbers.nbytes, 1: seen.bytes}
+            return self._gather(numbers.address, seen.address, rows, self._stream(stream))
+        lengths = {0: rows * self._index_bytes, 1: seen.bytes}
         sizes = [self._rows * self._index_bytes, self._rows * self._width * element_bytes(self._dtype)]
         with self._alone():
             copies = self._kept_copies("rows", sizes)
-            copies.upload({0: ctypes.addressof(copied), 1: seen.address}, lengths)
+            copies.upload({0: numbers.address, 1: seen.address}, lengths)
             found = self._gather(copies.addresses[0], copies.addresses[1], rows, copies.stream.handle)
             self._synchronize(copies.stream, limit)
             return self._on_host(found, copies)
@@ -90,7 +122,7 @@ class SparseReducer(AnyReducer):
         call(
             "adasum_reducer_gather", self, indices, values, rows, stream, byref(count), byref(numbers), byref(elements)
         )
-        found = View(elements.value or 0, count.value * self._width, self._dtype, True)
+        found = View(elements.value or 0, count.value * self._width, self._dtype, True, self._device)
         return SparseRows(count.value, numbers.value or 0, found)
 
     def _on_host(self, rows: SparseRows, copies: HostCopies) -> SparseRows:

@@ -110,13 +110,7 @@ def view(tensor: Any) -> View:
     if hasattr(tensor, "data_ptr"):
         if not _is_dense(tensor.shape, tensor.stride()):
             raise ValueError("the tensor has gaps or overlaps: it is not contiguous in any order of its axes")
-        place = _place_of(tensor)
-        if place not in _PLACES:
-            raise ValueError(f"the tensor is on {place}, not on the CPU or an NPU")
-        address, count = tensor.data_ptr(), tensor.numel()
-        if address == 0 and count > 0:
-            raise ValueError("the tensor has no memory yet")
-        return View(address, count, _type_of(tensor.dtype), _PLACES[place])
+        return View(address_of(tensor), tensor.numel(), _type_of(tensor.dtype), *place_of(tensor))
     if hasattr(tensor, "ctypes") and hasattr(tensor, "dtype"):
         flags = tensor.flags
         if not (flags.c_contiguous and flags.writeable):
@@ -133,6 +127,21 @@ def view(tensor: Any) -> View:
     return View(address, buffer.nbytes // buffer.itemsize, _BUFFER_FORMATS[buffer.format], False)
 
 
+def view_for(device: int, tensor: Any) -> View:
+    """The view of a tensor for a world on NPU `device`; a tensor on another NPU is refused."""
+    seen = view(tensor)
+    # A View says itself that it is for the world's device.
+    if seen.device and seen is not tensor:
+        check_npu(device, seen.device_id)
+    return seen
+
+
+def check_npu(device: int, number: int) -> None:
+    """Refuses a tensor on NPU `number` for a world on NPU `device`."""
+    if number != device:
+        raise ValueError(f"the tensor is on NPU {number}, the world uses NPU {device}")
+
+
 def _is_dense(shape: Sequence[int], strides: Sequence[int]) -> bool:
     """Whether the elements fill their memory, in whatever order of the axes."""
     expected = 1
@@ -143,15 +152,30 @@ def _is_dense(shape: Sequence[int], strides: Sequence[int]) -> bool:
     return True
 
 
-def _place_of(tensor: Any) -> str:
-    """"cpu", or the kind of device: torch has an object with a type, MindSpore a text as "CPU" or "Ascend:0"."""
-    device = tensor.device
-    return str(getattr(device, "type", device)).partition(":")[0].lower()
+def place_of(tensor: Any) -> tuple[bool, int]:
+    """Whether a tensor of torch or MindSpore is on an NPU, and the number of that."""
+    # As text torch's places are "cpu" or "npu:0", MindSpore's "CPU" or "Ascend:0".
+    kind, _, number = str(tensor.device).lower().partition(":")
+    if kind not in _PLACES:
+        raise ValueError(f"the tensor is on {kind}, not on the CPU or an NPU")
+    return _PLACES[kind], int(number or 0)
+
+
+def address_of(tensor: Any) -> int:
+    """Where a tensor of torch or MindSpore lies."""
+    address: int = tensor.data_ptr()
+    if address == 0 and tensor.numel() > 0:
+        raise ValueError("the tensor has no memory yet")
+    return address
+
+
+def type_text(dtype: Any) -> str:
+    """The name of an element type of torch ("torch.float32") or MindSpore ("Float32"), as "float32"."""
+    return str(dtype).rpartition(".")[2].lower()
 
 
 def _type_of(dtype: Any) -> int:
-    # torch says "torch.float32", MindSpore "Float32".
-    name = str(dtype).rpartition(".")[2].lower()
+    name = type_text(dtype)
     if name not in _TYPE_NAMES:
         raise TypeError(f"type {dtype} is not float32, float16 or bfloat16")
     return _TYPE_NAMES[name]

@@ -15,7 +15,7 @@ from adasum._library import DEFAULT_TIMEOUT, Handle, array, call, milliseconds
 from adasum._options import OptionValues
 from adasum.device import HostCopies, KeptStreams, Stream
 from adasum.options import Options, chosen
-from adasum.tensors import F32, type_name, view
+from adasum.tensors import F32, type_name, view_for
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -156,7 +156,7 @@ class World(Handle):
 
         On the device: enqueued on `stream`. On the host: done when it returns, which takes at most `timeout` seconds."""
         limit = milliseconds("timeout", timeout)
-        seen = view(values)
+        seen = view_for(self.device, values)
         if seen.dtype != F32:
             raise TypeError(f"values has elements of type {type_name(seen.dtype)}: they must be fp32")
         if seen.device:

@@ -83,6 +83,26 @@ def refuses(kind, part, action):
     raise AssertionError(f"rank {RANK}: nothing was refused, expected {kind.__name__} with {part!r}")
 
 
+class Tensor:
+    """As torch has them, in memory of an array, whatever `device` says."""
+
+    def __init__(self, values, dtype, device="cpu", strides=(1,)):
+        self._values, self.dtype, self.device, self._strides = values, f"torch.{dtype}", device, strides
+        self.shape = (len(values),)
+
+    def data_ptr(self):
+        return self._values.buffer_info()[0]
+
+    def numel(self):
+        return len(self._values)
+
+    def stride(self):
+        return self._strides
+
+    def is_contiguous(self):
+        return self._strides == (1,)
+
+
 def reduces_buffers_of_the_host(world):
     named = dict(zip("abcd", inputs()))
     with adasum.GradientReducer(world, named) as reducer:
@@ -266,6 +286,30 @@ def reduces_flat_buffers(world):
                 start += COUNTS[index]
 
 
+def refuses_tensors_of_other_devices(world):
+    other = (world.device + 1) % SIZE
+    data, sentence = inputs(), f"on NPU {other}, the world uses NPU {world.device}"
+    here, there = ([Tensor(x, "float32", f"npu:{device}") for x in data] for device in (world.device, other))
+    assert [adasum.view(tensor).device_id for tensor in here] == [world.device] * len(data)
+    with adasum.GradientReducer(world, data) as reducer:
+        refuses(ValueError, f"tensors, tensor '0': the tensor is {sentence}", lambda: reducer.reduce(there, 8))
+        refuses(ValueError, sentence, lambda: reducer.reduce_some_flat([1], there[1], 8))
+    refuses(ValueError, sentence, lambda: world.all_reduce_sum(there[0], 8))
+    # A place of the reducer's has the number, too.
+    with adasum.SparseReducer(world, "x", 1, 1, exact=True) as rows:
+        stage = HostCopies(world.device, [8, 4])
+        numbers, values = array.array("q", [RANK]), array.array("f", [RANK])
+        stage.upload({0: numbers.buffer_info()[0], 1: values.buffer_info()[0]})
+        on_device = adasum.View(stage.addresses[1], 1, adasum.F32, True)
+        indices = Tensor(numbers, "int64", f"npu:{world.device}")
+        indices.data_ptr = lambda: stage.addresses[0]
+        found = rows.gather(indices, on_device, stage.stream)
+        assert found.values.__dlpack_device__() == (12, world.device), found
+        rows.synchronize(stage.stream, 60)
+        rows.forget_stream(stage.stream)
+    stage.close()
+
+
 def scatters_and_collects(world):
     """Each rank has its parts of the results, and all have all after they were collected."""
     data = inputs()
@@ -294,6 +338,25 @@ def gathers_rows(world):
             wanted = [100.0 * rank + i for rank in range(SIZE - 1) for i in range((2 if rank == 0 else 1) * width)]
             assert list(found.values) == wanted, list(found.values)
         refuses(ValueError, "values has 3 rows", lambda: reducer.gather(indices, array.array("f", bytes(36))))
+        # Tensors of frameworks: on the host they are gathered, too.
+        values = array.array("f", [RANK] * rows * width)
+        found = reducer.gather(Tensor(indices, "int64"), Tensor(values, "float32"))
+        assert list(found.indices) == numbers, list(found.indices)
+        one = array.array("f", bytes(4 * width))
+        other = (world.device + 1) % SIZE
+        for kind, part, wrong in (
+            (TypeError, "type int32, the reducer was made for int64", array.array("i", [1])),
+            (TypeError, "type format 'f'", array.array("f", [1, 1])),
+            (TypeError, "type int32", Tensor(array.array("i", [1]), "int32")),
+            (ValueError, "indices is not contiguous", memoryview(array.array("q", [1, 1, 1]))[::2]),
+            (ValueError, "indices is not contiguous", Tensor(array.array("q", [1]), "int64", strides=(2,))),
+            (ValueError, "indices has 2 numbers, values has 1 rows", array.array("q", [1, 1])),
+            (ValueError, "values is on the host and indices on the device", Tensor(array.array("q", [1]), "int64", f"npu:{world.device}")),
+            (ValueError, f"on NPU {other}, the world uses NPU {world.device}", Tensor(array.array("q", [1]), "int64", f"npu:{other}")),
+        ):
+            refuses(kind, part, lambda: reducer.gather(wrong, one))
+        on_device = Tensor(one, "float32", f"npu:{world.device}")
+        refuses(ValueError, "values is on the device and indices on the host", lambda: reducer.gather(array.array("q", [1]), on_device, 8))
 
 
 def clips_norms(world):
@@ -704,7 +767,7 @@ def main(folder):
         assert (world.rank, world.size, world.devices_per_server) == (RANK, SIZE, LOCALS)
         for case in (reduces_buffers_of_the_host, reduces_on_the_device, reduces_in_its_own_buffers, reduces_to_mean_and_sum, reduces_some,
                      reduces_steps_of_an_optimizer, takes_the_mean_of_a_group, sums_figures, finds_what_is_not_finite,
-                     votes_on_overflow, reduces_flat_buffers, scatters_and_collects, gathers_rows, clips_norms, accumulates,
+                     votes_on_overflow, reduces_flat_buffers, refuses_tensors_of_other_devices, scatters_and_collects, gathers_rows, clips_norms, accumulates,
                      makes_parts, fuses_by_parameter, ends_what_nobody_holds,
                      refuses_what_is_wrong, ends_behind_calls_of_other_threads, refuses_a_second_thread, reduces_numpy):
             case(world)

@@ -157,6 +157,17 @@ def buffers(world):
     assert reducer() is None, "nobody uses the buffers any more"
 
 
+def rows(world):
+    """Rows of all ranks, with numbers of both types. On an NPU they are in the reducer's memory, of which torch makes a tensor."""
+    for name in ("int32", "int64"):
+        indices, values_ = torch.tensor([RANK, 7], dtype=getattr(torch, name)).to(DEVICE), torch.full((2, 3), float(RANK)).to(DEVICE)
+        with adasum.SparseReducer(world, "rows", 3, 2, index=name, exact=True, reduction="sum") as reducer:
+            found = reducer.gather(indices, values_, adasum_torch.current_stream(values_))
+            gathered = torch.from_dlpack(found.values) if DEVICE == "npu" else torch.frombuffer(found.values, dtype=torch.float32)
+            assert gathered.device == values_.device, gathered.device
+            expect(f"rows with numbers of {name}", [gathered], [torch.arange(SIZE).repeat_interleave(6).float()])
+
+
 def delta(world, form):
     """Three steps of Adam in which each rank keeps a state of its own, beside the same in one process."""
     def model():
@@ -207,6 +218,7 @@ def main():
         types(world)
         streams(world)
         buffers(world)
+        rows(world)
         for form in ("server_mean", "local"):
             delta(world, form)
     dist.barrier()
