@@ -618,6 +618,24 @@ class Records(logging.Handler):
 
 
 @test
+def options_of_a_world_of_its_own():
+    """Options that count for the world count for the reducer, too."""
+    given = {"create_timeout_ms": 70000, "devices_per_server": SIZE // 2, "radix": 2}
+    seen, made = {}, adasum.GradientReducer
+
+    def make(*arguments, **options):
+        seen.update(options)
+        return made(*arguments, **options)
+
+    adasum.GradientReducer = make
+    try:
+        with adasum.torch.State(None, Network().to(DEVICE), **given) as state:
+            assert state.world.servers == 2 and seen == given, seen
+    finally:
+        adasum.GradientReducer = made
+
+
+@test
 def grouping_is_said():
     """How ranks are combined: a warning where means are taken that nobody asked for."""
     logger, records = logging.getLogger("adasum"), Records()

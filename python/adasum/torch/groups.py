@@ -101,7 +101,7 @@ class Reducing:
         self._example = example
         options: Any = dict(choices)
         if world_ is None:
-            world_ = world(group, **{name: options.pop(name) for name in _WORLD_OPTIONS if name in options})
+            world_ = world(group, **{name: options[name] for name in _WORLD_OPTIONS if name in options})
         elif not isinstance(world_, adasum.World):
             raise TypeError(f"world is a {type(world_).__name__}: it must be adasum.World")
         self._world = world_
