@@ -290,6 +290,12 @@ class Warnings(logging.Handler):
 
 def wrong_arguments():
     net = network()
+    # Refused before the world is made.
+    refused(
+        TypeError, "options and overflow, radix are both given: give all of them as keywords", adasum_ms.AdaSumByGradWrapCell,
+        descent(net.trainable_params()), options=adasum.Options(), overflow="vote", radix=2,
+    )
+    assert sys.modules["adasum.mindspore._world"]._world is None
     for cell in (adasum_ms.AdaSumByGradWrapCell, adasum_ms.AdaSumByDeltaWeightWrapCell):
         refused(TypeError, "The type of 'optimizer' should be 'Optimizer', but got type 'int'.", cell, 3)
         assert issubclass(cell, getattr(nn, cell.__name__))

@@ -32,6 +32,8 @@ class _WrapCell(nn.Cell):
         if not isinstance(optimizer, nn.Optimizer):
             # MindSpore's words.
             raise TypeError(f"The type of 'optimizer' should be 'Optimizer', but got type '{type(optimizer).__name__}'.")
+        if options is not None and choices:
+            raise TypeError(f"options and {', '.join(choices)} are both given: give all of them as keywords")
         refusal = check_mode()
         # Not that of MindSpore's cells, which make communicators.
         nn.Cell.__init__(self, auto_prefix=False)
@@ -149,8 +151,8 @@ class AdaSumByGradWrapCell(_WrapCell, getattr(nn, "AdaSumByGradWrapCell", nn.Cel
     the tuple of gradients of `optimizer.parameters`, which are left as they are; returns what the optimizer does. It is an
     `nn.AdaSumByGradWrapCell` where MindSpore has one, so that `Model` takes it.
 
-    `world` is by default that of the environment (`adasum.mindspore.world`). Options are keywords; overflow="vote" and profile="mindspore"
-    must be, the others may come as `options`. MindSpore's limits (16 devices or more, a power of two, servers of 8, no stand_alone mode) are
+    `world` is by default that of the environment (`adasum.mindspore.world`). Options are keywords, or `options` alone. overflow="vote",
+    delta_form="local" and profile="mindspore" must be keywords: of `options` the cell does not know them. MindSpore's limits (16 devices or more, a power of two, servers of 8, no stand_alone mode) are
     not this library's. They are asked for by profile="mindspore", with MindSpore's errors and warning; the warning goes to the logger
     "adasum". One server alone is an error unless devices_per_server=1 makes each rank a server, or allow_plain_mean=True.
 
