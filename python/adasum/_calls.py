@@ -82,7 +82,7 @@ class StreamUser(Handle):
             raise ValueError("stream is missing: tensors on the device need the stream that they are ready on")
         address = stream_address(stream)
         if isinstance(stream, Stream):
-            self._streams[address] = stream
+            self._streams[address] = stream.kept
         return address
 
     def _device_copies(self, sizes: Sequence[int]) -> HostCopies:

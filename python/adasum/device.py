@@ -7,7 +7,7 @@ import os
 import threading
 import weakref
 from ctypes import POINTER, byref, c_char_p, c_int, c_int32, c_size_t, c_void_p
-from typing import Any, Dict, Mapping, Sequence
+from typing import Any, Dict, Mapping, Optional, Sequence
 
 from adasum._library import check_arguments
 
@@ -62,22 +62,40 @@ class _Acl:
             self.call("aclrtSetDevice", device)
 
 
+class AclStream:
+    """An aclrtStream. It ends when nothing refers to this any more."""
+
+    def __init__(self, acl: _Acl, device: int):
+        stream = c_void_p()
+        acl.use(device)
+        acl.call("aclrtCreateStream", byref(stream))
+        self.address = stream.value or 0
+        end = weakref.finalize(self, _free, acl, device, "aclrtDestroyStream", self.address)
+        # At the end of the process reducers may still need it, and the process takes it along.
+        end.atexit = False
+
+
 class Stream:
     """An aclrtStream of a device, for programs whose framework does not give theirs. It ends with `close`, with a `with` statement,
     or when nothing refers to it any more; worlds and reducers that were given it keep it until they have forgotten it or end.
     No work may be left on it when it ends."""
 
     def __init__(self, device: int):
-        self._acl = acl = _Acl()
+        self._acl = _Acl()
         self._device = device
-        stream = c_void_p()
-        acl.use(device)
-        acl.call("aclrtCreateStream", byref(stream))
-        #: The address that calls take.
-        self.handle = stream.value or 0
-        self._end = weakref.finalize(self, _free, acl, device, "aclrtDestroyStream", self.handle)
-        # At the end of the process reducers may still need it, and the process takes it along.
-        self._end.atexit = False
+        self._stream: Optional[AclStream] = AclStream(self._acl, device)
+
+    @property
+    def kept(self) -> AclStream:
+        """What worlds and reducers keep of it."""
+        if self._stream is None:
+            raise ValueError("this Stream is closed")
+        return self._stream
+
+    @property
+    def handle(self) -> int:
+        """The address that calls take."""
+        return self.kept.address
 
     def synchronize(self, limit: int) -> None:
         """Waits until what it holds is done, at most `limit` milliseconds; raises OSError if that failed or was not done by then."""
@@ -85,8 +103,8 @@ class Stream:
         self._acl.call("aclrtSynchronizeStreamWithTimeout", self.handle, min(limit, 2**31 - 1))
 
     def close(self) -> None:
-        """Ends it; a second time does nothing."""
-        self._end()
+        """Ends it, once no world or reducer keeps it; a second time does nothing."""
+        self._stream = None
 
     def __enter__(self) -> Stream:
         return self
@@ -95,7 +113,7 @@ class Stream:
         self.close()
 
 
-class KeptStreams(Dict[int, Stream]):
+class KeptStreams(Dict[int, AclStream]):
     """Streams that the library may look at, by their addresses. Whoever owns this keeps them until its end."""
 
     def close(self) -> None:

@@ -148,7 +148,7 @@ class World(Handle):
         address = stream_address(stream)
         call("adasum_world_barrier", self, address)
         if isinstance(stream, Stream):
-            self._streams[address] = stream
+            self._streams[address] = stream.kept
 
     def all_reduce_sum(self, values: Any, stream: Optional[Union[int, Stream]] = None, timeout: float = DEFAULT_TIMEOUT) -> None:
         """Replaces fp32 numbers by their sums over all ranks: for figures like a loss. HCCL chooses the order of the sum, so this is not
@@ -165,7 +165,7 @@ class World(Handle):
             address = stream_address(stream)
             call("adasum_world_all_reduce_sum", self, seen.address, seen.count, address)
             if isinstance(stream, Stream):
-                self._streams[address] = stream
+                self._streams[address] = stream.kept
             return
         with self.in_use():
             copies = HostCopies(self.device, [seen.bytes])

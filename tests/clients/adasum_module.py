@@ -16,6 +16,7 @@ import subprocess
 import sys
 import threading
 import time
+import weakref
 from pathlib import Path
 
 import adasum
@@ -582,6 +583,31 @@ def ends_behind_calls_of_other_threads(world):
     stream.close()
 
 
+def keeps_streams_that_are_closed(world):
+    """A stream that is closed ends with the last world or reducer that was given it, or when that forgets it."""
+    stream, data = adasum.Stream(world.device), inputs()
+    stage = HostCopies(world.device, [4 * count for count in COUNTS])
+    on_device = [adasum.View(place, count, adasum.F32, True) for place, count in zip(stage.addresses, COUNTS)]
+    reducer = adasum.GradientReducer(world, data)
+    stage.upload({index: adasum.view(x).address for index, x in enumerate(data)})
+    world.barrier(stream)
+    reducer.reduce(on_device, stream)
+    reducer.synchronize(stream, 60)
+    ended, address = weakref.ref(stream.kept), stream.handle
+    stream.close()
+    stream.close()
+    for call in (lambda: stream.handle, lambda: world.barrier(stream), lambda: reducer.reduce(on_device, stream),
+                 lambda: reducer.synchronize(stream, 60), lambda: world.forget_stream(stream), lambda: stream.synchronize(1000)):
+        refuses(ValueError, "this Stream is closed", call)
+    # It is still there.
+    reducer.synchronize(address, 60)
+    world.forget_stream(address)
+    assert ended() is not None
+    reducer.close()
+    assert ended() is None
+    stage.close()
+
+
 def refuses_a_second_thread(world):
     """One thread at a time has the copies of tensors of the host."""
     data, part = inputs(), world.part([RANK], 1)
@@ -769,7 +795,8 @@ def main(folder):
                      reduces_steps_of_an_optimizer, takes_the_mean_of_a_group, sums_figures, finds_what_is_not_finite,
                      votes_on_overflow, reduces_flat_buffers, refuses_tensors_of_other_devices, scatters_and_collects, gathers_rows, clips_norms, accumulates,
                      makes_parts, fuses_by_parameter, ends_what_nobody_holds,
-                     refuses_what_is_wrong, ends_behind_calls_of_other_threads, refuses_a_second_thread, reduces_numpy):
+                     refuses_what_is_wrong, ends_behind_calls_of_other_threads, keeps_streams_that_are_closed, refuses_a_second_thread,
+                     reduces_numpy):
             case(world)
         keeps_a_journal(world, folder)
         held = adasum.GradientReducer(world, inputs())
