@@ -9,7 +9,7 @@ import threading
 import weakref
 from contextlib import ExitStack, contextmanager
 from ctypes import byref, c_char_p, c_int32, c_int64, c_size_t, c_uint8, c_uint32, c_uint64, c_void_p
-from typing import Any, Callable, Iterator, Optional, Protocol, Sequence
+from typing import Any, Callable, Iterator, NoReturn, Optional, Protocol, Sequence
 
 from adasum import _abi
 
@@ -82,32 +82,36 @@ def _check(what: str, kind: Any, value: Any) -> None:
         raise ValueError(f"{what} {value!r}: it must not have a NUL")
 
 
-def check_arguments(function: str, kinds: Sequence[Any], arguments: Sequence[Any]) -> None:
-    """Refuses what ctypes would change of the arguments of a C function."""
-    for number, (kind, value) in enumerate(zip(kinds, arguments), start=1):
-        _check(f"argument {number} of {function} is", kind, value)
+def invoke(function: Any, *arguments: Any) -> int:
+    """Calls a C function that gives a number. Refuses what ctypes would change of the arguments, and what it does not take."""
+    for number, (kind, value) in enumerate(zip(function.argtypes, arguments), start=1):
+        _check(f"argument {number} of {function.__name__} is", kind, value)
+    try:
+        code: int = function(*arguments)
+    except ctypes.ArgumentError as error:
+        # It names the argument.
+        raise TypeError(f"{function.__name__}: {error}") from error
+    return code
 
 
 def call(function: str, *arguments: Any) -> None:
     """Calls a function that gives a status; raises what it says. Handles are passed as such, so that they live as long as the call."""
     loaded = library()
-    called = getattr(loaded, function)
-    check_arguments(function, called.argtypes, arguments)
     handles = [part for part in arguments if isinstance(part, Handle)]
     with ExitStack() as uses:
         for handle in handles:
             uses.enter_context(handle.in_use())
-        status = called(*(part.pointer if isinstance(part, Handle) else part for part in arguments))
+        status = invoke(getattr(loaded, function), *(part.pointer if isinstance(part, Handle) else part for part in arguments))
         message = b"" if status == 0 else loaded.adasum_last_error() or b""
         vendor_code = 0 if status == 0 else loaded.adasum_last_vendor_code()
     if status != 0:
-        _fail(status, message.decode(errors="replace"), vendor_code)
+        names = (name for name, value in _abi.STATUSES.items() if value == status)
+        fail(next(names, f"status {status}"), message, vendor_code)
 
 
-def _fail(status: int, message: str, vendor_code: int) -> None:
-    names = (name for name, value in _abi.STATUSES.items() if value == status)
-    name = next(names, f"status {status}")
-    raise _KINDS.get(name, Error)(message, name, vendor_code)
+def fail(status: str, message: bytes, vendor_code: int) -> NoReturn:
+    """Raises the error of a status, by its name."""
+    raise _KINDS.get(status, Error)(message.decode(errors="replace"), status, vendor_code)
 
 
 def _log(level: int, message: bytes, _: Any) -> None:

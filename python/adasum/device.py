@@ -9,7 +9,7 @@ import weakref
 from ctypes import POINTER, byref, c_char_p, c_int, c_int32, c_size_t, c_void_p
 from typing import Any, Dict, Mapping, Optional, Sequence
 
-from adasum._library import check_arguments
+from adasum._library import fail, invoke
 
 _HOST_TO_DEVICE, _DEVICE_TO_HOST, _DEVICE_TO_DEVICE = 1, 2, 3
 _HUGE_FIRST = 0
@@ -28,6 +28,8 @@ _SIGNATURES: dict[str, list[Any]] = {
     "aclrtSynchronizeStreamWithTimeout": [c_void_p, c_int32],
 }
 
+#: Statuses of ACL_ERROR_RT_MEMORY_ALLOCATION, _DEVICE_OOM and _STREAM_SYNC_TIMEOUT; of all other codes it is ACL.
+_STATUSES = {207001: "OUT_OF_MEMORY", 207018: "OUT_OF_MEMORY", 507046: "TIMEOUT"}
 
 #: Devices that this process keeps until it ends.
 _held: set[int] = set()
@@ -44,11 +46,10 @@ class _Acl:
             getattr(self._library, name).argtypes = arguments
 
     def call(self, name: str, *arguments: Any) -> None:
-        check_arguments(name, _SIGNATURES[name], arguments)
-        code = getattr(self._library, name)(*arguments)
+        code = invoke(getattr(self._library, name), *arguments)
         if code != 0:
-            message = self._library.aclGetRecentErrMsg() or b""
-            raise OSError(code, f"{name} failed with {code}: {message.decode(errors='replace').strip()}")
+            message = (self._library.aclGetRecentErrMsg() or b"").strip()
+            fail(_STATUSES.get(code, "ACL"), b"%s failed with %d: %s" % (name.encode(), code, message), code)
 
     def use(self, device: int) -> None:
         """Makes the device the calling thread's. Left alone if it is that already: each setting is counted. The first one is kept: the
@@ -98,7 +99,7 @@ class Stream:
         return self.kept.address
 
     def synchronize(self, limit: int) -> None:
-        """Waits until what it holds is done, at most `limit` milliseconds; raises OSError if that failed or was not done by then."""
+        """Waits until what it holds is done, at most `limit` milliseconds; raises WaitError if it was not by then."""
         self._acl.use(self._device)
         self._acl.call("aclrtSynchronizeStreamWithTimeout", self.handle, min(limit, 2**31 - 1))
 

@@ -479,6 +479,9 @@ def refuses_what_is_wrong(world):
         refuses(TypeError, "stream is a str", lambda: world.barrier("0"))
     assert reducer.closed
     refuses(ValueError, "is closed", lambda: reducer.reduce(data))
+    # What ctypes does not take: it says which argument.
+    refuses(TypeError, "adasum_world_from_rank_table: argument 2: ", lambda: adasum.World.from_rank_table("table", "0"))
+    refuses(TypeError, "aclrtSetDevice: argument 1: ", lambda: adasum.Stream("0"))
     # What ctypes would change.
     refuses(ValueError, "count of tensor 'x'", lambda: adasum.TensorSpec("x", 2**64 + 4, adasum.F32))
     refuses(ValueError, "flags of tensor 'x'", lambda: adasum.TensorSpec("x", 4, adasum.F32, 2**32))
@@ -669,7 +672,8 @@ def outlive_their_world():
     stuck = HostCopies(world.device, [8])
     block, stuck._block = stuck._block, 8
     reducer._owned.append(stuck)
-    refuses(OSError, "aclrtFree failed", world.close)
+    error = refuses(adasum.Error, "aclrtFree failed", world.close)
+    assert error.status == "ACL" and error.vendor_code != 0, error.vendor_code
     assert world.closed and all(user.closed for user in (reducer, clip, part, of_part))
     for user in (world, reducer, clip, part):
         refuses(ValueError, "is closed", lambda: user.pointer)
@@ -681,6 +685,28 @@ def outlive_their_world():
     thread.start()
     thread.join()
     assert ended == [None]
+
+
+def says_what_a_wait_met():
+    """A wait that reaches its limit, and one that finds a failure, in processes of their own: the work stays."""
+    program = """import adasum, array, os
+world = adasum.World.from_root_info(0, adasum.root_info(0), 1, 0)
+values = array.array("f", [1, 2])
+clip = adasum.NormClip(world, [values], 1.0)
+try:
+    WAIT
+except adasum.Error as error:
+    print(isinstance(error, TimeoutError), error.status, error.vendor_code, error, flush=True)
+os._exit(0)"""
+    clips, adds = "clip.clip([values], timeout=0.2)", "world.all_reduce_sum(values, timeout=0.2)"
+    for wait, fault, wanted in (
+        (clips, "kernel:*:stall", "True TIMEOUT 507046 aclrtSynchronizeStreamWithTimeout failed"),
+        (clips, "kernel:*:error=507015", "False ACL 507015 aclrtSynchronizeStreamWithTimeout failed"),
+        (adds, "HcclAllReduce:*:stall", "True TIMEOUT 507046 aclrtSynchronizeStreamWithTimeout failed"),
+    ):
+        ended = subprocess.run([sys.executable, "-c", program.replace("WAIT", wait)], capture_output=True, text=True, timeout=60,
+                               env={**os.environ, "RANK_ID": "0", "HCCL_MOCK_FAULT": f"0:{fault}"})
+        assert ended.stdout.startswith(wanted), f"{wait}, {fault}: {ended.stdout}{ended.stderr}"
 
 
 def ends_streams_in_a_process_of_their_own():
@@ -803,6 +829,7 @@ def main(folder):
     assert held.closed and world.closed
     outlive_their_world()
     ends_streams_in_a_process_of_their_own()
+    says_what_a_wait_met()
     if LOCALS == 1:
         world_by_root_info(folder)
         world_of_a_communicator(folder)
