@@ -460,6 +460,22 @@ def delta_sparse():
 
 
 @test
+def delta_failed_step():
+    """A step of the wrapped optimizer that fails leaves no open step."""
+    model = Network().to(DEVICE)
+    with adasum.torch.DistributedOptimizer(adam(model)) as optimizer:
+        def fail(*_):
+            raise KeyError("before the step")
+
+        registered = optimizer.register_step_pre_hook(fail)
+        loss(model, RANK, 0).backward()
+        raises(KeyError, ["before the step"], optimizer.step)
+        registered.remove()
+        train(model, optimizer)
+        same("steps after a failed one", model, delta_reference(adam))
+
+
+@test
 def delta_closure():
     model = Network().to(DEVICE)
     with adasum.torch.DistributedOptimizer(adam(model)) as optimizer:
@@ -591,6 +607,9 @@ def left_by_an_error():
     except KeyError:
         pass
     assert optimizer.world.closed and optimizer.reducer.closed
+    # Passes are not counted any more.
+    for _ in range(2):
+        loss(model, RANK, 0).backward()
     dist.barrier(group=HOST)
 
 

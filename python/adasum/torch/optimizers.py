@@ -169,6 +169,11 @@ class _Wrapper(Reducing, torch.optim.Optimizer):
 
     close.__doc__ = Reducing.close.__doc__
 
+    def __exit__(self, kind: Any, *rest: Any) -> None:
+        if self._passes is not None:
+            self._passes.remove()
+        super().__exit__(kind, *rest)
+
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.optimizer!r})"
 
@@ -242,7 +247,11 @@ class DeltaOptimizer(_Wrapper):
         weights = [tensor.detach() for tensor in self._parameters]
         gradients = None if self._local else self._gradients(fill=True)
         self._reducer.begin(weights=weights, gradients=gradients, stream=self._stream())
-        self.optimizer.step()
+        try:
+            self.optimizer.step()
+        except BaseException:
+            self._reducer.reset()
+            raise
         # Asked anew: that also hands on what the optimizer has queued.
         self._reducer.end(weights, self._stream())
         self._stepped()
