@@ -2,10 +2,11 @@
 
     import adasum
 
-    with adasum.World.from_environment() as world:                # a rank table, or the variables of torchrun or msrun
+    with adasum.World.from_environment(devices_per_server=1) as world:      # a rank table, or the variables of torchrun or msrun
         with adasum.GradientReducer(world, gradients) as reducer:
-            reducer.reduce(gradients)                             # in place, on every rank alike
+            reducer.reduce(gradients)                                       # in place, on every rank alike
 
+AdaSum combines servers, whose own ranks are averaged first; with devices_per_server=1 each rank counts as a server.
 `adasum.torch` and `adasum.mindspore` bring this into trainings with PyTorch and MindSpore.
 
 Arrays of the host (NumPy, CPU tensors, anything with a writable buffer of floats) are copied to the device and back, so a call
