@@ -718,6 +718,17 @@ def ends_streams_in_a_process_of_their_own():
         assert ended.returncode == 0 and "Error" not in ended.stderr, f"{end}: {ended.stderr}"
 
 
+def refuses_an_old_torch(folder):
+    """With a torch that has nothing but a version."""
+    own = folder / f"torch-{RANK}"
+    own.mkdir()
+    (own / "torch.py").write_text('__version__ = "2.2.2+cpu"')
+    paths = os.pathsep.join([str(own), *filter(None, [os.environ.get("PYTHONPATH")])])
+    ended = subprocess.run([sys.executable, "-c", "import adasum.torch"], capture_output=True, text=True,
+                           env={**os.environ, "PYTHONPATH": paths})
+    assert "ImportError: adasum.torch needs torch 2.3 or newer: this is 2.2.2+cpu" in ended.stderr, ended.stderr
+
+
 def reduces_numpy(world):
     try:
         import numpy as np
@@ -825,6 +836,7 @@ def main(folder):
                      reduces_numpy):
             case(world)
         keeps_a_journal(world, folder)
+        refuses_an_old_torch(folder)
         held = adasum.GradientReducer(world, inputs())
     assert held.closed and world.closed
     outlive_their_world()

@@ -23,6 +23,14 @@ Streams. On an NPU nothing here waits but the overflow vote and `close`: reducti
 communicators are this world's own, so they need no order relative to torch's collectives but the one that the program gives both
 on every rank alike."""
 
+import re
+
+import torch
+
+if [int(part) for part in re.findall(r"\d+", torch.__version__)[:2]] < [2, 3]:
+    # torch.amp.GradScaler is new in 2.3.
+    raise ImportError(f"adasum.torch needs torch 2.3 or newer: this is {torch.__version__}")
+
 from adasum.torch.broadcast import broadcast_object, broadcast_optimizer_state, broadcast_parameters
 from adasum.torch.groups import current_stream, world
 from adasum.torch.hook import State, hook, register
