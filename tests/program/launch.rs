@@ -641,6 +641,22 @@ fn interrupts_are_passed_on_while_standard_input_is_read() {
     all_gone(&pids);
 }
 
+/// It carries no mark of the job, so that it is not found; it ends as nobody reads what it prints.
+#[test]
+fn what_is_left_behind_may_not_print_for_ever() {
+    let mut command = adasum_run(&["launch", "-n", "1", "--silent", "--", "sh", "-c"]);
+    let forever = "while echo x; do sleep 0.02; done";
+    let script = format!("setsid env -i \"PATH=$PATH\" sh -c '{forever}' & exit 3");
+    let mut child = start(command.arg(script));
+    let status = eventually("the end", || child.try_wait().unwrap());
+    assert_eq!(status.code(), Some(3));
+    let text = err(&child.wait_with_output().unwrap());
+    assert!(
+        text.contains("what rank 0 left behind still prints"),
+        "{text}"
+    );
+}
+
 #[test]
 fn a_second_interrupt_does_not_wait() {
     let folder = Folder::new("twice");

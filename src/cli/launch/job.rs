@@ -15,6 +15,7 @@ use crate::cli::launch::event::{Event, Pipe, each};
 use crate::cli::launch::reaper::{self, Reaper};
 use crate::cli::launch::running::{Running, alive, causes, first_failure};
 use crate::cli::launch::{failure, signals};
+use crate::cli::text;
 use crate::error::Result;
 use crate::reduce::{Progress, Report};
 use crate::sys::process;
@@ -25,6 +26,10 @@ const QUEUE: usize = 128;
 const DRAIN: Duration = Duration::from_millis(500);
 /// How long killed processes may take to end before they are given up.
 const AFTER_KILL: Duration = Duration::from_secs(5);
+/// How long is read, at least, what a process prints that a rank has left behind.
+const LAST_LINES: Duration = Duration::from_secs(10);
+/// A rank that has ended causes fewer events than this: those of its pipes with their last blocks, and of its end.
+const LAST_EVENTS: usize = 16;
 
 /// One process to start.
 pub(crate) struct Rank {
@@ -425,6 +430,30 @@ impl Job<'_> {
         }
     }
 
+    /// Passes on what the ranks have printed. However slowly it is read from us, no line of theirs is lost; but a process that was left
+    /// behind and cannot be found may print for ever.
+    fn take_last_lines(&mut self) {
+        let deadline = Instant::now() + LAST_LINES;
+        // What the queue and the pipes of the ranks may still hold.
+        let theirs = QUEUE + LAST_EVENTS * self.running.len();
+        let mut taken = 0;
+        while self.running.iter().any(|r| r.open_pipes > 0) && !self.interrupted() {
+            if taken >= theirs && Instant::now() >= deadline {
+                let what = self.observer.what();
+                let open = self.running.iter().filter(|r| r.open_pipes > 0);
+                let ranks = text::numbers(what, open.map(|r| r.rank));
+                let text = format!("what {ranks} left behind still prints: not read any more");
+                self.observer.notice(&text);
+                return;
+            }
+            // Silence ends the wait, too.
+            if !self.step(Some(Instant::now() + DRAIN)) {
+                return;
+            }
+            taken += 1;
+        }
+    }
+
     /// Kills what the ranks left behind, in their groups and elsewhere, passes on their last lines and frees their numbers.
     fn reap(&mut self) {
         for running in &self.running {
@@ -436,12 +465,7 @@ impl Job<'_> {
             reaper.dismiss();
         }
         self.stop = None;
-        while self.running.iter().any(|r| r.open_pipes > 0) && !self.interrupted() {
-            // However slowly the lines are read from us, none is lost; only silence ends the wait.
-            if !self.step(Some(Instant::now() + DRAIN)) {
-                break;
-            }
-        }
+        self.take_last_lines();
         for running in &mut self.running {
             if running.status.is_some() {
                 let _ = running.child.wait();
