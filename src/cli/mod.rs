@@ -17,6 +17,7 @@ use std::process::ExitCode;
 use clap::Parser;
 
 use crate::error::{Error, ErrorKind, Result};
+use crate::sys::process;
 use lab::{bench, demo, reduce, simulate};
 use launch::job::End;
 use launch::reaper;
@@ -74,6 +75,7 @@ enum Command {
 /// Runs the program with the arguments of this process.
 pub fn run() -> ExitCode {
     let command = Arguments::parse().command;
+    process::keep_ended_children();
     match logger::start().and_then(|()| execute(command)) {
         Ok(code) => ExitCode::from(code),
         Err(error) => {

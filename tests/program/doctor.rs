@@ -6,7 +6,7 @@ use std::process::{Command, Output};
 
 use serde_json::{Value, json};
 
-use crate::support::adasum_run::{Folder, adasum_run, err, out};
+use crate::support::adasum_run::{Folder, adasum_run, adasum_run_within, err, out};
 
 const TABLE: &str = concat!(
     env!("CARGO_MANIFEST_DIR"),
@@ -112,6 +112,16 @@ fn the_same_as_text() {
         text.ends_with("skipped: device, kernels, rank table, self-test\n"),
         "{text}"
     );
+}
+
+/// As after some launchers: children that end would not be waited for.
+#[test]
+fn ended_children_may_be_ignored() {
+    let mut command = adasum_run_within("trap '' CHLD", &["doctor", "--json"]);
+    clean(&mut command);
+    let output = command.env("ADASUM_BACKEND", "mock").output().unwrap();
+    let report = serde_json::from_str(&out(&output)).unwrap();
+    expect(&report, "self-test", "ok", "two ranks reduced");
 }
 
 #[test]

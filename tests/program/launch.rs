@@ -641,6 +641,12 @@ fn interrupts_are_passed_on_while_standard_input_is_read() {
     all_gone(&pids);
 }
 
+#[test]
+fn a_limit_may_be_longer_than_the_clock() {
+    let output = run(&["--linger", "1e18", "--timeout", "1e18"], "exit 3");
+    assert_eq!(output.status.code(), Some(3), "{}", err(&output));
+}
+
 /// It carries no mark of the job, so that it is not found; it ends as nobody reads what it prints.
 #[test]
 fn what_is_left_behind_may_not_print_for_ever() {

@@ -133,7 +133,6 @@ pub(crate) fn run(
     observer: &mut dyn Observer,
 ) -> Result<End> {
     let (sender, events) = sync_channel(QUEUE);
-    process::keep_ended_children();
     signals::watch(&sender)?;
     let deadline = limits
         .timeout
@@ -364,10 +363,10 @@ impl Job<'_> {
     /// Gives ranks that report failures the time to find out and to end.
     fn linger(&mut self, limit: Duration) {
         let stop = self.stop.take();
-        let deadline = Instant::now() + limit;
+        let deadline = Instant::now().checked_add(limit);
         let reporting = |r: &Running| r.presence != Presence::Absent && r.status.is_none();
         while self.running.iter().any(reporting) {
-            if !self.step(Some(deadline)) || self.interrupted() {
+            if !self.step(deadline) || self.interrupted() {
                 break;
             }
             self.stop = None;
@@ -377,8 +376,8 @@ impl Job<'_> {
 
     /// Waits for the reports of ranks whose end was seen before their last lines were read.
     fn await_reports(&mut self, limit: Duration) {
-        let deadline = Instant::now() + limit;
-        while self.running.iter().any(Running::may_report) && self.step(Some(deadline)) {}
+        let deadline = Instant::now().checked_add(limit);
+        while self.running.iter().any(Running::may_report) && self.step(deadline) {}
     }
 
     /// Ends what still runs: the signal that ended the job (else SIGTERM), grace, SIGKILL.
