@@ -12,6 +12,28 @@ fn last() -> String {
     text.to_str().unwrap().to_owned()
 }
 
+/// What C callers branch on.
+#[test]
+fn each_kind_of_error_has_a_status_of_its_own() {
+    use crate::error::ErrorKind;
+    use adasum_status::*;
+    for (kind, status, number) in [
+        (ErrorKind::InvalidArgument, ADASUM_INVALID_ARGUMENT, 1),
+        (ErrorKind::InvalidState, ADASUM_INVALID_STATE, 3),
+        (ErrorKind::Unsupported, ADASUM_UNSUPPORTED, 4),
+        (ErrorKind::OutOfMemory, ADASUM_OUT_OF_MEMORY, 5),
+        (ErrorKind::Acl, ADASUM_ACL, 6),
+        (ErrorKind::Hccl, ADASUM_HCCL, 7),
+        (ErrorKind::Mismatch, ADASUM_MISMATCH, 8),
+        (ErrorKind::Timeout, ADASUM_TIMEOUT, 9),
+        (ErrorKind::Poisoned, ADASUM_POISONED, 10),
+        (ErrorKind::Io, ADASUM_IO, 12),
+    ] {
+        assert_eq!(adasum_status::from(kind), status);
+        assert_eq!(status as i32, number, "{kind:?}");
+    }
+}
+
 #[test]
 fn options_are_set_refused_and_ended() {
     let mut options = null_mut();

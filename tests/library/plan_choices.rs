@@ -10,8 +10,8 @@ use adasum::ascend::Stream;
 use adasum::plan::mindspore::{ParallelContext, ParallelMode};
 use adasum::plan::{Machine, Reach};
 use adasum::reduce::{
-    DType, Form, GradientReducer, Options, Overflow, Placement, Reduction, ScalarExchange,
-    TensorSpec, Wire,
+    DType, Form, GradientReducer, InServer, Options, Overflow, Placement, Reduction,
+    ScalarExchange, TensorSpec, Wire,
 };
 
 /// Every number of servers to 33: two radices up to 16, one beyond, all of them in the end.
@@ -114,7 +114,7 @@ fn the_tensors_of_bert_large() {
 /// A mismatch names the first difference, and who has what, on every rank.
 #[test]
 fn what_ranks_disagree_on_is_named() {
-    let differs = |change: fn(&mut Vec<TensorSpec>, &mut Options), what: &[&str]| {
+    let differs = |change: &(dyn Fn(&mut Vec<TensorSpec>, &mut Options) + Sync), what: &[&str]| {
         let errors = in_world(4, 1, |world| {
             let mut specs: Vec<TensorSpec> = (0..300)
                 .map(|i| TensorSpec::new(format!("layer{i}.weight"), 16, DType::F32))
@@ -135,7 +135,7 @@ fn what_ranks_disagree_on_is_named() {
         }
     };
     differs(
-        |specs, _| {
+        &|specs, _| {
             specs[250].count = 17;
             specs[251].name = "other".to_owned();
         },
@@ -145,37 +145,61 @@ fn what_ranks_disagree_on_is_named() {
         ],
     );
     differs(
-        |specs, _| specs[7].dtype = DType::BF16,
+        &|specs, _| specs[7].dtype = DType::BF16,
         &["tensor 7 \"layer7.weight\"", "16 elements of bf16"],
     );
     differs(
-        |specs, _| specs[3].name = "x".repeat(1000),
+        &|specs, _| specs[3].name = "x".repeat(1000),
         &["tensor 3 \"layer3.weight\"", "tensor 3 \"xxx"],
     );
     differs(
-        |specs, _| specs.truncate(299),
+        &|specs, _| specs.truncate(299),
         &[
             "tensor 299 \"layer299.weight\"",
             "ranks [2] have no more tensors",
         ],
     );
     differs(
-        |_, options| options.radix = 4,
+        &|_, options| options.radix = 4,
         &["option radix 2", "ranks [2] have option radix 4"],
     );
     differs(
-        |_, options| options.exchange = Some(Form::Shared),
+        &|_, options| options.exchange = Some(Form::Shared),
         &["ranks [2] have option exchange shared in servers"],
     );
     differs(
-        |_, options| options.overflow = Overflow::Vote,
+        &|_, options| options.overflow = Overflow::Vote,
         &[
             "option overflow Report",
             "ranks [2] have option overflow Vote",
         ],
     );
+    let named: [(fn(&mut Options), &str); 13] = [
+        (|o| o.reduction = Reduction::Mean, "option reduction Mean"),
+        (|o| o.in_server = InServer::Sum, "option in_server Sum"),
+        (|o| o.scattered = true, "option scattered true"),
+        (|o| o.zero_tol = 1e-6, "option zero_tol 0.000001"),
+        (|o| o.result_scale = 2.0, "option result_scale 2"),
+        (|o| o.wire = Wire::F32, "option wire F32"),
+        (|o| o.bucket_bytes = 4096, "option bucket_bytes 4096"),
+        (|o| o.pipeline_depth = 3, "option pipeline_depth 3"),
+        (|o| o.barrier = true, "option barrier true"),
+        (|o| o.checksum = true, "option checksum true"),
+        (|o| o.subset_plans = 7, "option subset_plans 7"),
+        (
+            |o| o.gradient_buffers = true,
+            "option gradient_buffers true",
+        ),
+        (
+            |o| o.scalars = ScalarExchange::Owned,
+            "option scalars of more than 0",
+        ),
+    ];
+    for (change, what) in named {
+        differs(&|_, options| change(options), &[what]);
+    }
     differs(
-        |_, options| options.placement = Placement::Columns,
+        &|_, options| options.placement = Placement::Columns,
         &["option placement Hierarchical", "option placement Columns"],
     );
 }

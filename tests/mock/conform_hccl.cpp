@@ -101,12 +101,12 @@ const Behaviour under_work("destroy-under-queued-work", Ranks::Threads, 2, [](co
     OK(HcclAllReduce(data.at(), data.at(), 8, FP32, HCCL_REDUCE_SUM, world.comm, world.stream));
     world.synchronize();
     if (me.rank == 0) {
-        sleep_in_stream(world.stream, 200);
+        sleep_in_stream(world.stream, 2000);
         OK(HcclAllReduce(data.at(), data.at(), 8, FP32, HCCL_REDUCE_SUM, world.comm, world.stream));
         OK(HcclAllReduce(data.at(), data.at(), 8, FP32, HCCL_REDUCE_SUM, world.comm, world.stream));
         const double begin = now();
         OK(HcclCommDestroy(world.comm));
-        CHECK(now() - begin < 0.15);
+        CHECK(now() - begin < 1.5);
         world.comm = nullptr;
         CHECK(adasum_mock_counter("destroyed_under_work") == 1);
         FAILS(507057, "HcclAllReduce (32 bytes, fp32, sum), HcclAllReduce", aclrtSynchronizeStream(world.stream));

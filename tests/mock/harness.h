@@ -330,12 +330,12 @@ inline bool run_case(const char *program, const Case &test) {
     }
     setenv("HARNESS_DIR", pattern, 1);
     setenv("HCCL_MOCK_JOB", pattern, 1);
-    // Ports that no other case of any test has at the same time.
+    // Ports below those that tests in Rust take (20000 and above).
     static int cases = 0;
     int base = 0;
     // Another program may be at the same ports.
     do {
-        base = 10000 + (getpid() * 7 + cases++) % 320 * 64;
+        base = 10000 + (getpid() * 7 + cases++) % 156 * 64;
     } while (!ports_are_free(base));
     setenv("HCCL_IF_BASE_PORT", std::to_string(base).c_str(), 1);
     const auto is_950 = [](const auto &entry) {
@@ -389,6 +389,13 @@ inline int run(int argc, char **argv, const std::vector<Case> &cases) {
     setenv("ASCEND_MOCK_DEVICES", "64", 0);
     setenv("ASCEND_MOCK_QUIET", "1", 0);
     int bad = 0;
+    for (int i = 1; i < argc; i++) {
+        const auto is_chosen = [&](const Case &test) { return std::strstr(test.name, argv[i]) != nullptr; };
+        if (std::none_of(cases.begin(), cases.end(), is_chosen)) {
+            std::fprintf(stderr, "%s is in no case's name\n", argv[i]);
+            return 126;
+        }
+    }
     for (const Case &test : cases) {
         bool chosen = argc == 1;
         for (int i = 1; i < argc; i++) {

@@ -650,10 +650,14 @@ fn a_limit_may_be_longer_than_the_clock() {
 /// It carries no mark of the job, so that it is not found; it ends as nobody reads what it prints.
 #[test]
 fn what_is_left_behind_may_not_print_for_ever() {
-    let mut command = adasum_run(&["launch", "-n", "1", "--silent", "--", "sh", "-c"]);
-    let forever = "while echo x; do sleep 0.02; done";
-    let script = format!("setsid env -i \"PATH=$PATH\" sh -c '{forever}' & exit 3");
-    let mut child = start(command.arg(script));
+    let folder = Folder::new("launch-printing");
+    let forever = "touch started; while echo x; do sleep 0.02; done";
+    let script = format!(
+        "setsid env -i \"PATH=$PATH\" sh -c '{forever}' &
+        while [ ! -f started ]; do sleep 0.1; done; exit 3"
+    );
+    let mut command = adasum_run(&["launch", "-n", "1", "--silent", "--", "sh", "-c", &script]);
+    let mut child = start(command.current_dir(folder.path()));
     let status = eventually("the end", || child.try_wait().unwrap());
     assert_eq!(status.code(), Some(3));
     let text = err(&child.wait_with_output().unwrap());

@@ -58,6 +58,13 @@ fn against_horovod(ranks: u32, dtype: DType, options: &[&str]) {
             "{}: {error} times the allowed error",
             ours.name
         );
+        // The oracle holds against their result as well.
+        let error = oracle::error(&theirs, &truth, &vectors, bounds);
+        assert!(
+            error <= 1.0,
+            "{}: theirs, {error} times the allowed error",
+            ours.name
+        );
         if golden::exact(case, ranks) {
             assert_eq!(ours.values, theirs, "{}: must be exact", ours.name);
         }
