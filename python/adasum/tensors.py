@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import sys
 from dataclasses import dataclass
 from typing import Any, Iterable, Mapping, Optional, Sequence, Union
 
@@ -15,6 +16,9 @@ _TYPE_NAMES = {"float32": F32, "float16": F16, "bfloat16": BF16}
 _BUFFER_FORMATS = {"f": F32, "e": F16}
 #: Where tensors lie, by the names of torch and MindSpore: whether that is the device.
 _PLACES = {"cpu": False, "npu": True, "ascend": True}
+#: Storage formats of torch_npu whose memory is what sizes and strides say: undefined, NCHW, NHWC, ND and NCDHW (Ascend/pytorch:
+#: torch_npu/npu/_format.py, and IsBaseFormatType of torch_npu/csrc/framework/FormatHelper.cpp). Others are in tiles or in another order.
+_BASE_FORMATS = {-1, 0, 1, 2, 30}
 
 
 #: A flag of TensorSpec for mean reducers: the tensor is another one on each rank, and its gradient is left as it is.
@@ -104,12 +108,13 @@ def view(tensor: Any) -> View:
     """What lies behind a tensor of torch or MindSpore, a NumPy array, or an object with a writable buffer of floats; a View is itself.
 
     The order of axes does not matter where it is the same on all ranks (torch's channels_last). Raises TypeError or ValueError
-    for other types, and for memory that is not contiguous."""
+    for other types, for memory that is not contiguous, and for torch_npu's internal formats."""
     if isinstance(tensor, View):
         return tensor
     if hasattr(tensor, "data_ptr"):
         if not _is_dense(tensor.shape, tensor.stride()):
             raise ValueError("the tensor has gaps or overlaps: it is not contiguous in any order of its axes")
+        _refuse_internal_format(tensor)
         return View(address_of(tensor), tensor.numel(), _type_of(tensor.dtype), *place_of(tensor))
     if hasattr(tensor, "ctypes") and hasattr(tensor, "dtype"):
         flags = tensor.flags
@@ -150,6 +155,21 @@ def _is_dense(shape: Sequence[int], strides: Sequence[int]) -> bool:
             return False
         expected *= length
     return True
+
+
+def _refuse_internal_format(tensor: Any) -> None:
+    """Refuses a tensor of torch_npu in an internal format. With torch.npu.config.allow_internal_format torch_npu gives weights FRACTAL_NZ
+    and the like (Ascend/pytorch: torch_npu/utils/_module.py, cast_weight); sizes and strides stay those of before."""
+    torch_npu = sys.modules.get("torch_npu")
+    # MindSpore's place is a str.
+    if torch_npu is None or getattr(tensor.device, "type", None) != "npu":
+        return
+    storage_format = torch_npu.get_npu_format(tensor)
+    if storage_format not in _BASE_FORMATS:
+        raise ValueError(
+            f"the tensor has torch_npu's internal format {storage_format}, whose memory is in another order than its elements: set "
+            "torch.npu.config.allow_internal_format = False before the model is moved to the NPU"
+        )
 
 
 def place_of(tensor: Any) -> tuple[bool, int]:

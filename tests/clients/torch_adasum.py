@@ -168,6 +168,28 @@ def rows(world):
             expect(f"rows with numbers of {name}", [gathered], [torch.arange(SIZE).repeat_interleave(6).float()])
 
 
+def formats(world):
+    """Tensors in torch_npu's internal formats are refused: their memory is not what sizes and strides say."""
+    if DEVICE != "npu":
+        return
+    import torch_npu
+
+    for number, shape in ((29, (33, 17)), (29, (32, 16)), (3, (2, 16, 4, 4)), (4, (16, 16, 3, 3))):
+        tensor = torch_npu.empty_with_format(shape, dtype=torch.float16, device=DEVICE, acl_format=number)
+        assert torch_npu.get_npu_format(tensor) == number and tensor.is_contiguous(), (number, shape)
+        for call in (lambda: adasum.view(tensor), lambda: adasum.GradientReducer(world, {"w": torch.nn.Parameter(tensor)})):
+            try:
+                call()
+            except ValueError as error:
+                assert "torch.npu.config.allow_internal_format = False" in str(error), error
+            else:
+                raise AssertionError(f"format {number} of {shape} is not refused")
+    for number, shape in ((0, (2, 3, 4, 5)), (2, (3, 5)), (30, (2, 3, 4, 5, 6))):
+        tensor = torch_npu.empty_with_format(shape, dtype=torch.float16, device=DEVICE, acl_format=number)
+        assert torch_npu.get_npu_format(tensor) == number, (number, shape)
+        assert adasum.view(tensor).count == tensor.numel()
+
+
 def delta(world, form):
     """Three steps of Adam in which each rank keeps a state of its own, beside the same in one process."""
     def model():
@@ -219,6 +241,7 @@ def main():
         streams(world)
         buffers(world)
         rows(world)
+        formats(world)
         for form in ("server_mean", "local"):
             delta(world, form)
     dist.barrier()
