@@ -64,8 +64,8 @@ class World(Handle):
 
     @classmethod
     def from_environment(cls, options: Optional[Options] = None, **choices: Unpack[OptionValues]) -> World:
-        """The world that the environment describes: RANK_TABLE_FILE and RANK_ID, or the variables of torchrun or of msrun (after
-        mindspore.communication.init). With a table of version 2.0, and on Ascend 950, MASTER_ADDR and MASTER_PORT, or
+        """The world that the environment describes: RANK_TABLE_FILE and RANK_ID, or the variables of torchrun or of msrun (several
+        machines want its --node_rank, or `adasum.mindspore.world`). With a table of version 2.0, and on Ascend 950, MASTER_ADDR and MASTER_PORT, or
         ADASUM_ROOTINFO_FILE, must be set, too, as `adasum-run launch` does: ranks meet there."""
         return cls._from("environment", chosen(options, choices))
 

@@ -33,10 +33,11 @@ const TORCHRUN: Variables = Variables {
     port: "MASTER_PORT",
 };
 /// MindSpore's msrun sets `MS_WORKER_NUM`, `MS_SCHED_HOST`, `MS_SCHED_PORT` and `MS_ROLE` for all its processes, `MS_NODE_ID`
-/// for those whose rank it knows, and newer ones `RANK_SIZE` and `RANK_ID` too
+/// for those whose rank it knows, and newer ones `RANK_SIZE`, `RANK_ID` and `DEVICE_ID` too
 /// (mindspore/parallel/cluster/process_entity/_api.py: `_Node.run`, `_ComputeGraphNode.run`, `_ProcessManager.run`,
-/// `start_workers`). `mindspore.communication.init` sets `DEVICE_ID` and the final `RANK_ID` (communication/management.py:
-/// `_set_envs`).
+/// `start_scheduler`, `_start_single_worker`). Workers whose rank it does not know, which are those of several nodes without
+/// `--node_rank`, inherit the scheduler's `RANK_ID`, 0, or have none. `mindspore.communication.init` sets `DEVICE_ID` and the final
+/// `RANK_ID` only with `RANK_TABLE_FILE` (communication/management.py: `_set_envs`); else `adasum.mindspore.world` does after it.
 const MSRUN: Variables = Variables {
     rank: &["RANK_ID", "MS_NODE_ID"],
     size: &["RANK_SIZE", "MS_WORKER_NUM"],
@@ -76,8 +77,8 @@ impl Launch {
     /// With both: `DEVICE_ID` (or `LOCAL_RANK`: the device), `LOCAL_WORLD_SIZE` (not required), and where ranks meet
     /// ([`Meeting::from_env`]).
     ///
-    /// msrun with several nodes knows ranks only if it is given `--node_rank`, and it does not set `DEVICE_ID`:
-    /// `mindspore.communication.init` sets what is missing, so call that first.
+    /// msrun with several nodes knows ranks only if it is given `--node_rank`: without, its `RANK_ID` may be wrong, and
+    /// `mindspore.communication.init` puts that right only with `RANK_TABLE_FILE`. `adasum.mindspore.world` sets it after `init`.
     ///
     /// # Errors
     /// Names the variable that is missing or wrong.

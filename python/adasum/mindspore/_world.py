@@ -7,6 +7,9 @@ import os
 import sys
 from typing import TYPE_CHECKING, Optional
 
+import mindspore as ms
+from mindspore.communication import GlobalComm, get_group_size, get_rank
+
 import adasum
 from adasum.mindspore._tensors import wait_for_all
 
@@ -23,6 +26,8 @@ def world(options: Optional[adasum.Options] = None, **choices: Unpack[adasum.Opt
     is collective and whose options count, and shared by all cells of this process; HCCL makes one from a rank table and no second.
     Without devices_per_server a server has the ranks that the table gives it, or LOCAL_WORLD_SIZE.
 
+    Under msrun on several machines without --node_rank `mindspore.communication.init` must come first: it gives ranks their numbers.
+
     msrun runs the program in its scheduler, too, which has no part in the world: there this ends the process.
 
     Raises ValueError if `devices_per_server` is another than that of the world there is."""
@@ -31,6 +36,7 @@ def world(options: Optional[adasum.Options] = None, **choices: Unpack[adasum.Opt
         # MindSpore keeps it in communication.init(); whoever comes here has not called that.
         raise SystemExit(0)
     if _world is None or _world.closed:
+        _set_rank_of_msrun()
         # Of both, `options` makes the world; the check below holds it against the other.
         _world = adasum.World.from_environment(options) if options else adasum.World.from_environment(**choices)
         atexit.register(_end)
@@ -41,6 +47,21 @@ def world(options: Optional[adasum.Options] = None, **choices: Unpack[adasum.Opt
             "first cell the option, or make the world with adasum.mindspore.world"
         )
     return _world
+
+
+def _set_rank_of_msrun() -> None:
+    """Sets RANK_ID, RANK_SIZE and DEVICE_ID by what MindSpore knows, where msrun has not told this process its rank.
+
+    On several machines without --node_rank msrun has no MS_NODE_ID for its workers, and those beside the scheduler inherit the scheduler's
+    RANK_ID, 0 (mindspore/parallel/cluster/process_entity/_api.py: start_scheduler, _start_single_worker). communication.init
+    changes the variables only with RANK_TABLE_FILE (mindspore/communication/management.py: _set_envs)."""
+    if os.environ.get("MS_ROLE") != "MS_WORKER" or os.environ.get("RANK_TABLE_FILE") or os.environ.get("MS_NODE_ID"):
+        return
+    if not GlobalComm.INITED:
+        raise RuntimeError("msrun has not told this process its rank: call mindspore.communication.init first, or give msrun --node_rank")
+    os.environ["RANK_ID"] = str(get_rank())
+    os.environ["RANK_SIZE"] = str(get_group_size())
+    os.environ["DEVICE_ID"] = str(ms.get_context("device_id"))
 
 
 def close(timeout: float = adasum.DEFAULT_TIMEOUT) -> None:
