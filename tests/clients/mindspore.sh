@@ -106,6 +106,27 @@ release
 
 cells 2 8 modes
 
+# As on two machines without --node_rank.
+two_msrun() {
+    local began=$SECONDS port first code=0
+    port=$("$python" -c 'import socket; s = socket.socket(); s.bind(("", 0)); print(s.getsockname()[1])')
+    local msrun=(env PATH="$(dirname "$python"):$PATH" timeout 300 msrun --worker_num 2 --local_worker_num 1 --master_port "$port" --join True)
+    "${msrun[@]}" --log_dir "$work/msrun-1" tests/clients/mindspore_msrun.py > "$work/one" 2>&1 &
+    first=$!
+    # Whoever comes second has no scheduler: its address is taken.
+    sleep 5
+    "${msrun[@]}" --log_dir "$work/msrun-2" tests/clients/mindspore_msrun.py > "$work/two" 2>&1 || code=$?
+    wait $first || code=$?
+    if [ "$(cat "$work"/msrun-?/worker_*.log | grep -c '^rank [01] of two msrun$')" != 2 ]; then
+        cat "$work/one" "$work/two" "$work"/msrun-?/worker_*.log
+        echo "two msrun FAILED with $code"
+        exit 1
+    fi
+    rm -r "$work"/msrun-?
+    echo "$((SECONDS - began)) s: two msrun"
+}
+two_msrun
+
 # tutorial REDUCER: the tutorial's program on two machines of eight; the loss of rank 0 must fall to a half.
 tutorial() {
     local began=$SECONDS one two=0
