@@ -76,7 +76,7 @@ pair() {
         # Root info fails here, so that communicators must come from the table.
         HCCL_MOCK_FAULT="0:HcclGetRootInfo:*:error=4" RANK_TABLE_FILE=$table npu $size $clients/process_group.py
         npu $size $operators $clients/torch_adasum.py npu
-        npu $size $operators $clients/torch_adasum.py npu reversed
+        TORCH_DISTRIBUTED_DEBUG=DETAIL npu $size $operators $clients/torch_adasum.py npu reversed
         RANK_TABLE_FILE=$table npu $size $operators $clients/torch_adasum.py npu
         cpu $size $clients/torch_adasum.py cpu
         npu $size $operators $clients/torch_training.py npu

@@ -21,8 +21,8 @@ _WORLD_OPTIONS = ("devices_per_server", "create_timeout_ms")
 
 
 def world(group: Optional[dist.ProcessGroup] = None, /, **choices: Unpack[adasum.OptionValues]) -> adasum.World:
-    """The world of the ranks of a process group, or of all ranks: on torch's current NPU where the group talks through HCCL, else
-    on device LOCAL_RANK, which is one of the mock's where there is no NPU. Collective among the group.
+    """The world of the ranks of a process group, or of all ranks: on torch's current NPU if the program has set or used one or sees only
+    one, else on device LOCAL_RANK, which is one of the mock's where there is no NPU. Collective among the group.
 
     `choices` are options. `devices_per_server` says how many consecutive ranks are combined by their mean before AdaSum
     combines servers. Without it that is LOCAL_WORLD_SIZE (as torchrun sets it), but 1 if the group is not larger or no multiple of
@@ -44,13 +44,13 @@ def world(group: Optional[dist.ProcessGroup] = None, /, **choices: Unpack[adasum
 
 
 def _made(group: Optional[dist.ProcessGroup], size: int, choices: adasum.OptionValues) -> adasum.World:
-    if is_hccl(group):
+    backend = _hccl(group)
+    if backend is not None:
         torch.npu.synchronize()
-        backend = (group or dist.group.WORLD)._get_backend(torch.device("npu"))
         # torch_npu takes the number for that of a rank, modulo the number of devices, and asks for the communicator of that device
         # (torch_npu/csrc/distributed/ProcessGroupHCCL.cpp, getDeviceForRank).
         return adasum.World.from_comm(backend.get_hccl_comm(torch.npu.current_device()), **choices)
-    device = int(os.environ.get("LOCAL_RANK", "0"))
+    device = _device()
     rank = dist.get_rank(group)
     info = [adasum.root_info(device) if rank == 0 else b""]
     dist.broadcast_object_list(info, src=global_rank(group, 0), group=group)
@@ -73,7 +73,30 @@ def _say_how_ranks_are_combined(made: adasum.World, local: int, chosen: bool) ->
 
 def is_hccl(group: Optional[dist.ProcessGroup] = None) -> bool:
     """Whether a process group talks through HCCL."""
-    return "hccl" in dist.get_backend(group)
+    return _hccl(group) is not None
+
+
+def _hccl(group: Optional[dist.ProcessGroup]) -> Any:
+    """The backend of a process group for tensors on an NPU, if it is torch_npu's of HCCL."""
+    if not hasattr(torch, "npu"):
+        return None
+    # `init_process_group()` without a name has the backend "undefined", and one for each kind of device.
+    try:
+        backend = (group or dist.group.WORLD)._get_backend(torch.device("npu"))
+    except RuntimeError:
+        # The group has none for NPUs.
+        return None
+    # With TORCH_DISTRIBUTED_DEBUG=DETAIL torch has it in a wrapper (torch/distributed/distributed_c10d.py, _create_process_group_wrapper).
+    backend = getattr(backend, "wrapped_pg", backend)
+    return backend if hasattr(backend, "get_hccl_comm") else None
+
+
+def _device() -> int:
+    """The device of this rank: torch's current NPU if the program has set or used one, or if this process sees only one; else LOCAL_RANK, as
+    without set_device every rank's current NPU would be 0."""
+    if hasattr(torch, "npu") and torch.npu.is_available() and (torch.npu.is_initialized() or torch.npu.device_count() == 1):
+        return int(torch.npu.current_device())
+    return int(os.environ.get("LOCAL_RANK", "0"))
 
 
 def global_rank(group: Optional[dist.ProcessGroup], rank: int) -> int:
