@@ -3,7 +3,8 @@
     torchrun --nproc-per-node N torch_adasum.py cpu
     torchrun --nproc-per-node N -m adasum.torch.cpu_operators torch_adasum.py npu [reversed]
 
-With `reversed` the last rank has device 0. What comes out is compared with AdaSum in the arithmetic of digits_reference.py, bit for bit in fp32."""
+With `reversed` the last rank has device 0, and torch's process group has no backend's name. What comes out is compared with AdaSum in
+the arithmetic of digits_reference.py, bit for bit in fp32."""
 
 import gc
 import os
@@ -18,6 +19,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 import adasum  # noqa: E402
 import adasum.torch as adasum_torch  # noqa: E402
+from adasum.torch import groups  # noqa: E402
 from digits_reference import adasum as reference  # noqa: E402
 from digits_reference import device_dot  # noqa: E402
 
@@ -106,10 +108,31 @@ def streams(world):
                 expect(f"side stream, {seed}", copies, expected(range(SIZE), seed=seed))
 
 
+def refuses_an_old_torch_npu(world):
+    """Gradients in buffers need torch_npu's from_dlpack."""
+    import torch_npu
+
+    optimizer = torch.optim.SGD(torch.nn.Linear(2, 2).to(DEVICE).parameters(), lr=0.1)
+    function = torch_npu._C._npu_from_dlpack
+    del torch_npu._C._npu_from_dlpack
+    try:
+        adasum_torch.GradientOptimizer(optimizer, world, gradient_buffers=True, exchange="shared")
+    except RuntimeError as error:
+        assert "gradient_buffers needs a newer torch_npu" in str(error), error
+    else:
+        raise AssertionError("a torch_npu without _npu_from_dlpack is not refused")
+    finally:
+        torch_npu._C._npu_from_dlpack = function
+
+
 def buffers(world):
     """Gradients in the reducer's buffers, where the other ranks read them."""
     if DEVICE != "npu":
+        # Not for CPU tensors, with or without torch_npu.
+        optimizer = torch.optim.SGD(torch.nn.Linear(2, 2).parameters(), lr=0.1)
+        adasum_torch.GradientOptimizer(optimizer, world, gradient_buffers=True, exchange="shared").close()
         return
+    refuses_an_old_torch_npu(world)
     shared = {"exchange": "shared", "gradient_buffers": True}
     for dtype, tolerance in ((torch.float32, 0.0), (torch.bfloat16, 0.06)):
         own = values(RANK, dtype)
@@ -231,11 +254,20 @@ def delta(world, form):
 
 
 def main():
+    reverse = sys.argv[2:] == ["reversed"]
     if DEVICE == "npu":
         local = int(os.environ["LOCAL_RANK"])
-        torch.npu.set_device(SIZE - 1 - local if sys.argv[2:] == ["reversed"] else local)
-    dist.init_process_group("hccl" if DEVICE == "npu" else "gloo")
+        torch.npu.set_device(SIZE - 1 - local if reverse else local)
+    dist.init_process_group(None if reverse else "hccl" if DEVICE == "npu" else "gloo")
+    assert groups.is_hccl() == (DEVICE == "npu")
     worlds()
+    if DEVICE == "npu":
+        # Ranks of a group without HCCL meet on torch's current NPU, too.
+        gloo = dist.new_group(list(range(SIZE)), backend="gloo")
+        assert not groups.is_hccl(gloo)
+        with adasum_torch.world(gloo) as world:
+            assert world.device == torch.npu.current_device()
+            reduces(world, list(range(SIZE)), "a group of gloo")
     with adasum_torch.world() as world:
         types(world)
         streams(world)

@@ -269,6 +269,21 @@ class DeltaOptimizer(_Wrapper):
         self._reducer.reset()
 
 
+def _check_dlpack(optimizer: Any) -> None:
+    """Refuses parameters on an NPU if torch_npu cannot make tensors of the reducer's buffers, before there is a world."""
+    first = next((tensor for group in getattr(optimizer, "param_groups", ()) for tensor in group["params"]), None)
+    if first is None or first.device.type != "npu":
+        return
+    import torch_npu
+
+    # torch.from_dlpack calls it for NPUs (torch_npu/utils/dlpack.py).
+    if not hasattr(torch_npu._C, "_npu_from_dlpack"):
+        raise RuntimeError(
+            f"gradient_buffers needs a newer torch_npu: {torch_npu.__version__} has no _npu_from_dlpack, by which a tensor lies in the "
+            "reducer's buffers"
+        )
+
+
 class GradientOptimizer(_Wrapper):
     """Wraps an optimizer: it steps on the mean or sum of all ranks' gradients (the option reduction), or on their AdaSum. Instead of
     DistributedDataParallel, not beside it. Making one is collective.
@@ -286,6 +301,8 @@ class GradientOptimizer(_Wrapper):
     ):
         """As for `DeltaOptimizer`."""
         in_buffers = bool(choices.get("gradient_buffers"))
+        if in_buffers:
+            _check_dlpack(optimizer)
         super().__init__(optimizer, world, parameters, adasum.GradientReducer, choices, backward_passes_per_step, sparse_as_dense)
         self._synchronized = self._skips = False
         # Parameters whose gradients lie in the reducer's buffers, and where.
