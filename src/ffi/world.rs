@@ -120,7 +120,7 @@ pub unsafe extern "C" fn adasum_world_from_rank_table(
 /// With a rank table: RANK_TABLE_FILE (or MINDSPORE_HCCL_CONFIG_PATH) and RANK_ID; with one of version 2.0, and on Ascend 950, also
 /// where ranks meet, as without one. Without: RANK, WORLD_SIZE, LOCAL_RANK
 /// (the device, unless DEVICE_ID says another) and LOCAL_WORLD_SIZE, as torchrun sets them; without RANK and WORLD_SIZE:
-/// RANK_ID (or MS_NODE_ID), RANK_SIZE (or MS_WORKER_NUM), DEVICE_ID (by communication.init) and LOCAL_WORLD_SIZE (if it is set),
+/// RANK_ID (or MS_NODE_ID), RANK_SIZE (or MS_WORKER_NUM), DEVICE_ID (by msrun) and LOCAL_WORLD_SIZE (if it is set),
 /// as in MindSpore under msrun. Those ranks meet at the file ADASUM_ROOTINFO_FILE, in a folder that all see, or else at rank 0, which listens at
 /// ADASUM_MASTER_ADDR and ADASUM_MASTER_PORT; where these are not set, at MASTER_ADDR and the port behind MASTER_PORT, or at
 /// MS_SCHED_HOST and the port behind MS_SCHED_PORT. The secret in ADASUM_JOB_SECRET or ADASUM_JOB_SECRET_FILE proves there who

@@ -176,8 +176,8 @@ fn process(lookup: &impl Fn(&str) -> Option<OsString>, variables: &Variables) ->
             .map_err(|_| Error::invalid(format!("{LOCAL_RANK} is {local}: no such device")))?,
         (None, None) => {
             return Err(Error::invalid(format!(
-                "{DEVICE} or {LOCAL_RANK} is not set: it is the device of this rank (under msrun, call \
-                 mindspore.communication.init first)"
+                "{DEVICE} or {LOCAL_RANK} is not set: it is the device of this rank (newer \
+                 releases of MindSpore's msrun set it)"
             )));
         }
     };
