@@ -174,7 +174,8 @@ fn what_ranks_disagree_on_is_named() {
             "ranks [2] have option overflow Vote",
         ],
     );
-    let named: [(fn(&mut Options), &str); 13] = [
+    type Change = fn(&mut Options);
+    let named: [(Change, &str); 13] = [
         (|o| o.reduction = Reduction::Mean, "option reduction Mean"),
         (|o| o.in_server = InServer::Sum, "option in_server Sum"),
         (|o| o.scattered = true, "option scattered true"),
