@@ -53,6 +53,8 @@ fn build_kernels(out: &Path) {
             work: out.join(format!("kernels-{word}")),
             output: out.join(format!("npu_kernels_{word}.o")),
         };
+        std::fs::create_dir_all(&compilation.work)
+            .unwrap_or_else(|error| panic!("{}: {error}", compilation.work.display()));
         toolkit::Toolkit::find(|name| std::env::var_os(name))
             .and_then(|kit| kit.build(kit.way(), &compilation, |step| println!("{step}")))
             .unwrap_or_else(|error| panic!("{VARIABLE}={list}: {error}"));

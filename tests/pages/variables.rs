@@ -150,8 +150,9 @@ With a rank table of version 2.0, and on Ascend 950, ranks meet as those without
 Where torchrun's variables are not set either, those of MindSpore's msrun place a rank: `RANK_ID` (or `MS_NODE_ID`), `RANK_SIZE` (or
 `MS_WORKER_NUM`), `DEVICE_ID` (or `LOCAL_RANK`), `LOCAL_WORLD_SIZE` if it is set (else servers are the hosts), `MS_SCHED_HOST` and
 `MS_SCHED_PORT`. The scheduler listens at that port, so ranks meet at the one behind it. A process with another `MS_ROLE` than
-`MS_WORKER` is no rank; in Python `adasum.mindspore.world` ends that of the scheduler. `DEVICE_ID`, and with several nodes but without `--node_rank` the right `RANK_ID`, are there only after
-`mindspore.communication.init`. Rank 0 must run on the scheduler's machine, or `ADASUM_MASTER_ADDR` name its own.
+`MS_WORKER` is no rank; in Python `adasum.mindspore.world` ends that of the scheduler. With several nodes but without
+`--node_rank` no worker has the right `RANK_ID`: `adasum.mindspore.world` sets it where `mindspore.communication.init` was called before. Rank 0
+must run on the scheduler's machine, or `ADASUM_MASTER_ADDR` name its own.
 
 ## Who may join
 

@@ -121,7 +121,7 @@ fn ended_children_may_be_ignored() {
     clean(&mut command);
     let output = command.env("ADASUM_BACKEND", "mock").output().unwrap();
     let report = serde_json::from_str(&out(&output)).unwrap();
-    expect(&report, "self-test", "ok", "two ranks reduced");
+    expect(&report, "self_test", "ok", "two ranks reduced");
 }
 
 #[test]
