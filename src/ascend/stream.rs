@@ -27,8 +27,8 @@ type Kept = HashMap<usize, Arc<dyn Keep>>;
 
 /// A queue of work on a device: what is enqueued runs in order, while the host goes on.
 ///
-/// Memory (unless it is borrowed), events and kernels that queued work uses are kept alive until the stream is next synchronised. Wraps
-/// `aclrtCreateStream` and `aclrtDestroyStream`; a stream that is dropped with work in it is ended by
+/// Memory (unless it is borrowed), events and kernels that queued work uses are kept alive until the stream is next
+/// synchronised. Wraps `aclrtCreateStream` and `aclrtDestroyStream`; a stream that is dropped with work in it is ended by
 /// `aclrtDestroyStreamForce`, and what that work used is never freed.
 ///
 /// A stream goes on behind a task that has failed, unless its context is in [stop mode](Stream::stop_on_failure). The
@@ -263,7 +263,8 @@ impl Stream {
         })
     }
 
-    /// Keeps `spans`, unless they are borrowed, alive until the stream is next synchronised: for work of other streams that this one waits for.
+    /// Keeps `spans`, unless they are borrowed, alive until the stream is next synchronised: for work of other streams that this
+    /// one waits for.
     pub fn keep(&self, spans: &[Span]) {
         let mut kept = self.0.kept();
         let mut last = None;

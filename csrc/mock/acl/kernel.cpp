@@ -36,7 +36,7 @@ public:
         }
         set_block_ = reinterpret_cast<void (*)(uint64_t, uint64_t)>(dlsym(library_, "ascend_mock_set_block"));
         if (set_block_ == nullptr) {
-            dlclose(library_);
+            close();
             fail(ACL_ERROR_INVALID_FILE,
                  "%s is a shared object, but no kernel binary for the mock: it does not export "
                  "ascend_mock_set_block",
@@ -49,14 +49,7 @@ public:
             set_finder(find_bytes);
         }
     }
-    ~Binary() {
-        dlclose(library_);
-        // A library that stays all the same keeps the number of its file, or the next one of that number would be taken for it.
-        if (void *still = file_ ? dlopen(path_.c_str(), RTLD_LAZY | RTLD_NOLOAD) : nullptr) {
-            dlclose(still);
-            (void)file_.release();
-        }
-    }
+    ~Binary() { close(); }
     Binary(const Binary &) = delete;
     Binary &operator=(const Binary &) = delete;
 
@@ -75,6 +68,15 @@ public:
     std::vector<void *> functions; // handles that were made for it
 
 private:
+    void close() {
+        dlclose(library_);
+        // A library that stays all the same keeps the number of its file, or the next one of that number would be taken for it.
+        if (void *still = file_ ? dlopen(path_.c_str(), RTLD_LAZY | RTLD_NOLOAD) : nullptr) {
+            dlclose(still);
+            (void)file_.release();
+        }
+    }
+
     const std::string path_;
     Descriptor file_;
     void *const library_;

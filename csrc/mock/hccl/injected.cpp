@@ -28,10 +28,10 @@ std::string unknown_function() {
 
 // Operations have their fault on the stream.
 bool is_operation(const std::string &function) {
-    constexpr uint32_t MOST = 60;       // kinds of operations have a bit each in a word
-    if (function == "HcclAlltoAllVC") { // another way to say an HcclAlltoAllV
-        return true;
+    if (function == "HcclAlltoAllVC") {
+        return true; // another way to say an HcclAlltoAllV
     }
+    constexpr uint32_t MOST = 60; // kinds of operations have a bit each in a word
     for (uint32_t op = 1; op < MOST; op++) {
         if (static_cast<Op>(op) != Op::Group && function == op_name(static_cast<Op>(op))) {
             return true;

@@ -152,9 +152,10 @@ class AdaSumByGradWrapCell(_WrapCell, getattr(nn, "AdaSumByGradWrapCell", nn.Cel
     `nn.AdaSumByGradWrapCell` where MindSpore has one, so that `Model` takes it.
 
     `world` is by default that of the environment (`adasum.mindspore.world`). Options are keywords, or `options` alone. overflow="vote",
-    delta_form="local" and profile="mindspore" must be keywords: of `options` the cell does not know them. MindSpore's limits (16 devices or more, a power of two, servers of 8, no stand_alone mode) are
-    not this library's. They are asked for by profile="mindspore", with MindSpore's errors and warning; the warning goes to the logger
-    "adasum". One server alone is an error unless devices_per_server=1 makes each rank a server, or allow_plain_mean=True.
+    delta_form="local" and profile="mindspore" must be keywords: of `options` the cell does not know them. MindSpore's limits (16 devices
+    or more, a power of two, servers of 8, no stand_alone mode) are not this library's. They are asked for by profile="mindspore", with
+    MindSpore's errors and warning; the warning goes to the logger "adasum". One server alone is an error unless devices_per_server=1
+    makes each rank a server, or allow_plain_mean=True.
 
     With overflow="vote" a NaN or infinity on any rank has all ranks skip the step: see `overflowed`. Gradients of layerwise_parallel
     parameters are not reduced. RowTensors are gathered from all ranks, with 1/size of their values, and not merged. Gradients may be fp32, fp16

@@ -19,8 +19,8 @@ pub(in crate::reduce) enum Store {
 
 /// Room for a copy of each tensor of a list, in a type of its own. Each copy starts at a multiple of 64 bytes.
 ///
-/// Everything here is stream-ordered, waits for nothing and allocates only while changes of addresses are on their way. Calls come in the order of the world
-/// ([`World::enqueue`](crate::reduce::World::enqueue)), whatever their streams.
+/// Everything here is stream-ordered, waits for nothing and allocates only while changes of addresses are on their way. Calls
+/// come in the order of the world ([`World::enqueue`](crate::reduce::World::enqueue)), whatever their streams.
 pub(in crate::reduce) struct TensorCopies {
     places: Vec<Span>,
     parts: Vec<CopiesOfType>,
