@@ -277,33 +277,44 @@ pub(crate) fn unique(prefix: &str) -> String {
     format!("{prefix}-{}-{call}-{time:x}", process::id())
 }
 
+/// A folder for intermediate files, of this user alone, which goes with this object.
+pub(crate) struct TemporaryFolder(PathBuf);
+
+impl TemporaryFolder {
+    /// A new one, whose name begins with `name`.
+    ///
+    /// # Errors
+    /// If it cannot be made. The text names it.
+    pub(crate) fn new(name: &str) -> Result<TemporaryFolder> {
+        let path = env::temp_dir().join(unique(name));
+        let made = std::path::absolute(&path).and_then(|path| {
+            // Whatever has this name already is not ours.
+            DirBuilder::new().mode(0o700).create(&path)?;
+            Ok(path)
+        });
+        let error = |error| Error::new(ErrorKind::Io, format!("{}: {error}", path.display()));
+        made.map(TemporaryFolder).map_err(error)
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.0
+    }
+}
+
+impl Drop for TemporaryFolder {
+    fn drop(&mut self) {
+        if let Err(error) = fs::remove_dir_all(&self.0) {
+            log::warn!("{}: {error}", self.0.display());
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use std::os::unix::fs::PermissionsExt;
 
     const FILES: &[(&str, &[u8])] = &[("one.so", b"first"), ("two.so", b"second")];
-
-    /// A folder of its own for each test, removed at its end.
-    struct Scratch(PathBuf);
-
-    impl Scratch {
-        fn new() -> Self {
-            let path = env::temp_dir().join(unique("adasum-cache-test"));
-            fs::create_dir(&path).unwrap();
-            Scratch(path)
-        }
-
-        fn join(&self, name: &str) -> PathBuf {
-            self.0.join(name)
-        }
-    }
-
-    impl Drop for Scratch {
-        fn drop(&mut self) {
-            let _ = fs::remove_dir_all(&self.0);
-        }
-    }
 
     fn unpack_in(folders: &[PathBuf]) -> Result<PathBuf> {
         unpack_to_first(folders.iter().cloned(), owner_of_this_process(), FILES)
@@ -318,9 +329,22 @@ mod tests {
     }
 
     #[test]
+    fn temporary_folders_are_this_users_and_go() {
+        let (first, second) = (
+            TemporaryFolder::new("a").unwrap(),
+            TemporaryFolder::new("a").unwrap(),
+        );
+        assert_ne!(first.path(), second.path());
+        let path = first.path().to_owned();
+        assert_eq!(path.metadata().unwrap().mode() & 0o777, 0o700);
+        drop(first);
+        assert!(!path.exists());
+    }
+
+    #[test]
     fn unpacks_once() {
-        let scratch = Scratch::new();
-        let targets = [scratch.join("a/b")];
+        let scratch = TemporaryFolder::new("adasum-cache-test").unwrap();
+        let targets = [scratch.path().join("a/b")];
         let folder = unpack_in(&targets).unwrap();
         assert_complete(&folder);
         assert_eq!(fs::metadata(&folder).unwrap().mode() & 0o777, 0o700);
@@ -337,8 +361,8 @@ mod tests {
 
     #[test]
     fn threads_share_one_folder() {
-        let scratch = Scratch::new();
-        let targets = [scratch.join("cache")];
+        let scratch = TemporaryFolder::new("adasum-cache-test").unwrap();
+        let targets = [scratch.path().join("cache")];
         let folders: Vec<PathBuf> = std::thread::scope(|scope| {
             let threads: Vec<_> = (0..16)
                 .map(|_| scope.spawn(|| unpack_in(&targets).unwrap()))
@@ -350,14 +374,14 @@ mod tests {
         });
         assert!(folders.iter().all(|folder| *folder == folders[0]));
         assert_complete(&folders[0]);
-        let entries = fs::read_dir(&scratch.0).unwrap().count();
+        let entries = fs::read_dir(&scratch.path()).unwrap().count();
         assert_eq!(entries, 1, "leftovers beside the folder");
     }
 
     #[test]
     fn damaged_files_are_replaced() {
-        let scratch = Scratch::new();
-        let targets = [scratch.join("cache")];
+        let scratch = TemporaryFolder::new("adasum-cache-test").unwrap();
+        let targets = [scratch.path().join("cache")];
         let folder = unpack_in(&targets).unwrap();
         fs::write(folder.join("one.so"), b"fi").unwrap();
         fs::write(folder.join("two.so"), b"SECOND").unwrap();
@@ -371,8 +395,8 @@ mod tests {
 
     #[test]
     fn a_folder_open_to_others_is_not_used() {
-        let scratch = Scratch::new();
-        let targets = [scratch.join("first"), scratch.join("second")];
+        let scratch = TemporaryFolder::new("adasum-cache-test").unwrap();
+        let targets = [scratch.path().join("first"), scratch.path().join("second")];
         let folder = unpack_in(&targets).unwrap();
         fs::set_permissions(&folder, fs::Permissions::from_mode(0o777)).unwrap();
         let other = unpack_in(&targets).unwrap();
@@ -382,18 +406,24 @@ mod tests {
 
     #[test]
     fn a_folder_below_one_that_others_may_write_is_not_used() {
-        let scratch = Scratch::new();
+        let scratch = TemporaryFolder::new("adasum-cache-test").unwrap();
         let set = |mode| {
             let mode = fs::Permissions::from_mode(mode);
-            fs::set_permissions(scratch.join("open"), mode).unwrap();
+            fs::set_permissions(scratch.path().join("open"), mode).unwrap();
         };
-        fs::create_dir(scratch.join("open")).unwrap();
-        let targets = [scratch.join("open/cache/first"), scratch.join("second")];
+        fs::create_dir(scratch.path().join("open")).unwrap();
+        let targets = [
+            scratch.path().join("open/cache/first"),
+            scratch.path().join("second"),
+        ];
         for mode in [0o757, 0o777] {
             set(mode);
             assert!(unpack_in(&targets).unwrap().starts_with(&targets[1]));
             let text = unpack_in(&targets[..1]).unwrap_err().to_string();
-            let said = format!("others may write in {}", scratch.join("open").display());
+            let said = format!(
+                "others may write in {}",
+                scratch.path().join("open").display()
+            );
             assert!(text.contains(&said), "{text}");
         }
         set(0o1777);
@@ -408,21 +438,24 @@ mod tests {
         assert!(is_trusted(0, owner, 0) && is_trusted(7, owner, 0));
         assert!(!is_trusted(8, owner, 0) && !is_trusted(65534, owner, 0));
         assert!(is_trusted(65534, owner, 65534) && !is_trusted(8, owner, 65534));
-        let scratch = Scratch::new();
-        fs::create_dir(scratch.join("other")).unwrap();
+        let scratch = TemporaryFolder::new("adasum-cache-test").unwrap();
+        fs::create_dir(scratch.path().join("other")).unwrap();
         // Only root may do so.
-        if std::os::unix::fs::chown(scratch.join("other"), Some(12345), None).is_ok() {
-            let targets = [scratch.join("other/cache"), scratch.join("second")];
+        if std::os::unix::fs::chown(scratch.path().join("other"), Some(12345), None).is_ok() {
+            let targets = [
+                scratch.path().join("other/cache"),
+                scratch.path().join("second"),
+            ];
             assert!(unpack_in(&targets).unwrap().starts_with(&targets[1]));
         }
     }
 
     #[test]
     fn a_name_that_others_have_taken_costs_one_more_folder() {
-        let scratch = Scratch::new();
+        let scratch = TemporaryFolder::new("adasum-cache-test").unwrap();
         let owner = owner_of_this_process();
         let unpacked = || {
-            let folders = candidates("1f", owner, &scratch.0, |_| None);
+            let folders = candidates("1f", owner, &scratch.path(), |_| None);
             unpack_to_first(folders, owner, FILES).unwrap()
         };
         let taken = unpacked();
@@ -431,14 +464,17 @@ mod tests {
         assert_ne!(other, taken);
         assert_eq!(unpacked(), other);
         assert_complete(&other);
-        assert_eq!(fs::read_dir(&scratch.0).unwrap().count(), 2);
+        assert_eq!(fs::read_dir(&scratch.path()).unwrap().count(), 2);
     }
 
     #[test]
     fn a_root_that_cannot_be_made_is_passed_over() {
-        let scratch = Scratch::new();
-        fs::write(scratch.join("file"), b"").unwrap();
-        let targets = [scratch.join("file/below"), scratch.join("second")];
+        let scratch = TemporaryFolder::new("adasum-cache-test").unwrap();
+        fs::write(scratch.path().join("file"), b"").unwrap();
+        let targets = [
+            scratch.path().join("file/below"),
+            scratch.path().join("second"),
+        ];
         assert!(unpack_in(&targets).unwrap().starts_with(&targets[1]));
         let error = unpack_in(&targets[..1]).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Io);
@@ -447,8 +483,8 @@ mod tests {
 
     #[test]
     fn without_a_known_user_only_a_fresh_folder_will_do() {
-        let scratch = Scratch::new();
-        let targets = [scratch.join("first"), scratch.join("second")];
+        let scratch = TemporaryFolder::new("adasum-cache-test").unwrap();
+        let targets = [scratch.path().join("first"), scratch.path().join("second")];
         unpack_in(&targets).unwrap();
         let folder = unpack_to_first(targets.iter().cloned(), None, FILES).unwrap();
         assert_eq!(folder, targets[1]);
@@ -457,8 +493,8 @@ mod tests {
 
     #[test]
     fn files_may_stand_in_subfolders() {
-        let scratch = Scratch::new();
-        let folder = scratch.join("cache");
+        let scratch = TemporaryFolder::new("adasum-cache-test").unwrap();
+        let folder = scratch.path().join("cache");
         let files: &[(&str, &[u8])] = &[("a/b/one.h", b"1"), ("a/two.h", b"2")];
         let unpack = || {
             let folders = [folder.clone()].into_iter();

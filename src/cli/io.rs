@@ -1,10 +1,10 @@
 //! What the program writes: data on standard output, sentences on standard error, files.
 
 use std::fmt::Display;
-use std::fs::{self, DirBuilder, File, Permissions};
+use std::fs::{self, File, Permissions};
 use std::io::ErrorKind::{BrokenPipe, IsADirectory, NotADirectory, NotFound, PermissionDenied};
 use std::io::Write;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
@@ -145,37 +145,6 @@ pub(crate) fn refuse_same(name: &str, path: &Path, others: &[(&str, &Path)]) -> 
 /// Whether two paths lead to one file, by links of any kind.
 pub(crate) fn is_same(path: &Path, other: &Path) -> bool {
     identity(path) == identity(other)
-}
-
-/// A folder of this user's alone that goes with this object.
-pub(crate) struct TemporaryFolder(PathBuf);
-
-impl TemporaryFolder {
-    /// A new one, whose name begins with `name`.
-    ///
-    /// # Errors
-    /// If it cannot be made. The text names it.
-    pub(crate) fn new(name: &str) -> Result<TemporaryFolder> {
-        let path = std::env::temp_dir().join(cache::unique(name));
-        let made = std::path::absolute(&path).and_then(|path| {
-            DirBuilder::new().mode(0o700).create(&path)?;
-            Ok(path)
-        });
-        let path = made.map_err(|error| failed(path.display(), error))?;
-        Ok(TemporaryFolder(path))
-    }
-
-    pub(crate) fn path(&self) -> &Path {
-        &self.0
-    }
-}
-
-impl Drop for TemporaryFolder {
-    fn drop(&mut self) {
-        if let Err(error) = fs::remove_dir_all(&self.0) {
-            log::warn!("{}: {error}", self.0.display());
-        }
-    }
 }
 
 /// Device and inode of a file, or the path where there is none yet.

@@ -192,10 +192,10 @@ fn kernels() -> impl Iterator<Item = &'static str> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::build::Scratch;
     use super::super::elf_sample::Sample;
     use super::super::toolkit::kernels_in;
     use super::*;
+    use crate::cache::TemporaryFolder;
 
     const NPU: u16 = 0x1029;
 
@@ -211,11 +211,11 @@ mod tests {
     }
 
     /// A folder with a file that holds the kernels for a machine.
-    fn folder(label: &str, file: &str, machine: u16) -> Scratch {
-        let folder = Scratch::new(&format!("adasum-binary-{label}")).unwrap();
+    fn folder(label: &str, file: &str, machine: u16) -> TemporaryFolder {
+        let folder = TemporaryFolder::new(&format!("adasum-binary-{label}")).unwrap();
         let mut content = Sample::new(&kernels().collect::<Vec<_>>());
         content.machine = machine;
-        std::fs::write(folder.0.join(file), content.bytes()).unwrap();
+        std::fs::write(folder.path().join(file), content.bytes()).unwrap();
         folder
     }
 
@@ -239,14 +239,14 @@ mod tests {
     fn the_first_folder_with_the_file_is_taken() {
         let name = file_name(2201);
         let (one, two) = (folder("one", &name, NPU), folder("two", &name, NPU));
-        let found = places(None, &[Path::new("/nowhere"), &one.0, &two.0]).find(&chip());
-        assert_eq!(found.unwrap(), one.0.join(&name));
-        let named = two.0.to_str();
+        let found = places(None, &[Path::new("/nowhere"), one.path(), two.path()]).find(&chip());
+        assert_eq!(found.unwrap(), one.path().join(&name));
+        let named = two.path().to_str();
         assert_eq!(
-            places(named, &[&one.0]).find(&chip()).unwrap(),
-            two.0.join(&name)
+            places(named, &[one.path()]).find(&chip()).unwrap(),
+            two.path().join(&name)
         );
-        let file = two.0.join(&name);
+        let file = two.path().join(&name);
         assert_eq!(places(file.to_str(), &[]).find(&chip()).unwrap(), file);
     }
 
@@ -255,12 +255,16 @@ mod tests {
         let name = file_name(2201);
         let host = folder("host", &name, 62);
         let old = folder("old", "adasum_kernels_2201_00000000.o", NPU);
-        std::fs::write(host.0.join("text.o"), "no binary at all, but long enough").unwrap();
-        let text_file = host.0.join("text.o");
-        let missing_file = host.0.join("missing.o");
+        std::fs::write(
+            host.path().join("text.o"),
+            "no binary at all, but long enough",
+        )
+        .unwrap();
+        let text_file = host.path().join("text.o");
+        let missing_file = host.path().join("missing.o");
         for (places, words) in [
-            (places(None, &[&host.0]), "code for a host"),
-            (places(None, &[&old.0]), "other sources"),
+            (places(None, &[host.path()]), "code for a host"),
+            (places(None, &[old.path()]), "other sources"),
             (places(text_file.to_str(), &[]), "no kernel binary"),
             (places(missing_file.to_str(), &[]), "missing.o"),
         ] {

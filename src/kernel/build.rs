@@ -1,13 +1,11 @@
 //! Compiles the kernels for an NPU with the CANN toolkit of this machine.
 
-use std::fs::DirBuilder;
-use std::os::unix::fs::DirBuilderExt;
 use std::path::PathBuf;
 
 use super::arch::Chip;
 use super::binary::{checked, file_name, source_folder};
 use super::toolkit::{Compilation, Toolkit, Way};
-use crate::cache;
+use crate::cache::TemporaryFolder;
 use crate::error::{Error, ErrorKind, Result};
 
 /// A build of the kernels, as `adasum-run build-kernels` makes it.
@@ -35,12 +33,12 @@ impl Build {
         let output = self.folder.as_ref().unwrap_or(&sources).join(&name);
         let absolute = std::path::absolute(&output)
             .map_err(|error| Error::new(ErrorKind::Io, format!("{}: {error}", output.display())))?;
-        let work = Scratch::new(&name)?;
+        let work = TemporaryFolder::new(&name)?;
         let compilation = Compilation {
             arch: self.chip.arch(),
             soc: self.chip.name().to_owned(),
             sources,
-            work: work.0.clone(),
+            work: work.path().to_owned(),
             output: absolute.clone(),
         };
         let steps = |step: &super::toolkit::CommandLine| tell(&step.to_string());
@@ -91,41 +89,4 @@ pub fn usual_chips(way: Option<&str>, tell: impl Fn(&str)) -> Result<Vec<Chip>> 
         )));
     }
     Ok(chips)
-}
-
-/// A folder of this user's alone for intermediate files, removed at the end.
-pub(super) struct Scratch(pub(super) PathBuf);
-
-impl Scratch {
-    /// # Errors
-    /// If it cannot be made. The text names it.
-    pub(super) fn new(name: &str) -> Result<Self> {
-        let path = std::env::temp_dir().join(cache::unique(name));
-        // Whatever has this name already is not ours.
-        let made = DirBuilder::new().mode(0o700).create(&path);
-        made.map_err(|error| Error::new(ErrorKind::Io, format!("{}: {error}", path.display())))?;
-        Ok(Scratch(path))
-    }
-}
-
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        if let Err(error) = std::fs::remove_dir_all(&self.0) {
-            log::debug!("{}: {error}", self.0.display());
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use std::os::unix::fs::MetadataExt;
-
-    #[test]
-    fn intermediate_files_have_a_folder_of_their_own() {
-        let (first, second) = (Scratch::new("a").unwrap(), Scratch::new("a").unwrap());
-        assert_ne!(first.0, second.0);
-        let mode = first.0.metadata().unwrap().mode();
-        assert_eq!(mode & 0o777, 0o700);
-    }
 }

@@ -278,7 +278,16 @@ fn earliest(all: &[RankFacts<'_>], world: u32) -> (Vec<u32>, Cause) {
     // Whoever has a peer that went on was served by it: the trouble is with the others.
     let is_cut_off = |rank: &u32| peers(*rank).iter().all(|peer| first.contains(peer));
     let cut_off: Vec<u32> = first.iter().copied().filter(is_cut_off).collect();
-    let first = if cut_off.is_empty() { first } else { cut_off };
+    let mut first = if cut_off.is_empty() { first } else { cut_off };
+    // A later failure hides the code of the one before: whom a single rank waited for may have failed by themselves.
+    if let [one] = first[..] {
+        let others = peers(one).iter().copied();
+        first = others
+            .chain([one])
+            .collect::<BTreeSet<u32>>()
+            .into_iter()
+            .collect();
+    }
     if !first.is_empty() {
         return (first, Cause::EachOther);
     }
@@ -552,6 +561,26 @@ mod tests {
         ];
         failures[2].waiting = Some(waiting(9, &[0]));
         assert_eq!(roots(&job(4, &failures), 4), (vec![0, 1], Cause::EachOther));
+    }
+
+    /// Rank 3 failed by itself, but its code became that of a later operation, which missed rank 0.
+    #[test]
+    fn where_all_miss_others_it_may_be_whom_the_first_one_waited_for() {
+        let missed =
+            |rank, peers: &[u32]| failed(rank, "aclrtSynchronizeStreamWithTimeout", 507057, peers);
+        let mut failures = [
+            failed(0, "HcclAllReduce", 21, &[1, 3]),
+            missed(1, &[0]),
+            missed(2, &[0]),
+            missed(3, &[0]),
+        ];
+        for failure in &mut failures[1..] {
+            failure.waiting = Some(waiting(5, &[0]));
+        }
+        assert_eq!(
+            roots(&job(4, &failures), 4),
+            (vec![0, 1, 3], Cause::EachOther)
+        );
     }
 
     #[test]

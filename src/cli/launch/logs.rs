@@ -116,10 +116,11 @@ fn environment(command: &Command) -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cache::TemporaryFolder;
 
     #[test]
     fn a_file_that_is_in_its_place_is_not_emptied() {
-        let scratch = io::TemporaryFolder::new("adasum-logs-test").unwrap();
+        let scratch = TemporaryFolder::new("adasum-logs-test").unwrap();
         let mut logs = Logs::new(scratch.path()).unwrap();
         let folder = scratch.path().join("device_0");
         fs::create_dir(&folder).unwrap();

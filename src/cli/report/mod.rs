@@ -131,7 +131,7 @@ impl Folder {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cli::io::TemporaryFolder;
+    use crate::cache::TemporaryFolder;
 
     #[test]
     fn records_of_ranks_that_are_no_more_are_removed() {

@@ -12,7 +12,8 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
-use crate::cli::io::{self, TemporaryFolder, failed, notice};
+use crate::cache::TemporaryFolder;
+use crate::cli::io::{self, failed, notice};
 use crate::cli::text::count;
 use crate::error::{Context, Result};
 use crate::reduce::{Phase, StageId, TRACE_VARIABLE, TraceLine, TraceSpan, Track};

@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::cli::io::{TemporaryFolder, json, notice, save};
+use crate::cache::TemporaryFolder;
+use crate::cli::io::{json, notice, save};
 use crate::cli::lab::bench::request::Request;
 use crate::cli::launch::children::Input;
 use crate::cli::launch::event::Pipe;

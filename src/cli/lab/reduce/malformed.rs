@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use crate::cli::io::TemporaryFolder;
+use crate::cache::TemporaryFolder;
 use crate::cli::lab::reduce::file;
 use crate::cli::lab::reduce::tensor::{Shape, Tensor};
 use crate::plan::DType;
