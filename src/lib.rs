@@ -78,6 +78,7 @@ pub mod ffi;
 pub mod kernel;
 pub mod plan;
 pub mod reduce;
+mod soc;
 #[allow(unsafe_code, reason = "wraps the vendor C interface")]
 #[doc(hidden)]
 pub mod sys;

@@ -2,6 +2,7 @@
 
 use super::Server;
 use super::field::Field;
+use crate::soc::Generation;
 
 /// Which devices a rank table is for, as far as that changes its rules.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -18,8 +19,8 @@ impl Product {
     /// The product of a chip, by its name as ACL gives it (`Ascend910A`, `Ascend910ProB`, `Ascend910B1`). 910B without a number is a
     /// 910A.
     pub fn of_soc(name: &str) -> Product {
-        match name.strip_prefix("Ascend910") {
-            Some("" | "A" | "B" | "ProA" | "ProB" | "PremiumA") => Product::Ascend910A,
+        match Generation::of_soc(name) {
+            Generation::A910 => Product::Ascend910A,
             _ => Product::Any,
         }
     }

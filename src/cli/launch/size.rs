@@ -10,18 +10,18 @@ pub(crate) struct Size {
     /// Start so many ranks on this machine, with a rank table that is made for them: one server, unless --servers says more. It has
     /// no addresses of devices, which HCCL on 910A wants
     #[arg(
-        short = 'n', long, value_name = "RANKS", value_parser = clap::value_parser!(u32).range(1..=4096), visible_alias = "np", aliases = ["worker-num", "worker_num"],
+        short = 'n', long, value_name = "RANKS", value_parser = clap::value_parser!(u32).range(1..=i64::from(MOST_RANKS)), visible_alias = "np", aliases = ["worker-num", "worker_num"],
         conflicts_with_all = FROM_A_TABLE
     )]
     ranks: Option<u32>,
     /// Servers in that table; all are here, so more than 1 are for the mock only [default: 1]
     #[arg(
-        long, value_name = "SERVERS", value_parser = clap::value_parser!(u32).range(1..=4096), visible_alias = "nnodes", conflicts_with_all = FROM_A_TABLE
+        long, value_name = "SERVERS", value_parser = clap::value_parser!(u32).range(1..=i64::from(MOST_RANKS)), visible_alias = "nnodes", conflicts_with_all = FROM_A_TABLE
     )]
     servers: Option<u32>,
     /// Ranks of each server in that table
     #[arg(
-        long, value_name = "DEVICES", value_parser = clap::value_parser!(u32).range(1..=4096), visible_alias = "nproc-per-node",
+        long, value_name = "DEVICES", value_parser = clap::value_parser!(u32).range(1..=i64::from(MOST_RANKS)), visible_alias = "nproc-per-node",
         aliases = ["nproc_per_node", "local-worker-num", "local_worker_num"], conflicts_with = "rank_table"
     )]
     devices_per_server: Option<u32>,
@@ -41,7 +41,7 @@ struct Host {
 }
 
 /// So many ranks are started on this machine, at most.
-const MOST_RANKS: u64 = 4096;
+const MOST_RANKS: u32 = 4096;
 /// Options that go with a table of the user's.
 const FROM_A_TABLE: [&str; 3] = ["rank_table", "server_id", "rank"];
 
@@ -82,7 +82,7 @@ impl Size {
                 (None, servers, Some(devices)) => {
                     let servers = servers.unwrap_or(1);
                     let ranks = u64::from(servers) * u64::from(devices);
-                    if ranks > MOST_RANKS {
+                    if ranks > u64::from(MOST_RANKS) {
                         return Err(Error::invalid(format!(
                             "--servers {servers}, --devices-per-server {devices}: {ranks} ranks are more than {MOST_RANKS}"
                         )));
@@ -163,7 +163,11 @@ fn host(text: &str) -> std::result::Result<Host, String> {
     if name.is_empty() || name.starts_with('-') || name.contains(char::is_whitespace) {
         return Err(wrong());
     }
-    let number = |text: &str| text.parse().ok().filter(|ranks| (1..=4096).contains(ranks));
+    let number = |text: &str| {
+        text.parse()
+            .ok()
+            .filter(|ranks| (1..=MOST_RANKS).contains(ranks))
+    };
     Ok(Host {
         name: name.to_owned(),
         ranks: ranks

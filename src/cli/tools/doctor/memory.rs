@@ -4,7 +4,7 @@ use serde_json::json;
 
 use crate::cli::text::count;
 use crate::cli::tools::doctor::report::Check;
-use crate::cli::tools::doctor::values::Family;
+use crate::soc::Generation;
 use crate::topo::RankTable;
 
 /// HCCL's default for each of the two buffers of a communicator, in MB.
@@ -67,7 +67,7 @@ pub(crate) fn check(table: Option<&RankTable>, free: Option<usize>, soc: Option<
 /// Whether HCCL has its operations on the AI CPUs of this processor unless told otherwise (hccl,
 /// docs/zh/user_guide/constraints.md:15 and 24; hcomm, externalinput.cc:1703).
 fn on_ai_cpus(soc: &str) -> bool {
-    matches!(Family::of_soc(Some(soc)), Family::A3 | Family::A950)
+    matches!(Generation::of_soc(soc), Generation::A3 | Generation::A950)
 }
 
 /// Rounds of the reduction over this many servers, at most: as many as when each joins two.

@@ -4,33 +4,7 @@ use std::ops::RangeInclusive;
 
 use Setting::{Address, Any, Interface, Number, Ports, Word};
 
-/// Chips, as far as the variables mean different things on them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) enum Family {
-    #[default]
-    Unknown,
-    A910,
-    A2,
-    A3,
-    P310,
-    A950,
-}
-
-impl Family {
-    /// The family of a chip by its name.
-    pub(crate) fn of_soc(soc: Option<&str>) -> Family {
-        let name = soc.unwrap_or_default();
-        let name = name.strip_prefix("Ascend").unwrap_or(name);
-        match name {
-            "910" | "910A" | "910B" | "910ProA" | "910ProB" | "910PremiumA" => Family::A910,
-            _ if name.starts_with("910_93") => Family::A3,
-            _ if name.starts_with("910B") => Family::A2,
-            _ if name.starts_with("310P") => Family::P310,
-            _ if name.starts_with("950") || name.starts_with("910_95") => Family::A950,
-            _ => Family::Unknown,
-        }
-    }
-}
+use crate::soc::Generation;
 
 /// What a variable may hold.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -69,17 +43,19 @@ impl Setting {
 }
 
 /// What the variable `name` may hold; `None` if it is none that HCCL reads.
-pub(crate) fn known(name: &str, family: Family, is_mock: bool) -> Option<Setting> {
+pub(crate) fn known(name: &str, generation: Generation, is_mock: bool) -> Option<Setting> {
     Some(match name {
         // The mock lets tests be impatient.
         "HCCL_CONNECT_TIMEOUT" if is_mock => Number(1..=7200),
         "HCCL_CONNECT_TIMEOUT" => Number(120..=7200),
-        "HCCL_EXEC_TIMEOUT" if matches!(family, Family::A910 | Family::P310) => Number(1..=17340),
+        "HCCL_EXEC_TIMEOUT" if matches!(generation, Generation::A910 | Generation::P310) => {
+            Number(1..=17340)
+        }
         "HCCL_EXEC_TIMEOUT" => Number(0..=2_147_483_647),
         "HCCL_BUFFSIZE" => Number(1..=u64::from(u32::MAX)),
         "HCCL_IF_BASE_PORT" => Number(1024..=65520),
         "HCCL_DETERMINISTIC" => Word(&["false", "true", "strict"]),
-        "HCCL_OP_EXPANSION_MODE" => Word(expansion_modes(family)),
+        "HCCL_OP_EXPANSION_MODE" => Word(expansion_modes(generation)),
         "HCCL_WHITELIST_DISABLE" | "HCCL_ENTRY_LOG_ENABLE" | "HCCL_DIAGNOSE_ENABLE" => {
             Word(&["0", "1"])
         }
@@ -103,11 +79,11 @@ pub(crate) fn known(name: &str, family: Family, is_mock: bool) -> Option<Setting
     })
 }
 
-fn expansion_modes(family: Family) -> &'static [&'static str] {
-    match family {
-        Family::A2 => &["HOST", "HOST_TS", "AI_CPU", "AIV"],
-        Family::A3 => &["AI_CPU", "AIV", "AICPU_CacheDisable"],
-        Family::A950 => &["AICPU_TS", "AIV", "CCU_MS", "CCU_SCHED"],
+fn expansion_modes(generation: Generation) -> &'static [&'static str] {
+    match generation {
+        Generation::A2 => &["HOST", "HOST_TS", "AI_CPU", "AIV"],
+        Generation::A3 => &["AI_CPU", "AIV", "AICPU_CacheDisable"],
+        Generation::A950 => &["AICPU_TS", "AIV", "CCU_MS", "CCU_SCHED"],
         _ => &[
             "HOST",
             "HOST_TS",
@@ -161,8 +137,6 @@ pub(crate) fn interfaces_match(pattern: &str, name: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::kernel::Chip;
-    use crate::topo::Product;
 
     #[test]
     fn interfaces_are_meant_by_beginning_or_name() {
@@ -184,34 +158,6 @@ mod tests {
         assert_eq!(port_ranges("5-7,9"), Ok(vec![5..=7, 9..=9]));
         for bad in ["", "7-5", "0-3", "1-70000", "a", "1,,2"] {
             assert!(port_ranges(bad).is_err(), "{bad}");
-        }
-    }
-
-    #[test]
-    fn chips_are_told_by_their_names() {
-        for (name, family) in [
-            ("Ascend910B1", Family::A2),
-            ("Ascend910_9392", Family::A3),
-            ("Ascend910A", Family::A910),
-            ("Ascend310P3", Family::P310),
-            ("Ascend950PR", Family::A950),
-            ("Ascend910B", Family::A910),
-            ("Ascend910_9589", Family::A950),
-            ("Other", Family::Unknown),
-        ] {
-            assert_eq!(Family::of_soc(Some(name)), family, "{name}");
-            // The rules of rank tables and the kernels see the same chips of the first generation.
-            let first = family == Family::A910;
-            assert_eq!(
-                Product::of_soc(name) == Product::Ascend910A,
-                first,
-                "{name}"
-            );
-            assert_eq!(
-                Chip::named(name).is_ok_and(|chip| chip.arch() == 1001),
-                first,
-                "{name}"
-            );
         }
     }
 }

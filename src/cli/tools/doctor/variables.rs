@@ -5,9 +5,10 @@ use std::path::Path;
 use serde_json::json;
 
 use crate::cli::tools::doctor::report::Check;
-use crate::cli::tools::doctor::values::{Family, interfaces_match, known};
+use crate::cli::tools::doctor::values::{interfaces_match, known};
 use crate::cli::tools::doctor::whitelist;
 use crate::reduce;
+use crate::soc::Generation;
 use crate::topo::JobSecret;
 use crate::variables::{VARIABLES, is_own};
 
@@ -46,7 +47,7 @@ pub(crate) fn check(backend: Option<&str>, soc: Option<&str>) -> Check {
     });
     Environment {
         variables: all.collect(),
-        family: Family::of_soc(soc),
+        generation: soc.map(Generation::of_soc).unwrap_or_default(),
         is_mock: backend == Some("mock"),
         interfaces,
     }
@@ -67,7 +68,7 @@ fn is_listed(name: &str) -> bool {
 #[derive(Debug, Default)]
 struct Environment {
     variables: Vec<(String, String)>,
-    family: Family,
+    generation: Generation,
     is_mock: bool,
     /// Names of this machine's network interfaces, if they are known.
     interfaces: Option<Vec<String>>,
@@ -139,7 +140,7 @@ impl Environment {
             }
             return;
         }
-        match known(name, self.family, self.is_mock) {
+        match known(name, self.generation, self.is_mock) {
             Some(setting) => {
                 if let Err(rule) = setting.allows(value) {
                     check.fail(format!("{name}={}: {rule}", value.escape_debug()));
@@ -164,7 +165,7 @@ impl Environment {
         if exec == 0 {
             check.warn("HCCL_EXEC_TIMEOUT=0: a rank whose peer is gone waits for ever");
         }
-        let rounds = matches!(self.family, Family::A910 | Family::P310);
+        let rounds = matches!(self.generation, Generation::A910 | Generation::P310);
         if rounds && !exec.is_multiple_of(68) {
             let taken = (exec / 68).max(1) * 68;
             check.warn(format!(
@@ -240,7 +241,7 @@ impl Environment {
                 "HCCL_DETERMINISTIC={value} overrides HCCL_OP_EXPANSION_MODE=AIV"
             ));
         }
-        if self.family == Family::A910 {
+        if self.generation == Generation::A910 {
             check.warn(format!("HCCL_DETERMINISTIC={value} does nothing on a 910A"));
         }
         check
@@ -430,7 +431,7 @@ mod tests {
     #[test]
     fn chips_and_the_mock_have_rules_of_their_own() {
         let on =
-            |soc: &'static str| move |e: &mut Environment| e.family = Family::of_soc(Some(soc));
+            |soc: &'static str| move |e: &mut Environment| e.generation = Generation::of_soc(soc);
         let mode = |value: &'static str| [("HCCL_OP_EXPANSION_MODE", value)];
         expect_on(&mode("AI_CPU"), on("Ascend910B1"), Verdict::Ok, "AI_CPU");
         expect_on(
