@@ -34,6 +34,11 @@ static void *rank_main(void *argument) {
     }
     status = reduce_once(world, place, stream, &reducer);
     CHECK(rank == 0 || status != ADASUM_OK);
+    if (rank == 1 && !stops) {
+        int32_t code = 0;
+        CHECK(adasum_last_vendor_code() == 507015);
+        CHECK(adasum_world_last_vendor_code(world, &code) == ADASUM_OK && code == 507015);
+    }
     adasum_reducer_destroy(reducer);
     if (stops) {
         again(rank);
