@@ -374,7 +374,7 @@ mod tests {
         });
         assert!(folders.iter().all(|folder| *folder == folders[0]));
         assert_complete(&folders[0]);
-        let entries = fs::read_dir(&scratch.path()).unwrap().count();
+        let entries = fs::read_dir(scratch.path()).unwrap().count();
         assert_eq!(entries, 1, "leftovers beside the folder");
     }
 
@@ -455,7 +455,7 @@ mod tests {
         let scratch = TemporaryFolder::new("adasum-cache-test").unwrap();
         let owner = owner_of_this_process();
         let unpacked = || {
-            let folders = candidates("1f", owner, &scratch.path(), |_| None);
+            let folders = candidates("1f", owner, scratch.path(), |_| None);
             unpack_to_first(folders, owner, FILES).unwrap()
         };
         let taken = unpacked();
@@ -464,7 +464,7 @@ mod tests {
         assert_ne!(other, taken);
         assert_eq!(unpacked(), other);
         assert_complete(&other);
-        assert_eq!(fs::read_dir(&scratch.path()).unwrap().count(), 2);
+        assert_eq!(fs::read_dir(scratch.path()).unwrap().count(), 2);
     }
 
     #[test]
