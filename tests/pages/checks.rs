@@ -4,6 +4,8 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
+use super::rust_files;
+
 /// The names of this program's tests, or of those that are ignored.
 fn tests(more: &[&str]) -> Vec<String> {
     let program = std::env::current_exe().unwrap();
@@ -13,18 +15,13 @@ fn tests(more: &[&str]) -> Vec<String> {
     names.map(str::to_owned).collect()
 }
 
-/// All Rust sources below a folder of the repository, one behind the other.
-fn sources(folder: &Path) -> String {
-    let mut text = String::new();
-    for entry in fs::read_dir(folder).unwrap() {
-        let path = entry.unwrap().path();
-        if path.is_dir() {
-            text += &sources(&path);
-        } else if path.extension().is_some_and(|extension| extension == "rs") {
-            text += &fs::read_to_string(&path).unwrap();
-        }
-    }
-    text
+/// The text of all Rust sources below a folder of the repository.
+fn sources(folder: &str) -> String {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join(folder);
+    let files = rust_files(&folder).into_iter();
+    files
+        .map(|path| fs::read_to_string(path).unwrap())
+        .collect()
 }
 
 /// The filters behind these words on the lines of `.ci/run` that start tests.
@@ -42,8 +39,7 @@ fn filters(words: &str) -> Vec<String> {
 
 #[test]
 fn every_ignored_test_is_started_somewhere() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let (started, sources) = (filters("--test it "), sources(&root.join("tests")));
+    let (started, sources) = (filters("--test it "), sources("tests"));
     let ignored = tests(&["--ignored"]);
     assert!(ignored.len() > 10, "{ignored:?}");
     for name in ignored {
@@ -60,11 +56,13 @@ fn every_filter_has_tests() {
         let found = all.iter().any(|name| name.contains(&filter));
         assert!(found, ".ci/run starts {filter}, which no test is called");
     }
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let library = sources(&root.join("src"));
+    let library = sources("src");
     for filter in filters("--lib ") {
         let found = match filter.strip_suffix("::") {
-            Some(module) => root.join("src").join(module).is_dir(),
+            Some(module) => Path::new(env!("CARGO_MANIFEST_DIR"))
+                .join("src")
+                .join(module)
+                .is_dir(),
             None => library.contains(&format!("fn {filter}(")),
         };
         assert!(found, ".ci/run starts {filter}, which no test is called");

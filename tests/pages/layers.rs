@@ -4,32 +4,20 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use super::rust_files;
+
 /// Modules that may hold `unsafe`.
 const UNSAFE: [&str; 4] = ["sys", "ascend", "kernel", "ffi"];
 
+/// Each source of the library, with the module that it is of.
 fn sources() -> Vec<(String, PathBuf)> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
-    let mut files = Vec::new();
-    let mut folders = vec![root.clone()];
-    while let Some(folder) = folders.pop() {
-        for entry in fs::read_dir(&folder).unwrap() {
-            let path = entry.unwrap().path();
-            if path.is_dir() {
-                folders.push(path);
-            } else if path.extension().is_some_and(|extension| extension == "rs") {
-                let inside = path.strip_prefix(&root).unwrap();
-                let module = inside
-                    .components()
-                    .next()
-                    .unwrap()
-                    .as_os_str()
-                    .to_str()
-                    .unwrap();
-                files.push((module.trim_end_matches(".rs").to_owned(), path.clone()));
-            }
-        }
-    }
-    files
+    let files = rust_files(&root).into_iter().map(|path| {
+        let inside = path.strip_prefix(&root).unwrap().components().next();
+        let module = inside.unwrap().as_os_str().to_str().unwrap();
+        (module.trim_end_matches(".rs").to_owned(), path)
+    });
+    files.collect()
 }
 
 /// The rows `name -> names` of the drawing in docs/architecture.md whose fence says `drawing`.

@@ -279,7 +279,7 @@ fn earliest(all: &[RankFacts<'_>], world: u32) -> (Vec<u32>, Cause) {
     let is_cut_off = |rank: &u32| peers(*rank).iter().all(|peer| first.contains(peer));
     let cut_off: Vec<u32> = first.iter().copied().filter(is_cut_off).collect();
     let mut first = if cut_off.is_empty() { first } else { cut_off };
-    // A later failure hides the code of the one before: whom a single rank waited for may have failed by themselves.
+    // Those that it waited for went on, or failed by themselves and a later failure has hidden that code.
     if let [one] = first[..] {
         let others = peers(one).iter().copied();
         first = others
