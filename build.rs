@@ -200,6 +200,7 @@ mod mock {
             .inherit_rustflags(false)
             .flag("-fno-sanitize=address")
             .flag("-Wpedantic")
+            .flag("-Wshadow")
             .flag("-fvisibility=hidden")
             .flag("-pthread")
             .files(&sources)

@@ -219,6 +219,32 @@ fn headers_compile_as_every_standard() {
     }
 }
 
+/// What the vendor's programs include, each header alone.
+#[test]
+fn headers_of_acl_and_hccl_compile_alone() {
+    let alone = |compiler: &str, language: &str, standard: &str, header: &str| {
+        let mut command = Command::new(compiler);
+        let output = strict(&mut command, standard)
+            .args(["-fsyntax-only", "-I"])
+            .arg(root().join("csrc/cann"))
+            .args(["-x", language])
+            .arg(root().join("csrc/cann").join(header))
+            .output()
+            .unwrap();
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{compiler} {header}: {errors}");
+    };
+    alone("cc", "c", "c99", "acl/acl.h");
+    for header in [
+        "acl/acl.h",
+        "hccl/hccl.h",
+        "hccl/hcom.h",
+        "hccl/hccl_comm.h",
+    ] {
+        alone("c++", "c++", "c++17", header);
+    }
+}
+
 /// Definitions that are not inline would meet in one program.
 #[test]
 fn two_units_may_include_the_headers() {

@@ -11,7 +11,7 @@ use std::process::Command;
 use std::sync::Mutex;
 
 use super::strict::{
-    arch_flag, compile, driver, driver_objects, folder, kernel_sources, run, sources,
+    arch_flag, compile, driver, driver_objects, folder, kernel_sources, run, sources, twin_header,
 };
 
 /// In a file of the kernels, without its indentation: the text to replace (which must be there once) and what takes its
@@ -90,6 +90,8 @@ impl Mutant {
             &sources,
             &[
                 flag.as_path(),
+                Path::new("-include"),
+                twin_header(self.arch),
                 kernel.as_path(),
                 engine,
                 driver,
