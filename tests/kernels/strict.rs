@@ -45,12 +45,12 @@ pub(super) fn kernel_sources() -> PathBuf {
     repository("csrc/kernels")
 }
 
-/// Where what is built lies, by a hash of all sources: what is there need not be built again.
+/// Where what is built lies, by a hash of all sources and this file: what is there need not be built again.
 pub(super) fn folder() -> &'static Path {
     static FOLDER: OnceLock<PathBuf> = OnceLock::new();
     FOLDER.get_or_init(|| {
         let mut hasher = DefaultHasher::new();
-        (compiler(), FLAGS, warnings()).hash(&mut hasher);
+        (compiler(), warnings(), include_str!("strict.rs")).hash(&mut hasher);
         for folder in [
             "csrc/kernels",
             "csrc/kernels/strict",

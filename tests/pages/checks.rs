@@ -7,7 +7,7 @@ use std::process::Command;
 use super::rust_files;
 
 /// The names of this program's tests, or of those that are ignored.
-fn tests(more: &[&str]) -> Vec<String> {
+pub(super) fn tests(more: &[&str]) -> Vec<String> {
     let program = std::env::current_exe().unwrap();
     let output = Command::new(program).arg("--list").args(more).output();
     let text = String::from_utf8(output.unwrap().stdout).unwrap();
