@@ -6,8 +6,9 @@ import ctypes
 import os
 import threading
 import weakref
+from contextlib import contextmanager
 from ctypes import POINTER, byref, c_char_p, c_int, c_int32, c_size_t, c_void_p
-from typing import Any, Dict, Mapping, Optional, Sequence
+from typing import Any, Dict, Iterator, Mapping, Optional, Sequence
 
 from adasum._library import fail, invoke
 
@@ -17,8 +18,9 @@ _HUGE_FIRST = 0
 _ALIGNMENT = 512
 
 _SIGNATURES: dict[str, list[Any]] = {
-    "aclrtGetDevice": [POINTER(c_int32)],
     "aclrtSetDevice": [c_int32],
+    "aclrtGetCurrentContext": [POINTER(c_void_p)],
+    "aclrtSetCurrentContext": [c_void_p],
     "aclrtMalloc": [POINTER(c_void_p), c_size_t, c_int],
     "aclrtFree": [c_void_p],
     "aclrtMemcpy": [c_void_p, c_size_t, c_void_p, c_size_t, c_int],
@@ -31,8 +33,8 @@ _SIGNATURES: dict[str, list[Any]] = {
 #: Statuses of ACL_ERROR_RT_MEMORY_ALLOCATION, _DEVICE_OOM and _STREAM_SYNC_TIMEOUT; of all other codes it is ACL.
 _STATUSES = {207001: "OUT_OF_MEMORY", 207018: "OUT_OF_MEMORY", 507046: "TIMEOUT"}
 
-#: Devices that this process keeps until it ends.
-_held: set[int] = set()
+#: The contexts of the devices that this process keeps until it ends.
+_contexts: dict[int, Optional[int]] = {}
 _setting = threading.Lock()
 
 
@@ -51,16 +53,26 @@ class _Acl:
             message = (self._library.aclGetRecentErrMsg() or b"").strip()
             fail(_STATUSES.get(code, "ACL"), b"%s failed with %d: %s" % (name.encode(), code, message), code)
 
-    def use(self, device: int) -> None:
-        """Makes the device the calling thread's. Left alone if it is that already: each setting is counted. The first one is kept: the
-        library resets the device with its last object, and streams and copies may live longer."""
+    @contextmanager
+    def on(self, device: int) -> Iterator[None]:
+        """The device is the calling thread's inside, and behind it what was so before; a thread that had none keeps it. The device is set
+        once and kept: the library resets its own setting with its last object, and streams and copies may live longer."""
+        before = self._context()
         with _setting:
-            if device not in _held:
+            if device not in _contexts:
                 self.call("aclrtSetDevice", device)
-                _held.add(device)
-        current = c_int32(-1)
-        if self._library.aclrtGetDevice(byref(current)) != 0 or current.value != device:
-            self.call("aclrtSetDevice", device)
+                _contexts[device] = self._context()
+        self.call("aclrtSetCurrentContext", _contexts[device])
+        try:
+            yield
+        finally:
+            if before is not None:
+                self.call("aclrtSetCurrentContext", before)
+
+    def _context(self) -> Optional[int]:
+        """The calling thread's context, if it has one."""
+        found = c_void_p()
+        return found.value if invoke(self._library.aclrtGetCurrentContext, byref(found)) == 0 else None
 
 
 class AclStream:
@@ -68,8 +80,8 @@ class AclStream:
 
     def __init__(self, acl: _Acl, device: int):
         stream = c_void_p()
-        acl.use(device)
-        acl.call("aclrtCreateStream", byref(stream))
+        with acl.on(device):
+            acl.call("aclrtCreateStream", byref(stream))
         self.address = stream.value or 0
         end = weakref.finalize(self, _free, acl, device, "aclrtDestroyStream", self.address)
         # At the end of the process reducers may still need it, and the process takes it along.
@@ -100,8 +112,8 @@ class Stream:
 
     def synchronize(self, limit: int) -> None:
         """Waits until what it holds is done, at most `limit` milliseconds; raises WaitError if it was not by then."""
-        self._acl.use(self._device)
-        self._acl.call("aclrtSynchronizeStreamWithTimeout", self.handle, min(limit, 2**31 - 1))
+        with self._acl.on(self._device):
+            self._acl.call("aclrtSynchronizeStreamWithTimeout", self.handle, min(limit, 2**31 - 1))
 
     def close(self) -> None:
         """Ends it, once no world or reducer keeps it; a second time does nothing."""
@@ -123,8 +135,8 @@ class KeptStreams(Dict[int, AclStream]):
 
 
 def _free(acl: _Acl, device: int, function: str, what: int) -> None:
-    acl.use(device)
-    acl.call(function, what)
+    with acl.on(device):
+        acl.call(function, what)
 
 
 def copy_on_device(target: int, source: int, size: int, stream: int) -> None:
@@ -144,9 +156,9 @@ class HostCopies:
         for size in sizes:
             offsets.append(total)
             total += (size + _ALIGNMENT - 1) // _ALIGNMENT * _ALIGNMENT
-        self._acl.use(device)
         block = c_void_p()
-        self._acl.call("aclrtMalloc", byref(block), max(total, _ALIGNMENT), _HUGE_FIRST)
+        with self._acl.on(device):
+            self._acl.call("aclrtMalloc", byref(block), max(total, _ALIGNMENT), _HUGE_FIRST)
         self._block = block.value or 0
         #: For work on the copies.
         self.stream = Stream(device)
@@ -156,26 +168,26 @@ class HostCopies:
     def upload(self, arrays: Mapping[int, int], lengths: Mapping[int, int] = {}) -> None:
         """Copies arrays of the host to the device, by number their addresses; they are there when it returns. `lengths` has the bytes of
         those that are shorter than their copies."""
-        self._acl.use(self._device)
-        for number, address in arrays.items():
-            size = lengths.get(number, self._sizes[number])
-            if size > 0:
-                self._acl.call("aclrtMemcpy", self.addresses[number], size, address, size, _HOST_TO_DEVICE)
+        with self._acl.on(self._device):
+            for number, address in arrays.items():
+                size = lengths.get(number, self._sizes[number])
+                if size > 0:
+                    self._acl.call("aclrtMemcpy", self.addresses[number], size, address, size, _HOST_TO_DEVICE)
 
     def download(self, arrays: Mapping[int, int]) -> None:
         """Copies them back. Work on the stream must have been synchronised."""
-        self._acl.use(self._device)
-        for number, address in arrays.items():
-            size = self._sizes[number]
-            if size > 0:
-                self._acl.call("aclrtMemcpy", address, size, self.addresses[number], size, _DEVICE_TO_HOST)
+        with self._acl.on(self._device):
+            for number, address in arrays.items():
+                size = self._sizes[number]
+                if size > 0:
+                    self._acl.call("aclrtMemcpy", address, size, self.addresses[number], size, _DEVICE_TO_HOST)
 
     def read(self, out: bytearray, address: int) -> None:
         """Fills `out` with what lies at an address of the device."""
         if out:
             target = (ctypes.c_char * len(out)).from_buffer(out)
-            self._acl.use(self._device)
-            self._acl.call("aclrtMemcpy", ctypes.addressof(target), len(out), address, len(out), _DEVICE_TO_HOST)
+            with self._acl.on(self._device):
+                self._acl.call("aclrtMemcpy", ctypes.addressof(target), len(out), address, len(out), _DEVICE_TO_HOST)
 
     def close(self) -> None:
         """Frees memory and stream, on which no work may be left; a second time does nothing."""

@@ -14,7 +14,7 @@ from adasum._options import OptionValues
 from adasum.device import HostCopies
 from adasum.options import Options, chosen
 from adasum.reducers import AnyReducer
-from adasum.tensors import F32, View, address_of, check_npu, element_bytes, place_of, type_name, type_text, view_for
+from adasum.tensors import F32, View, address_of, check_npu, element_bytes, place_of, refuse_internal_format, type_name, type_text, view_for
 from adasum.world import World
 
 if TYPE_CHECKING:
@@ -59,12 +59,22 @@ def _row_numbers(indices: Any, wanted: str, device: int) -> _RowNumbers:
     if not contiguous:
         raise ValueError("indices is not contiguous")
     if hasattr(indices, "data_ptr"):
+        refuse_internal_format(indices)
         on_device, npu = place_of(indices)
         if on_device:
             check_npu(device, npu)
         return _RowNumbers(address_of(indices), indices.numel(), on_device, indices)
     copied = (ctypes.c_char * buffer.nbytes).from_buffer_copy(buffer)
     return _RowNumbers(ctypes.addressof(copied), buffer.nbytes // buffer.itemsize, False, copied)
+
+
+def _refuse_other_order(values: Any, rows: int) -> None:
+    """Refuses values that are not row behind row in memory: a transposed tensor is dense, too."""
+    if hasattr(values, "is_contiguous") and not values.is_contiguous():
+        raise ValueError("values is not contiguous: its rows must lie one behind the other")
+    shape = tuple(getattr(values, "shape", ()))
+    if len(shape) > 1 and shape[0] != rows:
+        raise ValueError(f"values has the shape {shape}, its {rows} rows are not its first axis")
 
 
 class SparseReducer(AnyReducer):
@@ -87,7 +97,7 @@ class SparseReducer(AnyReducer):
             "adasum_reducer_create_sparse", owner, name.encode(), width, dtype, number, rows, int(exact), given, out))
 
     def gather(self, indices: Any, values: Any, stream: Optional[AnyStream] = None, timeout: float = DEFAULT_TIMEOUT) -> SparseRows:
-        """Gathers the rows of all ranks. `values` is a tensor of rows times width elements; `indices` a contiguous buffer or tensor with a
+        """Gathers the rows of all ranks. `values` has rows times width elements, row behind row; `indices` is a contiguous buffer or tensor with a
         number for each row, of the reducer's type and in the place of `values`. Collective. On the device stream-ordered if `exact`, else it
         waits once for the others' numbers of rows; on the host it waits at most `timeout` seconds."""
         limit = milliseconds("timeout", timeout)
@@ -98,6 +108,7 @@ class SparseReducer(AnyReducer):
                 f"{self._width} elements of type {type_name(self._dtype)}"
             )
         rows = seen.count // self._width
+        _refuse_other_order(values, rows)
         if rows > self._rows:
             raise ValueError(f"values has {rows} rows, the reducer was made for at most {self._rows}")
         numbers = _row_numbers(indices, self._index, self._device)

@@ -114,7 +114,7 @@ def view(tensor: Any) -> View:
     if hasattr(tensor, "data_ptr"):
         if not _is_dense(tensor.shape, tensor.stride()):
             raise ValueError("the tensor has gaps or overlaps: it is not contiguous in any order of its axes")
-        _refuse_internal_format(tensor)
+        refuse_internal_format(tensor)
         return View(address_of(tensor), tensor.numel(), _type_of(tensor.dtype), *place_of(tensor))
     if hasattr(tensor, "ctypes") and hasattr(tensor, "dtype"):
         flags = tensor.flags
@@ -157,7 +157,7 @@ def _is_dense(shape: Sequence[int], strides: Sequence[int]) -> bool:
     return True
 
 
-def _refuse_internal_format(tensor: Any) -> None:
+def refuse_internal_format(tensor: Any) -> None:
     """Refuses a tensor of torch_npu in an internal format. With torch.npu.config.allow_internal_format torch_npu gives weights FRACTAL_NZ
     and the like (Ascend/pytorch: torch_npu/utils/_module.py, cast_weight); sizes and strides stay those of before."""
     torch_npu = sys.modules.get("torch_npu")

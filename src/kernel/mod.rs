@@ -67,12 +67,12 @@ pub struct Kernels {
 }
 
 /// Blocks of a launch over the mock, which runs them one after the other: each costs time, and more show nothing more.
-const MOCK_BLOCKS: u32 = 8;
+const MOCK_BLOCKS: u32 = 2;
 
 impl Kernels {
     /// Loads the kernels for `device`.
     ///
-    /// On the mock these are the CPU twin, which is part of this crate, on at most 8 blocks; on a chip the binary that
+    /// On the mock these are the CPU twin, which is part of this crate, on at most 2 blocks; on a chip the binary that
     /// [`locate`] finds, on all vector cores.
     /// `ADASUM_KERNELS`, an absolute path, names another kernel binary.
     ///

@@ -87,9 +87,9 @@ def refuses(kind, part, action):
 class Tensor:
     """As torch has them, in memory of an array, whatever `device` says."""
 
-    def __init__(self, values, dtype, device="cpu", strides=(1,)):
+    def __init__(self, values, dtype, device="cpu", strides=(1,), shape=None):
         self._values, self.dtype, self.device, self._strides = values, f"torch.{dtype}", device, strides
-        self.shape = (len(values),)
+        self.shape = shape or (len(values),)
 
     def data_ptr(self):
         return self._values.buffer_info()[0]
@@ -101,7 +101,7 @@ class Tensor:
         return self._strides
 
     def is_contiguous(self):
-        return self._strides == (1,)
+        return self._strides == tuple(math.prod(self.shape[axis + 1 :]) for axis in range(len(self.shape)))
 
 
 def reduces_buffers_of_the_host(world):
@@ -311,6 +311,40 @@ def refuses_tensors_of_other_devices(world):
     stage.close()
 
 
+def leaves_the_device_of_a_thread(world):
+    """Of a thread that has another device, whatever is called; what the collector ends in it, too."""
+    acl = ctypes.CDLL("libascendcl.so", mode=os.RTLD_NOLOAD | os.RTLD_NOW)
+    seen = []
+
+    def look(after):
+        number = ctypes.c_int32(-1)
+        seen.append((after, acl.aclrtGetDevice(ctypes.byref(number)), number.value))
+
+    def work():
+        acl.aclrtSetDevice(other)
+        data = inputs()
+        with adasum.GradientReducer(world, data) as reducer:
+            reducer.reduce(data)
+            look("reduce of arrays of the host")
+        look("end of a reducer")
+        with adasum.Stream(world.device) as stream:
+            look("Stream")
+            stream.synchronize(60_000)
+            look("Stream.synchronize")
+        look("Stream.close")
+        held = adasum.Stream(world.device)
+        del held
+        gc.collect()
+        look("end of a stream that nobody holds")
+        acl.aclrtResetDevice(other)
+
+    other = (world.device + 1) % LOCALS
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    assert len(seen) == 6 and all((code, number) == (0, other) for _, code, number in seen), seen
+
+
 def scatters_and_collects(world):
     """Each rank has its parts of the results, and all have all after they were collected."""
     data = inputs()
@@ -356,6 +390,13 @@ def gathers_rows(world):
             (ValueError, f"on NPU {other}, the world uses NPU {world.device}", Tensor(array.array("q", [1]), "int64", f"npu:{other}")),
         ):
             refuses(kind, part, lambda: reducer.gather(wrong, one))
+        # Of two rows: what is dense, but not row behind row.
+        two = array.array("f", bytes(8 * width))
+        for part, strides, shape in (
+            ("values is not contiguous: its rows must lie one behind the other", (1, 2), (2, width)),
+            (f"values has the shape ({width}, 2), its 2 rows are not its first axis", (2, 1), (width, 2)),
+        ):
+            refuses(ValueError, part, lambda: reducer.gather(array.array("q", [0, 1]), Tensor(two, "float32", "cpu", strides, shape)))
         on_device = Tensor(one, "float32", f"npu:{world.device}")
         refuses(ValueError, "values is on the device and indices on the host", lambda: reducer.gather(array.array("q", [1]), on_device, 8))
 
@@ -830,7 +871,8 @@ def main(folder):
         assert (world.rank, world.size, world.devices_per_server) == (RANK, SIZE, LOCALS)
         for case in (reduces_buffers_of_the_host, reduces_on_the_device, reduces_in_its_own_buffers, reduces_to_mean_and_sum, reduces_some,
                      reduces_steps_of_an_optimizer, takes_the_mean_of_a_group, sums_figures, finds_what_is_not_finite,
-                     votes_on_overflow, reduces_flat_buffers, refuses_tensors_of_other_devices, scatters_and_collects, gathers_rows, clips_norms, accumulates,
+                     votes_on_overflow, reduces_flat_buffers, refuses_tensors_of_other_devices, leaves_the_device_of_a_thread,
+                     scatters_and_collects, gathers_rows, clips_norms, accumulates,
                      makes_parts, fuses_by_parameter, ends_what_nobody_holds,
                      refuses_what_is_wrong, ends_behind_calls_of_other_threads, keeps_streams_that_are_closed, refuses_a_second_thread,
                      reduces_numpy):
