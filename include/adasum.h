@@ -450,7 +450,7 @@ adasum_status adasum_world_from_rank_table(const char *path,
  * LOCAL_WORLD_SIZE, else of the hosts.
  *
  * Collective: every rank of the job must call it. Waits for the others: with a table HCCL_CONNECT_TIMEOUT, without at most
- * the creation timeout of `options` for the meeting, and then HCCL_CONNECT_TIMEOUT.
+ * twice the creation timeout of `options` for the meeting (rank 0 may come late), and then HCCL_CONNECT_TIMEOUT.
  * Errors: ADASUM_INVALID_ARGUMENT names the variable that is missing or wrong; ADASUM_TIMEOUT names the ranks that did
  * not come to the meeting; ADASUM_MISMATCH: this rank has another secret or number of ranks than rank 0, or is there already.
  *
@@ -687,7 +687,10 @@ adasum_status adasum_reducer_forget_stream(struct adasum_reducer *reducer, void 
 
 /**
  * Whether each tensor (in a delta reducer: its delta) was non-finite on any rank in the last reduction: 1 or 0, in the
- * order of creation; the same on all ranks. Waits for the reduction. Gradient, delta and mean reducers.
+ * order of creation; the same on all ranks. Waits for the reduction, at most the stall timeout. Gradient, delta and mean reducers.
+ *
+ * AdaSum finds what its vectors bring, also what an earlier round made of them. An element that its last round takes out of the range
+ * of a 16-bit type is not found: adasum_reducer_overflow on the results does.
  *
  * Local after AdaSum of several servers; else (means, sums, a single server) collective: all ranks call it after the same
  * reductions.
@@ -728,7 +731,7 @@ void adasum_reducer_destroy(struct adasum_reducer *reducer);
  * several. Waits for the others, at most the creation timeout. The reducer holds a share of the world. End it with
  * adasum_reducer_destroy.
  *
- * Errors: ADASUM_MISMATCH on all ranks if they do not agree.
+ * Errors: ADASUM_MISMATCH on all ranks if they do not agree, and on the others if one has no memory for it.
  *
  * # Safety
  * `world` and `options` are live or NULL; `tensors` points to `count` tensors with valid names; `out` may be written to.

@@ -20,6 +20,7 @@ enum class Counter {
     DeviceAllocations,
     HostAllocations,
     HostSynchronizations,
+    ExpiredWaits,
     DestroyedUnderWork,
     Wakes,
     Count

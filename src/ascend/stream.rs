@@ -297,6 +297,14 @@ impl Stream {
         Ok(true)
     }
 
+    /// Whether the library has [`Stream::abort`]; that of the device is not asked.
+    ///
+    /// # Errors
+    /// If the device is gone.
+    pub fn can_abort(&self) -> Result<bool> {
+        Ok(self.0.device.ready()?.acl.aclrtStreamAbort.is_ok())
+    }
+
     /// Ends the task that runs, drops those behind it, and lets go of what they used; the stream can be used again.
     /// `false` where the library or the device (Ascend 910A) cannot do that. Wraps `aclrtStreamAbort`.
     ///

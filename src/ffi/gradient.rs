@@ -19,7 +19,7 @@ use crate::reduce::{GradientReducer, World};
 /// several. Waits for the others, at most the creation timeout. The reducer holds a share of the world. End it with
 /// adasum_reducer_destroy.
 ///
-/// Errors: ADASUM_MISMATCH on all ranks if they do not agree.
+/// Errors: ADASUM_MISMATCH on all ranks if they do not agree, and on the others if one has no memory for it.
 ///
 /// # Safety
 /// `world` and `options` are live or NULL; `tensors` points to `count` tensors with valid names; `out` may be written to.

@@ -158,7 +158,10 @@ pub unsafe extern "C" fn adasum_reducer_forget_stream(
 }
 
 /// Whether each tensor (in a delta reducer: its delta) was non-finite on any rank in the last reduction: 1 or 0, in the
-/// order of creation; the same on all ranks. Waits for the reduction. Gradient, delta and mean reducers.
+/// order of creation; the same on all ranks. Waits for the reduction, at most the stall timeout. Gradient, delta and mean reducers.
+///
+/// AdaSum finds what its vectors bring, also what an earlier round made of them. An element that its last round takes out of the range
+/// of a 16-bit type is not found: adasum_reducer_overflow on the results does.
 ///
 /// Local after AdaSum of several servers; else (means, sums, a single server) collective: all ranks call it after the same
 /// reductions.

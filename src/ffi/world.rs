@@ -128,7 +128,7 @@ pub unsafe extern "C" fn adasum_world_from_rank_table(
 /// LOCAL_WORLD_SIZE, else of the hosts.
 ///
 /// Collective: every rank of the job must call it. Waits for the others: with a table HCCL_CONNECT_TIMEOUT, without at most
-/// the creation timeout of `options` for the meeting, and then HCCL_CONNECT_TIMEOUT.
+/// twice the creation timeout of `options` for the meeting (rank 0 may come late), and then HCCL_CONNECT_TIMEOUT.
 /// Errors: ADASUM_INVALID_ARGUMENT names the variable that is missing or wrong; ADASUM_TIMEOUT names the ranks that did
 /// not come to the meeting; ADASUM_MISMATCH: this rank has another secret or number of ranks than rank 0, or is there already.
 ///

@@ -80,6 +80,11 @@ impl Chip {
         }
     }
 
+    /// Whether work on a stream can be dropped (`aclrtStreamAbort`).
+    pub fn aborts_streams(&self) -> bool {
+        self.arch != 1001
+    }
+
     /// Whether cube cores and vector cores are apart. Then a binary says which cores a kernel runs on.
     pub(super) fn has_cube_cores_apart(&self) -> bool {
         self.arch != 1001
@@ -92,7 +97,8 @@ impl Chip {
         if saturates && self.arch != 1001 {
             return Err(Error::unsupported(format!(
                 "{}: aclrtGetDeviceSatMode says saturation, where NaN becomes 0 and goes unseen: unset \
-                 INF_NAN_MODE_FORCE_DISABLE, or call aclrtSetDeviceSatMode with ACL_RT_OVERFLOW_MODE_INFNAN first",
+                 INF_NAN_MODE_FORCE_DISABLE and start again. aclrtSetDeviceSatMode with ACL_RT_OVERFLOW_MODE_INFNAN changes only \
+                 streams that are made behind it",
                 self.name
             )));
         }

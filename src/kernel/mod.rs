@@ -158,7 +158,8 @@ impl Kernels {
         items: u64,
         arguments: [Argument<'_>; N],
     ) -> Result<()> {
-        let blocks = u32::try_from(items).unwrap_or(u32::MAX).min(self.blocks);
+        let blocks = u32::try_from(items).unwrap_or(u32::MAX);
+        let blocks = blocks.min(self.blocks).min(queue.most);
         if blocks == 0 {
             return Ok(());
         }

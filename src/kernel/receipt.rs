@@ -57,6 +57,7 @@ impl Receipt {
         Queue {
             stream,
             receipt: Some(self),
+            most: u32::MAX,
         }
     }
 
@@ -111,9 +112,19 @@ impl Receipt {
 pub struct Queue<'a> {
     pub(super) stream: &'a Stream,
     receipt: Option<&'a Receipt>,
+    /// The most blocks of a launch.
+    pub(super) most: u32,
 }
 
 impl Queue<'_> {
+    /// For so many launches between two guards: each has at most as many blocks as leave half of what a guard can count to others.
+    #[must_use]
+    pub fn for_launches(self, launches: usize) -> Self {
+        let launches = u32::try_from(launches).unwrap_or(u32::MAX).max(1);
+        let most = (MOST / 2 / launches).max(1);
+        Queue { most, ..self }
+    }
+
     /// Counts the blocks of a launch, and returns its last argument.
     pub(super) fn sign(&self, blocks: u32) -> Argument<'_> {
         match self.receipt {
@@ -132,6 +143,7 @@ impl<'a> From<&'a Stream> for Queue<'a> {
         Queue {
             stream,
             receipt: None,
+            most: u32::MAX,
         }
     }
 }
@@ -285,6 +297,18 @@ impl Kernels {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A mean of a server of 768 ranks, on a chip of 48 cores; few launches keep all cores.
+    #[test]
+    fn many_launches_leave_room_for_others() {
+        let device = Device::open(0).unwrap();
+        let receipt = Receipt::new(&device).unwrap();
+        let stream = Stream::new(&device).unwrap();
+        let most = |launches| receipt.on(&stream).for_launches(launches).most;
+        assert!(110 * most(110) <= MOST / 2 && 111 * 48 > MOST);
+        assert!(most(1) >= 48 && most(42) >= 48 && most(0) >= 48);
+        assert_eq!(most(usize::MAX), 1);
+    }
 
     #[test]
     fn blocks_are_counted_until_they_are_taken() {

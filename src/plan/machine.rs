@@ -47,7 +47,8 @@ pub struct Machine {
     /// Seconds for an operation of the vector unit on one fp32 element, all cores together (`plan::gram_operations`).
     pub operation: f64,
     /// Seconds that `HcclAlltoAllV` in a server takes before data moves: 0 but on 910A, where it gathers all counts first, for
-    /// which the host waits (hcomm, alltoall_operator.cc:438). `None` where it cannot be used.
+    /// which the host waits, with all that the stream holds (hcomm, alltoall_operator.cc:438). A2 does so too where the devices of a
+    /// server do not form one mesh, which no cluster here has. `None` where it cannot be used.
     pub all_to_all: Option<f64>,
     /// Whether group calls run: A2, A3 and 950 from CANN 9.0.
     pub groups: bool,

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::ascend::{Span, Stream};
 use crate::error::{Error, Result};
-use crate::plan::TensorSpec;
+use crate::plan::{Description, TensorSpec};
 use crate::reduce::engine::arguments::check_tensors;
 use crate::reduce::gradient::GradientReducer;
 use crate::reduce::options::{MeanOptions, Options, Reduction, Wire};
@@ -73,8 +73,14 @@ impl MeanReducer {
             stall_timeout: options.stall_timeout,
             ..Options::default()
         };
+        // Groups are agreed on one by one below; a rank that has fewer of them would go on alone.
+        let split = options.fusion.groups(&own)?;
+        let specs: Vec<TensorSpec> = tensors.iter().map(|tensor| tensor.spec.clone()).collect();
+        let choices = format!("mean of {reduced:?} in {split:?}");
+        let mine = Description::new(world.shape(), &specs, &choices);
+        world.agree(mine, options.create_timeout)?;
         let mut groups = Vec::new();
-        for group in options.fusion.groups(&own)? {
+        for group in split {
             let members: Vec<usize> = group.iter().map(|&position| reduced[position]).collect();
             let specs: Vec<TensorSpec> = members.iter().map(|&i| tensors[i].spec.clone()).collect();
             groups.push(Group {
@@ -83,7 +89,7 @@ impl MeanReducer {
             });
         }
         Ok(MeanReducer {
-            specs: tensors.iter().map(|tensor| tensor.spec.clone()).collect(),
+            specs,
             world,
             groups,
         })

@@ -124,6 +124,18 @@ impl SparseReducer {
         let tensor = TensorSpec::new(&spec.name, spec.width, spec.dtype);
         let digest = Description::new(world.shape(), &[tensor], &choices);
         world.agree(digest, options.create_timeout)?;
+        let made = SparseReducer::make(&world, spec, options, factor);
+        let mut reducer = world.all_have(made, "reducer", options.create_timeout)?;
+        let rank = world.rank();
+        reducer
+            .warm_up()
+            .context(|| format!("rank {rank}: warm-up of \"{}\"", spec.name))?;
+        reducer.timeout = options.stall_timeout;
+        Ok(reducer)
+    }
+
+    /// What needs no other rank: tables and buffers.
+    fn make(world: &World, spec: &SparseSpec, options: &MeanOptions, factor: f32) -> Result<Self> {
         let device = world.device();
         let tables = TableAllocator::new(device);
         let room = |bytes: u64| -> Result<Span> {
@@ -150,7 +162,7 @@ impl SparseReducer {
         };
         let is_scaled = factor.to_bits() != 1.0_f32.to_bits();
         let weight = is_scaled.then(|| uniform_weights(&tables, &[factor], 1));
-        let mut reducer = SparseReducer {
+        Ok(SparseReducer {
             indices: room(spec.index.data_type().size() as u64)?,
             vectors: Vectors::new(device, std::slice::from_ref(&values))?,
             weight: weight.transpose()?,
@@ -160,14 +172,8 @@ impl SparseReducer {
             spec: spec.clone(),
             timeout: options.create_timeout,
             values,
-            world,
-        };
-        let rank = reducer.world.rank();
-        reducer
-            .warm_up()
-            .context(|| format!("rank {rank}: warm-up of \"{}\"", spec.name))?;
-        reducer.timeout = options.stall_timeout;
-        Ok(reducer)
+            world: world.clone(),
+        })
     }
 
     /// Gathers `indices` and `values` of all ranks: one index a row, rows one after the other.
@@ -190,7 +196,10 @@ impl SparseReducer {
                 let every = self
                     .exchange_counts(counts, rows, stream)
                     .context(context)?;
+                // The others are in the exchange, or about to be.
+                let world = self.world.clone();
                 self.exchange(indices, values, &every, stream)
+                    .inspect_err(|error| world.fail(error))
                     .context(context)
             }
         }

@@ -249,10 +249,10 @@ impl RankTable {
     }
 }
 
-/// The bytes of a table's file.
+/// The bytes of a file that describes a job, as a rank table.
 ///
 /// # Errors
-/// If the file cannot be read or is too large to be a table.
+/// If it cannot be read, is no regular file or larger than 16 MiB.
 pub fn read_file(path: &Path) -> Result<Vec<u8>> {
     table::read(path)
 }

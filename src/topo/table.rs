@@ -38,9 +38,7 @@ pub(super) fn read(path: &Path) -> Result<Vec<u8>> {
         .map_err(failed)?;
     if bytes.len() as u64 > MAX_BYTES {
         let limit = MAX_BYTES >> 20;
-        return Err(Error::invalid(format!(
-            "{name}: larger than {limit} MiB, which no rank table is"
-        )));
+        return Err(Error::invalid(format!("{name}: larger than {limit} MiB")));
     }
     Ok(bytes)
 }

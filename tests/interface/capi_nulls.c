@@ -30,6 +30,7 @@ static void wrong_options(adasum_options *options) {
     IS_NULL("adasum_options_load_boost", "path", adasum_options_load_boost(options, NULL, "O2"));
     IS_NULL("adasum_options_load_boost", "level", adasum_options_load_boost(options, "boost.json", NULL));
     REFUSED(ADASUM_IO, "nowhere.json", adasum_options_load_boost(options, "nowhere.json", "O2"));
+    REFUSED(ADASUM_IO, "/dev/zero: not a regular file", adasum_options_load_boost(options, "/dev/zero", "O2"));
     IS_NULL("adasum_options_set", "name", adasum_options_set(options, NULL, "2"));
     IS_NULL("adasum_options_set", "value", adasum_options_set(options, "radix", NULL));
     REFUSED(ADASUM_INVALID_ARGUMENT, "\"colour\" is no option; there are profile, reduction,",

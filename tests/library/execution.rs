@@ -1,17 +1,22 @@
 //! How reductions are executed: what a step costs, that its result does not depend on the pipeline, and how it fails.
 
+use std::path::Path;
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 use adasum::ErrorKind;
 use adasum::ascend::{Buffer, Device, RootInfo, Span, Stream, mock_counter};
 use adasum::plan::{Exchange, Form, Layout, Planner, Shape};
-use adasum::reduce::{DType, GradientReducer, Options, TensorSpec, Wire, World};
+use adasum::reduce::{
+    DType, GradientReducer, IndexType, MeanOptions, Options, Rows, SparseReducer, SparseSpec,
+    TensorSpec, Wire, World,
+};
 use adasum::topo::Cluster;
 
 use crate::support::adasum_run::adasum_run;
 use crate::support::{
-    download, get_as, in_world, mock_environment, noise, put_as, reduce, run_alone, specs, upload,
+    download, get_as, in_world, mock_environment, noise, put_as, reduce, run_alone, run_alone_with,
+    specs, upload,
 };
 
 const COUNTS: [usize; 7] = [100_003, 1, 257, 40_000, 8192, 3, 60_000];
@@ -125,6 +130,78 @@ fn counted_steps() {
         for counted in results {
             assert_eq!(counted, expected, "{COUNTERS:?}, flat: {flat}");
         }
+    }
+}
+
+/// A wait whose limit is over is an incident for the runtime, so a healthy wait is none, however long it takes: with streams
+/// that can be aborted, and on a chip that cannot.
+#[test]
+fn a_long_wait_is_no_incident() {
+    for soc in ["Ascend910B3", "Ascend910A"] {
+        let test = "library::execution::waits_for_a_late_rank";
+        run_alone_with(test, &[("ASCEND_MOCK_SOC", Path::new(soc))]);
+    }
+}
+
+#[test]
+#[ignore = "in a process of its own, started by another test"]
+fn waits_for_a_late_rank() {
+    const LATE: Duration = Duration::from_millis(300);
+    in_world(2, 1, |world| {
+        let mut reducer = with(world, &[5000], &Options::default());
+        let stream = Stream::new(world.device()).unwrap();
+        let spans = upload(world.device(), &inputs(world, &[5000]));
+        if world.rank() == 1 {
+            std::thread::sleep(LATE);
+        }
+        let start = Instant::now();
+        reducer.reduce(&spans, &stream).unwrap();
+        reducer
+            .synchronize(&stream, Duration::from_secs(60))
+            .unwrap();
+        assert!(world.rank() == 1 || start.elapsed() > LATE / 2);
+    });
+    assert_eq!(counter("expired_waits"), 0);
+}
+
+/// The other rank is told, and both go on in the same world.
+#[test]
+fn a_rank_without_memory_leaves_nobody_waiting() {
+    type Make<'a> = &'a (dyn Fn(&World) -> adasum::Result<()> + Sync);
+    // Both take more than the memory that is left.
+    let gradients: Make<'_> = &|world| {
+        let tensors = specs(&[25_000_000]);
+        GradientReducer::new(world, &tensors, &Options::default()).map(drop)
+    };
+    let rows: Make<'_> = &|world| {
+        let spec = SparseSpec {
+            name: "rows".to_owned(),
+            width: 1000,
+            dtype: DType::F32,
+            index: IndexType::I64,
+            rows: Rows::UpTo(17_000),
+        };
+        SparseReducer::new(world, &spec, &MeanOptions::default()).map(drop)
+    };
+    for make in [gradients, rows] {
+        in_world(2, 1, |world| {
+            // The communicator has its buffers from its first operation on.
+            let stream = Stream::new(world.device()).unwrap();
+            world.barrier(&stream).unwrap();
+            stream.synchronize().unwrap();
+            let (free, _) = world.device().memory().unwrap().unwrap();
+            let take = || Buffer::new(world.device(), free - (50 << 20)).unwrap();
+            let held = (world.rank() == 1).then(take);
+            let error = make(world).unwrap_err();
+            let (kind, word) = match world.rank() {
+                0 => (ErrorKind::Mismatch, "rank 1 could not make its part"),
+                _ => (ErrorKind::OutOfMemory, "memory"),
+            };
+            assert_eq!(error.kind(), kind, "{error}");
+            assert!(error.to_string().contains(word), "{error}");
+            drop(held);
+            make(world).unwrap();
+        });
     }
 }
 

@@ -192,6 +192,28 @@ fn layerwise_parallel_tensors_are_left_alone() {
 }
 
 /// Groups at the same time, one of them of uneven servers; ranks outside keep their gradients.
+/// Also where a rank would have fewer groups to agree on, or none.
+#[test]
+fn ranks_must_agree_on_what_is_reduced() {
+    in_world(2, 1, |world| {
+        for fusion in [Fusion::All, Fusion::None] {
+            for others in [&[1][..], &[0, 1, 2, 3]] {
+                let mut own = tensors();
+                for &tensor in others {
+                    own[tensor].layerwise_parallel = world.rank() == 1;
+                }
+                let options = MeanOptions {
+                    fusion: fusion.clone(),
+                    ..MeanOptions::default()
+                };
+                let error = MeanReducer::new(world, &own, &options).err().unwrap();
+                assert_eq!(error.kind(), ErrorKind::Mismatch, "{error}");
+            }
+        }
+        reduced(world, &tensors(), &MeanOptions::default());
+    });
+}
+
 #[test]
 fn a_group_reduces_among_itself() {
     let groups = [vec![0, 1, 4, 5], vec![2, 6, 7]];

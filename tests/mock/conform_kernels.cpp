@@ -104,6 +104,8 @@ const Behaviour update("kernel-arguments-update", [](const Rank &me) {
     OK(aclrtKernelArgsFinalize(list));
     RETURNS(207000, aclrtKernelArgsAppend(list, values, 8, &place));
     OK(aclrtLaunchKernelWithConfig(kernels.add, 1, world.stream, nullptr, list, nullptr));
+    // Source: runtime, src/acl/aclrt_impl/kernel.cpp:234.
+    RETURNS(100000, aclrtLaunchKernelWithConfig(kernels.add, 1, world.stream, nullptr, list, &list));
     values[2] = 100;
     OK(aclrtKernelArgsParaUpdate(list, place, &values[2], 8));
     RETURNS(107000, aclrtLaunchKernelWithConfig(kernels.add, 1, world.stream, nullptr, list, nullptr));

@@ -9,9 +9,19 @@ std::atomic<uint64_t> counters[COUNT];
 
 // In the order of `Counter`.
 const char *const NAMES[COUNT] = {
-    "transferred_bytes",    "messages",        "copied_bytes",       "network_bytes",    "refused_calls",
-    "collective_calls",     "kernel_launches", "device_allocations", "host_allocations", "host_synchronizations",
-    "destroyed_under_work", "wakes",
+    "transferred_bytes",
+    "messages",
+    "copied_bytes",
+    "network_bytes",
+    "refused_calls",
+    "collective_calls",
+    "kernel_launches",
+    "device_allocations",
+    "host_allocations",
+    "host_synchronizations",
+    "expired_waits",
+    "destroyed_under_work",
+    "wakes",
 };
 
 } // namespace

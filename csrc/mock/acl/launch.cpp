@@ -356,8 +356,11 @@ aclError aclrtLaunchKernelWithHostArgs(aclrtFuncHandle funcHandle, uint32_t numB
 }
 
 aclError aclrtLaunchKernelWithConfig(aclrtFuncHandle funcHandle, uint32_t numBlocks, aclrtStream stream,
-                                     aclrtLaunchKernelCfg *cfg, aclrtArgsHandle argsHandle, void *) {
+                                     aclrtLaunchKernelCfg *cfg, aclrtArgsHandle argsHandle, void *reserve) {
     return guarded("aclrtLaunchKernelWithConfig", [&] {
+        if (reserve != nullptr) {
+            fail(ACL_ERROR_INVALID_PARAM, "reserve must be NULL");
+        }
         const std::shared_ptr<Function> function = find_function(funcHandle);
         const Arguments &list = find_arguments(argsHandle);
         const std::shared_ptr<Stream> queue = usable_stream(stream);

@@ -246,6 +246,7 @@ void Stream::await_end(std::unique_lock<std::mutex> &lock, const Position &posit
         // To see whether another stream has failed the context.
         done_.wait_until(lock, std::min(limit, Clock::now() + std::chrono::milliseconds(50)));
         if (Clock::now() >= limit && completed_ < position.submitted) {
+            count(Counter::ExpiredWaits);
             fail(ACL_ERROR_RT_STREAM_SYNC_TIMEOUT,
                  "stream %d of device %d did not end in %d ms: %llu tasks left, now in %s", number_, device(),
                  timeout_ms, static_cast<unsigned long long>(position.submitted - completed_),

@@ -3,6 +3,7 @@
 
 mod exchanges;
 mod reads;
+mod scalars;
 
 use std::ops;
 use std::sync::Arc;
@@ -14,7 +15,7 @@ use crate::kernel::layout::{FLAG_WORDS, MAX_RADIX};
 use crate::plan::{self, DType, Exchange, Form, Layout, Plan, Planner, Range, Step, record_words};
 use crate::reduce::engine::allocator::TableAllocator;
 use crate::reduce::engine::bucket::{Bucket, Entry, bytes, data_type, owned};
-use crate::reduce::engine::build_scalars::ScalarsBuilder;
+use crate::reduce::engine::build::scalars::ScalarsBuilder;
 use crate::reduce::engine::device_tables::{index, segments_in_buffer, uniform_weights};
 use crate::reduce::engine::pieces::Piece;
 use crate::reduce::engine::place::{Base, Place, WORD};

@@ -8,7 +8,6 @@ pub(super) mod allocator;
 pub(super) mod arguments;
 pub(super) mod bucket;
 mod build;
-mod build_scalars;
 pub(super) mod checksum;
 pub(super) mod choices;
 pub(super) mod clock;

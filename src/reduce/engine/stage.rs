@@ -573,6 +573,7 @@ impl CombineTask {
         if let Some(solve) = &self.solve {
             solve.issue(context.world.kernels(), queue)?;
         }
+        let queue = queue.for_launches(self.sums.len());
         for sum in &self.sums {
             let copies = context.addresses.tensors(&sum.copies)?;
             context.world.kernels().weighted_sum(

@@ -62,8 +62,8 @@ impl GradientReducer {
     /// server, each 8 of them) rounds to the type of the wire once. Device memory: that of [`DeviceMemory`].
     ///
     /// # Errors
-    /// `Mismatch` on all ranks if they do not agree on tensors and options; `InvalidArgument` for an option out
-    /// of range.
+    /// `Mismatch` on all ranks if they do not agree on tensors and options, and on the others if one has no memory for it: the
+    /// world stays usable. `InvalidArgument` for an option out of range.
     pub fn new(world: &World, tensors: &[TensorSpec], options: &Options) -> Result<Self> {
         options.check()?;
         let shape = world.shape();
@@ -88,6 +88,25 @@ impl GradientReducer {
             Some(Form::Shared) => options.choose(world, tensors, options.reach(world)?)?,
             _ => choices,
         };
+        let made = GradientReducer::make(world, tensors, options, choices);
+        let mut reducer = world.all_have(made, "reducer", options.create_timeout)?;
+        reducer
+            .warm_up(WHOLE)
+            .context(|| format!("rank {}: warm-up of the reducer", world.rank()))?;
+        if options.gradient_buffers && !options.is_scaled() {
+            let places = reducer.gradient_buffers()?.into_iter();
+            reducer.places = places.map(|place| Some(place?.address())).collect();
+        }
+        Ok(reducer)
+    }
+
+    /// What needs no other rank: plan, tables and buffers, but those that other ranks read.
+    fn make(
+        world: &World,
+        tensors: &[TensorSpec],
+        options: &Options,
+        choices: Choices,
+    ) -> Result<Self> {
         let all = (0..tensors.len()).collect();
         let mut reducer = GradientReducer {
             plans: Plans::new(
@@ -108,12 +127,8 @@ impl GradientReducer {
             options: options.clone(),
             choices,
         };
-        reducer
-            .warm_up(WHOLE)
-            .context(|| format!("rank {}: warm-up of the reducer", world.rank()))?;
-        if options.gradient_buffers && !options.is_scaled() {
-            let places = reducer.gradient_buffers()?.into_iter();
-            reducer.places = places.map(|place| Some(place?.address())).collect();
+        if options.exchange != Some(Form::Shared) {
+            reducer.fit(WHOLE)?;
         }
         Ok(reducer)
     }
@@ -205,8 +220,10 @@ impl GradientReducer {
     /// Call it on all ranks, after the same reductions. It waits for them, and where no round of AdaSum has told all ranks
     /// (mean, sum, a single server) exchanges what each found in its part of the results. After AdaSum a tensor with
     /// a NaN or an infinity on one rank is non-finite as a whole on all ranks; after mean and sum only such elements are, and
-    /// those that the reduction made of finite ones count, too. The other tensors are not touched. Results are looked at
+    /// those that the reduction made of finite ones count, too. The other tensors are not touched. Results of mean and sum are looked at
     /// before `result_scale` and, with [`Wire::F32`](crate::reduce::options::Wire::F32), before they are rounded to a 16-bit type.
+    /// AdaSum looks at the vectors of its rounds: an element that the last round takes out of the range of a 16-bit type is not
+    /// found, and a vote ([`OverflowVote`](crate::reduce::OverflowVote)) on the results does find it.
     ///
     /// # Errors
     /// `InvalidState` if the plan of a tensor's last reduction is gone, see [`Options::subset_plans`].
@@ -225,7 +242,7 @@ impl GradientReducer {
             return Ok(flags);
         }
         let own: Vec<u8> = flags.iter().copied().map(u8::from).collect();
-        let all = self.world.gather(&own, self.options.create_timeout)?;
+        let all = self.world.gather(&own, self.options.stall_timeout)?;
         let any = |tensor: usize| {
             all.iter()
                 .skip(tensor)
@@ -243,7 +260,7 @@ impl GradientReducer {
             let mut solves = buckets.iter().flat_map(|(bucket, _)| bucket.solves());
             solves.try_for_each(|solve| solve.issue_all(self.world.kernels(), stream))
         })?;
-        self.world.synchronize(&stream, self.options.create_timeout)
+        self.world.synchronize(&stream, self.options.stall_timeout)
     }
 
     /// Places for gradients in the reducer's own buffers, in the order of creation: gradients that lie there are reduced
@@ -413,15 +430,21 @@ impl GradientReducer {
         Ok(())
     }
 
+    /// Makes the buffers large enough for a plan. Collective where ranks read each other's.
+    fn fit(&mut self, number: PlanNumber) -> Result<()> {
+        let Some(plan) = self.plans.get(number) else {
+            return Ok(());
+        };
+        let slots = match &mut self.buffers {
+            Some(buffers) if number == WHOLE => buffers,
+            _ => &mut self.slots,
+        };
+        slots.fit(&self.world, &plan.buckets, self.options.create_timeout)
+    }
+
     /// One reduction of zeros by each pass: builds every link and buffer while failing is still cheap.
     fn warm_up(&mut self, number: PlanNumber) -> Result<()> {
-        if let Some(plan) = self.plans.get(number) {
-            let slots = match &mut self.buffers {
-                Some(buffers) if number == WHOLE => buffers,
-                _ => &mut self.slots,
-            };
-            slots.fit(&self.world, &plan.buckets, self.options.create_timeout)?;
-        }
+        self.fit(number)?;
         let stream = Stream::new(self.world.device())?;
         self.enqueue(number, Pass::Reduction, None, &stream, None)?;
         if self.options.scattered {

@@ -69,7 +69,7 @@ impl GradientReducer {
                 }
             })?;
             sum.reduce(vectors.places(), &stream)?;
-            sum.synchronize(&stream, self.options.create_timeout)?;
+            sum.synchronize(&stream, self.options.stall_timeout)?;
             squares.push(self.squares(&vectors, &stream)?);
         }
         let servers = f64::from(world.servers());
@@ -135,7 +135,7 @@ impl GradientReducer {
                 own[tensor] = [*square];
             }
         }
-        let all = exchange(&self.world, &own, self.options.create_timeout)?;
+        let all = exchange(&self.world, &own, self.options.stall_timeout)?;
         // The ranks of a server hold parts, each of which other servers have as well.
         let parts = match self.options.in_server {
             InServer::Shards => self.world.locals() as usize,
@@ -177,8 +177,7 @@ impl GradientReducer {
                 },
             )
         })?;
-        self.world
-            .synchronize(stream, self.options.create_timeout)?;
+        self.world.synchronize(stream, self.options.stall_timeout)?;
         let mut read = vec![0.0_f32; records.len() / size_of::<f32>()];
         records.read(&mut read)?;
         let squares = read.chunks_exact(words);

@@ -89,7 +89,7 @@ impl GradientReducer {
             .iter()
             .map(|figure| [figure.own, figure.kappa])
             .collect();
-        let all = exchange(world, &own, self.options.create_timeout)?;
+        let all = exchange(world, &own, self.options.stall_timeout)?;
         let of_tensor = |tensor: usize| -> (Vec<f64>, f64) {
             let servers = all.iter().step_by(world.locals() as usize);
             let kappas = all.iter().map(|rank| rank[tensor][1]);
@@ -132,7 +132,7 @@ impl GradientReducer {
                 }
             }
         }
-        let all = exchange(&self.world, &mine, self.options.create_timeout)?;
+        let all = exchange(&self.world, &mine, self.options.stall_timeout)?;
         let known = |tensor: usize| {
             let mut ranks = all.iter().map(|rank| rank[tensor]);
             let [mean, cosine] = ranks.find(|known| !known[0].is_nan()).unwrap_or(UNKNOWN);

@@ -6,6 +6,7 @@ use crate::error::{Context as _, Error, ErrorKind, Result};
 use crate::plan::mindspore::{Boost, BoostConfig, BoostLevel, ParallelContext};
 use crate::reduce::options::fusion::Fusion;
 use crate::reduce::options::{DeltaForm, MeanOptions, Options, Reduction};
+use crate::topo;
 
 /// Options that go together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -59,9 +60,11 @@ impl Settings {
     /// # Errors
     /// If the file cannot be read, and as [`BoostConfig::resolve`].
     pub fn load_boost(&mut self, path: &Path, level: BoostLevel) -> Result<()> {
-        let text = std::fs::read_to_string(path)
-            .map_err(|error| Error::new(ErrorKind::Io, format!("{}: {error}", path.display())))?;
-        let boost = BoostConfig::parse(&text)
+        let failed = |error: &dyn std::fmt::Display| Error::new(ErrorKind::Io, error.to_string());
+        let bytes = topo::read_file(path).map_err(|error| failed(&error))?;
+        let text = std::str::from_utf8(&bytes)
+            .map_err(|error| failed(&format!("{}: {error}", path.display())))?;
+        let boost = BoostConfig::parse(text)
             .and_then(|config| config.resolve(level))
             .context(|| path.display().to_string())?;
         self.options.reduction = match boost.adasum {

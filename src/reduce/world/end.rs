@@ -130,22 +130,36 @@ impl World {
 }
 
 impl Inner {
-    /// Waits for a stream, in pieces: the watchdog may find earlier that nothing will come.
+    /// Waits for a stream. Whoever finds meanwhile that nothing will come aborts it, which ends the wait.
     fn wait_for(&self, stream: &Stream, start: Instant, timeout: Duration) -> Result<()> {
-        const PIECE: Duration = Duration::from_millis(20);
-        loop {
-            let left = timeout.saturating_sub(start.elapsed());
-            match stream.synchronize_timeout(left.min(PIECE)) {
-                Err(error) if error.kind() == ErrorKind::Timeout => {}
-                other => return other,
-            }
+        if !self.work.kernels.chip().aborts_streams() || !stream.can_abort()? {
+            self.await_end(stream, start, timeout)?;
+        }
+        // A wait whose limit is over is an incident for the runtime: it logs errors, asks the device without a limit what it runs,
+        // and does that once in a process (CANN runtime, src/runtime/api/impl/api_impl.cc, StreamSynchronize and
+        // GetStreamTimeoutSnapshotMsg). So none is made in pieces.
+        let waited = stream.synchronize_timeout(timeout.saturating_sub(start.elapsed()));
+        waited.map_err(|error| match self.work.watch.failure() {
+            Some(found) => found,
+            None if error.kind() == ErrorKind::Timeout => self.work.watch.stall(start.elapsed()),
+            None => error,
+        })
+    }
+
+    /// Asks again and again whether a stream that nobody can abort has ended.
+    fn await_end(&self, stream: &Stream, start: Instant, timeout: Duration) -> Result<()> {
+        let mut pause = Duration::from_micros(50);
+        while !stream.query()? {
             if let Some(found) = self.work.watch.failure() {
                 return Err(found);
             }
-            if left.is_zero() {
+            if start.elapsed() >= timeout {
                 return Err(self.work.watch.stall(start.elapsed()));
             }
+            std::thread::sleep(pause);
+            pause = (pause * 2).min(Duration::from_millis(5));
         }
+        Ok(())
     }
 
     /// What is behind an error that a wait has found: a guard fails the caller's stream for failures elsewhere.

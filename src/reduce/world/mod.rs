@@ -67,8 +67,9 @@ struct Inner {
     shared: Mutex<SharedBuffers>,
     /// Calls that enqueued something on all of its ranks; they are the same there.
     calls: AtomicU64,
-    /// Of [`World::barrier`], from its first call on.
+    /// Of [`World::barrier`] and [`World::all_reduce_sum`], from their first calls on: a stream keeps the event of a stage.
     barrier: OnceLock<Arc<WatchedStage>>,
+    sum: OnceLock<Arc<WatchedStage>>,
     origin: Option<Origin>,
     work: Arc<Work>,
 }
@@ -240,6 +241,7 @@ impl World {
             shared: Mutex::default(),
             calls: AtomicU64::new(0),
             barrier: OnceLock::new(),
+            sum: OnceLock::new(),
             origin: None,
             work: Arc::new(work),
             device,
@@ -290,13 +292,7 @@ impl World {
     ///
     /// Collective and stream-ordered. Ranks that do not come for half an hour fail the world.
     pub fn barrier(&self, stream: &Stream) -> Result<()> {
-        let watched = match self.inner.barrier.get() {
-            Some(watched) => watched,
-            None => {
-                let made = self.watched("barrier", 0)?;
-                self.inner.barrier.get_or_init(|| made)
-            }
-        };
+        let watched = self.kept_stage(&self.inner.barrier, "barrier")?;
         self.enqueue_watched(watched, PATIENCE, stream, |stream| {
             self.inner.comm.barrier(stream)
         })
@@ -307,11 +303,23 @@ impl World {
     /// Collective and stream-ordered. Makes no claim of determinism: HCCL chooses the order of the sum. Ranks that do not come for
     /// half an hour fail the world.
     pub fn all_reduce_sum(&self, values: &Span, stream: &Stream) -> Result<()> {
-        let watched = self.watched("sum over all ranks", 2 * values.len() as u64)?;
-        self.enqueue_watched(&watched, PATIENCE, stream, |stream| {
+        let watched = self.kept_stage(&self.inner.sum, "sum over all ranks")?;
+        self.enqueue_watched(watched, PATIENCE, stream, |stream| {
             let comm = &self.inner.comm;
             comm.all_reduce(values, values, DataType::F32, ReduceOp::Sum, stream)
         })
+    }
+
+    fn kept_stage<'a>(
+        &self,
+        place: &'a OnceLock<Arc<WatchedStage>>,
+        name: &str,
+    ) -> Result<&'a Arc<WatchedStage>> {
+        if let Some(made) = place.get() {
+            return Ok(made);
+        }
+        let made = self.watched(name, 0)?;
+        Ok(place.get_or_init(|| made))
     }
 
     /// Leaves the world, after what was enqueued is done or `timeout` is over; a world that has failed is left at once.
@@ -347,6 +355,22 @@ impl World {
     /// Collective. Waits for all ranks, at most `timeout` for each of a few small exchanges.
     pub(crate) fn agree(&self, mine: Description, timeout: Duration) -> Result<()> {
         agreement::reach(self, &mine, timeout)
+    }
+
+    /// What each rank has made for the next step of all of them, if every rank has: a rank that could not would leave the
+    /// others waiting in that step. The error of those that could names it, and the world stays usable.
+    ///
+    /// Collective. Waits for all ranks, at most `timeout`.
+    pub(crate) fn all_have<T>(&self, own: Result<T>, what: &str, timeout: Duration) -> Result<T> {
+        let all = self.gather(&[u8::from(own.is_ok())], timeout);
+        let own = own?;
+        match all?.iter().position(|&made| made == 0) {
+            None => Ok(own),
+            Some(rank) => Err(Error::new(
+                ErrorKind::Mismatch,
+                format!("rank {rank} could not make its part of the {what}; its error says why"),
+            )),
+        }
     }
 
     /// The `bytes` of all ranks, one after the other. All give equally many.

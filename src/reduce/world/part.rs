@@ -45,6 +45,7 @@ impl World {
             shared: Mutex::default(),
             calls: AtomicU64::new(0),
             barrier: OnceLock::new(),
+            sum: OnceLock::new(),
             origin: Some(Origin {
                 root: root.clone(),
                 ranks: members,

@@ -286,7 +286,9 @@ impl Leader<'_> {
             Err(error) => {
                 // There may be no descriptor left: strangers must not have them all.
                 self.pending.pop_front();
-                log::debug!("{}: {error}", self.meeting.name());
+                let message = format!("rank 0 cannot take another connection: {error}");
+                log::debug!("{}: {message}", self.meeting.name());
+                self.last_refusal = Some(message);
                 return false;
             }
         };

@@ -11,6 +11,7 @@
 use std::ffi::OsString;
 use std::io::{ErrorKind as Io, Read, Write};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use super::{Deadline, MOST, Participant, absence, decode, encode, pause, size_mismatch};
 use crate::error::{Error, ErrorKind, Result};
@@ -23,6 +24,9 @@ const NONCE: usize = 16;
 const MAGIC: [u8; 8] = *b"adasum 1";
 /// Bytes of a file beside what ranks tell or are told.
 const FIXED: usize = MAGIC.len() + 2 * NONCE + 4;
+
+/// How long rank 0 still reads what others write, once it knows that there is no answer.
+const GRACE: Duration = Duration::from_secs(3);
 
 pub(super) struct FileMeeting<'a> {
     pub(super) path: &'a Path,
@@ -65,13 +69,17 @@ impl FileMeeting<'_> {
         let mut nonces: Vec<Nonce> = vec![[0; NONCE]; participant.size as usize];
         let deadline = Deadline::new(participant.limit);
         let mut disagreement = None;
+        let mut grace: Option<Deadline> = None;
         loop {
             for (rank, contribution) in (0..participant.size)
                 .zip(&mut contributions)
                 .filter(|(_, contribution)| contribution.is_none())
             {
-                let Some(file) = self.read_rank(rank)?.filter(|file| file.session == session)
-                else {
+                let read = self.read_rank(rank).unwrap_or_else(|error| {
+                    disagreement = Some(error);
+                    None
+                });
+                let Some(file) = read.filter(|file| file.session == session) else {
                     continue;
                 };
                 if file.size != participant.size {
@@ -81,9 +89,13 @@ impl FileMeeting<'_> {
                 nonces[rank as usize] = file.nonce;
                 *contribution = Some(file.contribution);
             }
+            // Only those are told whose files were read: the others get a little time to come.
+            if disagreement.is_some() && grace.is_none() {
+                grace = Some(Deadline::new(GRACE));
+            }
             if contributions.iter().all(Option::is_some)
                 || deadline.is_over()
-                || disagreement.is_some()
+                || grace.is_some_and(Deadline::is_over)
             {
                 break;
             }

@@ -4,6 +4,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Mutex, PoisonError};
+use std::time::Instant;
 
 use super::*;
 
@@ -312,6 +313,23 @@ fn files_that_others_can_write_are_refused() {
         let expected = format!("{}: its mode is 0666", path.display());
         assert!(error.to_string().starts_with(&expected), "{error}");
     }
+    std::fs::remove_dir_all(folder).unwrap();
+}
+
+/// What rank 0 cannot read, all who wait are told.
+#[test]
+fn a_foreign_file_of_a_rank_ends_the_meeting_for_all() {
+    let (folder, meeting) = file("foreign-rank");
+    let path = folder.join("root.2");
+    std::fs::write(&path, "").unwrap();
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o666)).unwrap();
+    let start = Instant::now();
+    for outcome in meet(&meeting, &[0, 1], 3, LONG) {
+        let error = outcome.unwrap_err().to_string();
+        let expected = format!("{}: its mode is 0666", path.display());
+        assert!(error.contains(&expected), "{error}");
+    }
+    assert!(start.elapsed() < LONG);
     std::fs::remove_dir_all(folder).unwrap();
 }
 

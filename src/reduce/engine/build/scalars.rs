@@ -18,21 +18,21 @@ use crate::reduce::world::{Purpose, World};
 use crate::transfer::Direction;
 
 /// What the exchange of one round's scalars is made from.
-pub(in crate::reduce) struct ScalarsBuilder<'a> {
-    pub(in crate::reduce) world: &'a World,
+pub(super) struct ScalarsBuilder<'a> {
+    pub(super) world: &'a World,
     pub(super) tables: &'a TableAllocator<'a>,
     pub(super) planner: &'a Planner,
     /// Number of the round.
-    pub(in crate::reduce) index: usize,
-    pub(in crate::reduce) plan: &'a plan::Scalars,
-    pub(in crate::reduce) radix: usize,
+    pub(super) index: usize,
+    pub(super) plan: &'a plan::Scalars,
+    pub(super) radix: usize,
     /// Units of this rank's slice.
-    pub(in crate::reduce) units: u64,
+    pub(super) units: u64,
     /// What the round puts together.
-    pub(in crate::reduce) merge: &'a Arc<Merge>,
+    pub(super) merge: &'a Arc<Merge>,
     /// How many parts of a tensor the ranks of a server hold; only gathered scalars are summed over them.
-    pub(in crate::reduce) shards: u32,
-    pub(in crate::reduce) rule: Rule,
+    pub(super) shards: u32,
+    pub(super) rule: Rule,
 }
 
 /// The exchange of one round's scalars.
@@ -40,20 +40,20 @@ pub(super) struct Exchanged {
     /// All that a step writes, here and on other ranks, before it reads it.
     pub(super) written: Span,
     /// Where the records of this rank's units are to be written, and those of its tensors.
-    pub(in crate::reduce) partials: Span,
-    pub(in crate::reduce) records: Span,
+    pub(super) partials: Span,
+    pub(super) records: Span,
     /// Records to owners, and the owner's weights.
     pub(super) owners: [Task; 2],
-    pub(in crate::reduce) gather: GatherTask,
+    pub(super) gather: GatherTask,
     /// Computes the weights of the tensors of this rank's slice, unless they are gathered.
-    pub(in crate::reduce) solve: Option<SolveTask>,
+    pub(super) solve: Option<SolveTask>,
     /// The weights of all tensors.
-    pub(in crate::reduce) weights: Span,
+    pub(super) weights: Span,
 }
 
 impl ScalarsBuilder<'_> {
     /// Prepares it; makes its communicator.
-    pub(in crate::reduce) fn exchange(&self) -> Result<Exchanged> {
+    pub(super) fn exchange(&self) -> Result<Exchanged> {
         match &self.plan.owned {
             None => self.gathered(),
             Some(owned) => self.owned(owned),
