@@ -30,6 +30,13 @@ def described(tensors: Specs) -> list[TensorSpec]:
     return specs(listed)
 
 
+def _named(name: str, tensors: Mapping[str, Any], wanted: str) -> Any:
+    """The tensor of that name: the order of a mapping may differ between ranks."""
+    if wanted not in tensors:
+        raise ValueError(f"{name} lacks {wanted!r}")
+    return tensors[wanted]
+
+
 def tensor_array(tensors: Sequence[TensorSpec]) -> Any:
     """Specs as the library takes them."""
     fields = ((spec.name.encode(), spec.count, spec.dtype, spec.flags) for spec in tensors)
@@ -118,7 +125,7 @@ class StreamUser(Handle):
             raise
 
     def _wait(self, stream: Stream, limit: int) -> None:
-        stream.synchronize(limit)
+        stream.synchronize(limit / 1000)
 
     def forget_stream(self, stream: AnyStream) -> None:
         """Lets go of a stream without work, so that its owner may destroy it before this ends. Local."""
@@ -148,9 +155,9 @@ class TensorUser(StreamUser):
 
     def _views(self, name: str, tensors: Tensors, wanted: Sequence[TensorSpec]) -> tuple[list[View], bool]:
         """What the argument `name` is, and whether it is on the device; it must be as `wanted`."""
-        listed = list(tensors.values()) if isinstance(tensors, Mapping) else tensors
-        if len(listed) != len(wanted):
-            raise ValueError(f"{name} has {len(listed)} tensors, expected are {len(wanted)}")
+        if len(tensors) != len(wanted):
+            raise ValueError(f"{name} has {len(tensors)} tensors, expected are {len(wanted)}")
+        listed = [_named(name, tensors, spec.name) for spec in wanted] if isinstance(tensors, Mapping) else tensors
         views = []
         for spec, tensor in zip(wanted, listed):
             try:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import ctypes
 import logging
+import os
 import threading
 import weakref
 from contextlib import ExitStack, contextmanager
@@ -201,9 +202,9 @@ class _Uses:
         return bool(self._depths) and not self.ending
 
 
-def _end(destroy: Callable[[Any], None], pointer: Any, uses: _Uses, owned: list[Closable]) -> None:
-    if uses.left:
-        # The process ends while daemon threads are in calls: it takes along what they use.
+def _end(process: int, destroy: Callable[[Any], None], pointer: Any, uses: _Uses, owned: list[Closable]) -> None:
+    if uses.left or os.getpid() != process:
+        # The process ends while daemon threads are in calls: it takes along what they use. What a forked child has is its parent's.
         return
     # All end, also if one cannot.
     with ExitStack() as ends:
@@ -222,7 +223,7 @@ class Handle:
         self._pointer = pointer
         self._uses = _Uses()
         self._owned: list[Closable] = []
-        self._end = weakref.finalize(self, _end, getattr(library(), self._destroy), pointer, self._uses, self._owned)
+        self._end = weakref.finalize(self, _end, os.getpid(), getattr(library(), self._destroy), pointer, self._uses, self._owned)
 
     @property
     def pointer(self) -> Any:

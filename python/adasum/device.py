@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from ctypes import POINTER, byref, c_char_p, c_int, c_int32, c_size_t, c_void_p
 from typing import Any, Dict, Iterator, Mapping, Optional, Sequence
 
-from adasum._library import fail, invoke
+from adasum._library import DEFAULT_TIMEOUT, fail, invoke, milliseconds
 
 _HOST_TO_DEVICE, _DEVICE_TO_HOST, _DEVICE_TO_DEVICE = 1, 2, 3
 _HUGE_FIRST = 0
@@ -42,7 +42,10 @@ class _Acl:
     """libascendcl as this process has loaded it: the vendor's or the mock."""
 
     def __init__(self) -> None:
-        self._library = ctypes.CDLL("libascendcl.so", mode=os.RTLD_NOLOAD | os.RTLD_NOW)
+        try:
+            self._library = ctypes.CDLL("libascendcl.so", mode=os.RTLD_NOLOAD | os.RTLD_NOW)
+        except OSError:
+            fail("INVALID_STATE", b"the libraries of the device are not loaded: make a world first", 0)
         self._library.aclGetRecentErrMsg.restype = c_char_p
         for name, arguments in _SIGNATURES.items():
             getattr(self._library, name).argtypes = arguments
@@ -83,7 +86,7 @@ class AclStream:
         with acl.on(device):
             acl.call("aclrtCreateStream", byref(stream))
         self.address = stream.value or 0
-        end = weakref.finalize(self, _free, acl, device, "aclrtDestroyStream", self.address)
+        end = weakref.finalize(self, _end_stream, os.getpid(), acl, device, self.address)
         # At the end of the process reducers may still need it, and the process takes it along.
         end.atexit = False
 
@@ -110,8 +113,9 @@ class Stream:
         """The address that calls take."""
         return self.kept.address
 
-    def synchronize(self, limit: int) -> None:
-        """Waits until what it holds is done, at most `limit` milliseconds; raises WaitError if it was not by then."""
+    def synchronize(self, timeout: float = DEFAULT_TIMEOUT) -> None:
+        """Waits until what it holds is done, at most `timeout` seconds; raises WaitError if it was not by then."""
+        limit = milliseconds("timeout", timeout)
         with self._acl.on(self._device):
             self._acl.call("aclrtSynchronizeStreamWithTimeout", self.handle, min(limit, 2**31 - 1))
 
@@ -132,6 +136,12 @@ class KeptStreams(Dict[int, AclStream]):
     def close(self) -> None:
         """Lets go of them."""
         self.clear()
+
+
+def _end_stream(process: int, acl: _Acl, device: int, address: int) -> None:
+    # What a forked child has is its parent's.
+    if os.getpid() == process:
+        _free(acl, device, "aclrtDestroyStream", address)
 
 
 def _free(acl: _Acl, device: int, function: str, what: int) -> None:

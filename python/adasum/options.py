@@ -14,6 +14,8 @@ from adasum._options import OptionValues
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
+    from adasum.world import World
+
 
 class Options(Handle):
     """Choices of worlds and reducers, the same on all ranks: one keyword for each option of `OptionValues`, which describes them. None
@@ -46,7 +48,7 @@ class Options(Handle):
 
     @classmethod
     def from_environment(cls, **choices: Unpack[OptionValues]) -> Options:
-        """What the ADASUM_... variables say (adasum_options_load_environment lists them); `choices` win."""
+        """What the ADASUM_... variables say (docs/environment.md lists them); `choices` win."""
         options = cls()
         call("adasum_options_load_environment", options)
         options._set(choices)
@@ -59,6 +61,15 @@ class Options(Handle):
         call("adasum_options_load_boost", options, os.fspath(path).encode(), level.encode())
         options._set(choices)
         return options
+
+
+def check_choices(choices: Any, world: Optional[World]) -> None:
+    """Refuses choices that do not fit what steps on whole results on every rank, in a world that was given, or in one of its own."""
+    if choices.get("scattered"):
+        raise ValueError("scattered leaves each result on one rank, and every rank needs all of them here: use adasum.GradientReducer")
+    asked = choices.get("devices_per_server")
+    if world is not None and asked not in (None, "auto", world.devices_per_server):
+        raise ValueError(f"devices_per_server is {asked}, but the world that was given has {world.devices_per_server} ranks in a server")
 
 
 def chosen(options: Optional[Options], choices: Any) -> Optional[Options]:

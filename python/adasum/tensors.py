@@ -124,12 +124,14 @@ def view(tensor: Any) -> View:
     buffer = memoryview(tensor)
     if buffer.readonly or not buffer.c_contiguous:
         raise ValueError("the buffer is not contiguous or not writable")
-    if buffer.format not in _BUFFER_FORMATS:
+    # ctypes says the order of bytes, too.
+    dtype = _BUFFER_FORMATS.get((buffer.format or "").lstrip("@=<"))
+    if dtype is None:
         raise TypeError(f"a buffer of format {buffer.format!r} is neither fp32 ('f') nor fp16 ('e')")
     if buffer.nbytes == 0:
-        return View(0, 0, _BUFFER_FORMATS[buffer.format], False)
+        return View(0, 0, dtype, False)
     address = ctypes.addressof(ctypes.c_char.from_buffer(buffer))
-    return View(address, buffer.nbytes // buffer.itemsize, _BUFFER_FORMATS[buffer.format], False)
+    return View(address, buffer.nbytes // buffer.itemsize, dtype, False)
 
 
 def view_for(device: int, tensor: Any) -> View:
@@ -203,7 +205,11 @@ def _type_of(dtype: Any) -> int:
 
 def specs(tensors: Union[Mapping[str, Any], Iterable[Any]]) -> list[TensorSpec]:
     """Specs of tensors with names, or without: then "0", "1", ..."""
-    named = tensors.items() if isinstance(tensors, Mapping) else ((str(i), t) for i, t in enumerate(tensors))
+    return specs_of(tensors.items() if isinstance(tensors, Mapping) else ((str(i), tensor) for i, tensor in enumerate(tensors)))
+
+
+def specs_of(named: Iterable[tuple[str, Any]]) -> list[TensorSpec]:
+    """Specs of pairs of a name and a tensor; ValueError or TypeError names the tensor."""
     found = []
     for name, tensor in named:
         try:

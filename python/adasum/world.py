@@ -173,7 +173,7 @@ class World(Handle):
             self._owned.append(copies)
             copies.upload({0: seen.address})
             call("adasum_world_all_reduce_sum", self, copies.addresses[0], seen.count, copies.stream.handle)
-            copies.stream.synchronize(limit)
+            copies.stream.synchronize(limit / 1000)
             copies.download({0: seen.address})
             self.forget_stream(copies.stream)
             self._owned.remove(copies)

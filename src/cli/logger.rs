@@ -33,7 +33,7 @@ impl Log for Logger {
 /// # Errors
 /// If the variable holds no level.
 pub(crate) fn start() -> Result<()> {
-    let level = match std::env::var_os(VARIABLE) {
+    let level = match std::env::var_os(VARIABLE).filter(|value| !value.is_empty()) {
         None => LevelFilter::Warn,
         Some(value) => {
             let level = value.to_str().and_then(|text| text.parse().ok());

@@ -115,6 +115,34 @@ def reduces_buffers_of_the_host(world):
         assert reducer.nonfinite() == [False] * 4
 
 
+def takes_mappings_by_name(world):
+    """In another order on each rank."""
+    named = dict(zip("abcd", inputs()))
+    with adasum.GradientReducer(world, named) as reducer:
+        turned = list(named)[RANK % 4 :] + list(named)[: RANK % 4]
+        reducer.reduce({name: named[name] for name in turned})
+        for index, name in enumerate("abcd"):
+            near(f"tensor {name}", named[name], expected(index))
+        refuses(ValueError, "lacks 'b'", lambda: reducer.reduce({"x" if name == "b" else name: named[name] for name in named}))
+
+
+def ends_nothing_in_a_forked_child():
+    """What a child has of its parent's handles is the parent's: its end says nothing and calls nothing."""
+    program = """import adasum, array, os, sys
+world = adasum.World.from_root_info(0, adasum.root_info(0), 1, 0)
+values, stream = array.array("f", [1, 2]), adasum.Stream(world.device)
+reducer = adasum.GradientReducer(world, [values], allow_plain_mean=True)
+child = os.fork()
+if child == 0:
+    sys.exit(0)
+assert os.waitpid(child, 0)[1] == 0
+reducer.reduce([values])
+del stream
+world.finish()"""
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120)
+    assert ended.returncode == 0 and "panicked" not in ended.stderr and "rror" not in ended.stderr, ended
+
+
 def reduces_on_the_device(world):
     data = inputs()
     views = [adasum.view(x) for x in data]
@@ -243,7 +271,7 @@ def sums_figures(world):
     on_device = adasum.View(stage.addresses[0], 2, adasum.F32, True)
     refuses(ValueError, "stream is missing", lambda: world.all_reduce_sum(on_device))
     world.all_reduce_sum(on_device, stage.stream)
-    stage.stream.synchronize(60000)
+    stage.stream.synchronize(60)
     world.forget_stream(stage.stream)
     stage.download(address)
     stage.close()
@@ -329,7 +357,7 @@ def leaves_the_device_of_a_thread(world):
         look("end of a reducer")
         with adasum.Stream(world.device) as stream:
             look("Stream")
-            stream.synchronize(60_000)
+            stream.synchronize(60)
             look("Stream.synchronize")
         look("Stream.close")
         held = adasum.Stream(world.device)
@@ -508,6 +536,7 @@ def refuses_what_is_wrong(world):
     assert error.status == "INVALID_ARGUMENT" and error.vendor_code == 0, error.status
     refuses(TypeError, "neither fp32", lambda: adasum.view(array.array("d", [1.0])))
     refuses(ValueError, "not writable", lambda: adasum.view(b"1234"))
+    assert adasum.view((ctypes.c_float * 3)()).count == 3
     refuses(ValueError, "dtype is 99", lambda: adasum.TensorSpec("x", 3, 99))
     refuses(ValueError, "RANK_TABLE_FILE", lambda: adasum.World.from_rank_table("/nowhere/RANK_TABLE_FILE", 0))
     with adasum.GradientReducer(world, data) as reducer:
@@ -641,7 +670,7 @@ def keeps_streams_that_are_closed(world):
     stream.close()
     stream.close()
     for call in (lambda: stream.handle, lambda: world.barrier(stream), lambda: reducer.reduce(on_device, stream),
-                 lambda: reducer.synchronize(stream, 60), lambda: world.forget_stream(stream), lambda: stream.synchronize(1000)):
+                 lambda: reducer.synchronize(stream, 60), lambda: world.forget_stream(stream), lambda: stream.synchronize(1)):
         refuses(ValueError, "this Stream is closed", call)
     # It is still there.
     reducer.synchronize(address, 60)
@@ -869,7 +898,7 @@ def main(folder):
     loads_and_logs()
     with adasum.World.from_environment() as world:
         assert (world.rank, world.size, world.devices_per_server) == (RANK, SIZE, LOCALS)
-        for case in (reduces_buffers_of_the_host, reduces_on_the_device, reduces_in_its_own_buffers, reduces_to_mean_and_sum, reduces_some,
+        for case in (reduces_buffers_of_the_host, takes_mappings_by_name, reduces_on_the_device, reduces_in_its_own_buffers, reduces_to_mean_and_sum, reduces_some,
                      reduces_steps_of_an_optimizer, takes_the_mean_of_a_group, sums_figures, finds_what_is_not_finite,
                      votes_on_overflow, reduces_flat_buffers, refuses_tensors_of_other_devices, leaves_the_device_of_a_thread,
                      scatters_and_collects, gathers_rows, clips_norms, accumulates,
@@ -884,6 +913,7 @@ def main(folder):
     outlive_their_world()
     ends_streams_in_a_process_of_their_own()
     says_what_a_wait_met()
+    ends_nothing_in_a_forked_child()
     if LOCALS == 1:
         world_by_root_info(folder)
         world_of_a_communicator(folder)

@@ -313,6 +313,12 @@ def wrong_arguments():
     refused(TypeError, "tensor 'p0': type Int32", adasum_ms.AdaSumByGradWrapCell(descent(parameters((2,)))), Tensor([1, 2], ms.int32))
     cell.close()
     refused(TypeError, "radicks", adasum_ms.AdaSumByGradWrapCell, descent(net.trainable_params()), radicks=2)
+    for cell in (adasum_ms.AdaSumByGradWrapCell, adasum_ms.AdaSumByDeltaWeightWrapCell):
+        refused(ValueError, "scattered leaves each result on one rank", cell, descent(net.trainable_params()), scattered=True)
+        refused(
+            ValueError, f"devices_per_server is {SIZE}, but the world that was given has {LOCALS} ranks in a server", cell,
+            descent(net.trainable_params()), world=adasum_ms.world(), devices_per_server=SIZE,
+        )
     refused(
         ValueError, f"devices_per_server is {SIZE}, but the world of this process has {LOCALS} ranks in a server",
         adasum_ms.AdaSumByGradWrapCell, descent(net.trainable_params()), devices_per_server=SIZE,
@@ -501,6 +507,8 @@ def overflow():
         assert not cell.overflowed
         near("after an overflow", -cell.parameters[1].asnumpy(), truth(5))
         cell.close()
+    for grads in (good, bad):
+        assert bool(adasum_ms.all_finite(grads)) == (grads is good), f"rank {RANK} answers for itself"
 
 
 def delta_weights():

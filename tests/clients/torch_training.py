@@ -6,6 +6,7 @@ own arithmetic in bf16 and combinations in float64, which are rounded once.
 
 Each test is a function; further arguments choose some by name. N is a power of two."""
 
+import gc
 import inspect
 import logging
 import math
@@ -490,6 +491,75 @@ def delta_closure():
         same("steps with a closure", model, delta_reference(adam))
 
 
+class Rebinding(torch.optim.Optimizer):
+    """Gives parameters other memory in each step."""
+
+    @torch.no_grad()
+    def step(self, closure=None):
+        for group in self.param_groups:
+            for parameter in group["params"]:
+                parameter.data = parameter.data - group["lr"] * parameter.grad
+
+
+@test
+def delta_rebound():
+    model = Network().to(DEVICE)
+    with adasum.torch.DistributedOptimizer(two_groups(model, lambda groups: Rebinding(groups, {}))) as optimizer:
+        train(model, optimizer)
+        same("parameters in other memory", model, delta_reference(lambda copy: two_groups(copy, torch.optim.SGD)))
+
+
+@test
+def dropped_batch():
+    """A reduction whose step is left out is none of the next step's, nor are its backward passes."""
+    for forget in ("optimizer", "model", None):
+        model = Network().to(DEVICE)
+        with adasum.torch.DistributedOptimizer(sgd(model), op=adasum.torch.Average, backward_passes_per_step=2) as optimizer:
+            loss(model, RANK, 9).backward()
+            optimizer.synchronize()
+            if forget == "optimizer":
+                optimizer.zero_grad()
+            elif forget == "model":
+                model.zero_grad()
+            else:
+                for parameter in model.parameters():
+                    parameter.grad = None
+            loss(model, RANK, 0).backward()
+            optimizer.step()
+            same(f"a dropped batch, {forget}", model, gradient_reference(sgd, average, steps=1))
+
+
+@test
+def forgotten_optimizer():
+    """One that nobody closed counts no more, and a scaler that leaves a step out starts the count anew."""
+    model = Network().to(DEVICE)
+    first = adasum.torch.DistributedOptimizer(sgd(model), model.named_parameters())
+    loss(model, RANK, 0).backward()
+    del first
+    gc.collect()
+    with adasum.torch.DistributedOptimizer(sgd(model), model.named_parameters()) as optimizer:
+        scaler = adasum.torch.GradScaler(DEVICE.partition(":")[0], init_scale=2.0)
+        for step in range(2):
+            model.zero_grad()
+            value = loss(model, RANK, step) * (float("inf") if step == 0 else 1.0)
+            scaler.scale(value).backward()
+            scaler.step(optimizer)
+            scaler.update()
+        assert scaler.get_scale() == 1.0
+
+
+@test
+def unfit_options():
+    """What would leave ranks with different weights, or would not hold."""
+    model = Network().to(DEVICE)
+    with adasum.torch.world(devices_per_server=1) as world:
+        for make in (adasum.torch.GradientOptimizer, adasum.torch.DeltaOptimizer):
+            raises(ValueError, ["scattered leaves each result on one rank"], lambda: make(sgd(model), world, scattered=True))
+            raises(ValueError, ["devices_per_server is 2", "has 1 ranks"], lambda: make(sgd(model), world, devices_per_server=2))
+        raises(ValueError, ["scattered"], lambda: adasum.torch.State(world, model, scattered=True))
+        adasum.torch.GradientOptimizer(sgd(model), world, devices_per_server=1).close()
+
+
 @test
 def means_and_sums():
     for op, combine in ((adasum.torch.Average, average), (adasum.torch.Sum, total)):
@@ -571,11 +641,14 @@ def optimizer_errors():
     raises(ValueError, ["groups", "bucket_bytes"], lambda: wrap(groups=[[]]))
     raises(ValueError, ["process_set", "adasum.torch.world"], lambda: wrap(process_set=object()))
     raises(ValueError, ["gradient_predivide_factor", "Average"], lambda: wrap(gradient_predivide_factor=2.0))
+    raises(ValueError, ["gradient_predivide_factor is 0", "above 0"], lambda: wrap(op=adasum.torch.Average, gradient_predivide_factor=0))
     raises(ValueError, ["pairs (name, parameter)"], lambda: wrap(named_parameters=model.parameters()))
     raises(ValueError, ["lacks", "group 0, parameter 0", "(8, 12)"], lambda: wrap(named_parameters=named[1:]))
     raises(ValueError, ["several times: first.bias"], lambda: wrap(named_parameters=named + [named[1]]))
     raises(TypeError, ["'no_option'"], lambda: wrap(no_option=1))
     raises(TypeError, ["world is a int"], lambda: wrap(world=3))
+    raises(TypeError, ["takes options as keywords"], lambda: wrap(options=adasum.Options()))
+    raises(TypeError, ["takes options as keywords"], lambda: adasum.torch.world(options=adasum.Options()))
     raises(TypeError, ["Network"], lambda: adasum.torch.DistributedOptimizer(model))
     raises(TypeError, ["LBFGS"], lambda: adasum.torch.DistributedOptimizer(torch.optim.LBFGS(model.parameters())))
     raises(ValueError, ["backward_passes_per_step is 0"], lambda: wrap(backward_passes_per_step=0))

@@ -133,8 +133,8 @@ fn names_are_found_in_every_form() {
 const START: &str = "\
 # Environment variables
 
-Made from `src/variables.rs` by a test: do not edit. `adasum-run doctor` lists those that
-are set and warns of misspelt ones.
+Made from `src/variables.rs`, `src/reduce/options/table.rs` and `tests/pages/variables.rs` by a test: do not edit.
+`adasum-run doctor` lists those that are set and warns of misspelt ones.
 
 The place of a rank comes from `RANK_TABLE_FILE` (or `MINDSPORE_HCCL_CONFIG_PATH`, its older name), `RANK_ID`, `RANK_SIZE`
 and `DEVICE_ID`, or, where there is no rank table, from torchrun's `RANK`, `WORLD_SIZE`, `LOCAL_RANK`, `LOCAL_WORLD_SIZE`,

@@ -516,6 +516,14 @@ fn wrong_arguments_are_named() {
             "--bytes 8: --kernels and --transport need at least 64",
         ),
         (&["--transport", "-b", "64", "-e", "128"], "--maxbytes"),
+        (
+            &["--transport", "--ranks", "4"],
+            "cannot be used with '--ranks <N>'",
+        ),
+        (
+            &["--kernels", "--dtype", "f16", "--radix", "2"],
+            "cannot be used with",
+        ),
         (&["--rounds", "3"], "--compare <COMMAND>"),
         (&["--kernels", "--transport"], "--transport"),
         (&["--tensors", "399"], "--tensors"),

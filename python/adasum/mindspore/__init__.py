@@ -22,16 +22,20 @@ What runs:
 | CPU, over the mock of ACL and HCCL | yes | yes: the graph calls back into Python |
 
 `Model.train` takes the wrap cells in both modes. Leave MindSpore's parallel mode at stand_alone with them: in data parallel mode
-MindSpore's training cells average gradients before the optimizer, which wants `mindspore.communication.init()` and servers of 8."""
+MindSpore's training cells average gradients before the optimizer, which wants `mindspore.communication.init()` and servers of 8.
+
+With stand_alone MindSpore's loss scaling looks at a rank's own gradients, and a rank that leaves its step out is a step behind the others.
+So take `FixedLossScaleManager(scale, drop_overflow_update=False)` with cells of overflow="vote", or a loop of your own with `all_finite`."""
 
 from adasum.mindspore._boost import boost
 from adasum.mindspore._cells import AdaSumByDeltaWeightWrapCell, AdaSumByGradWrapCell
 from adasum.mindspore._graph import load_graph_operator
-from adasum.mindspore._reducer import DistributedGradReducer
+from adasum.mindspore._grad_reducer import DistributedGradReducer
+from adasum.mindspore._scaling import all_finite
 from adasum.mindspore._tensors import current_stream
 from adasum.mindspore._world import close, world
 
 __all__ = [
-    "AdaSumByDeltaWeightWrapCell", "AdaSumByGradWrapCell", "DistributedGradReducer", "boost", "close", "current_stream",
+    "AdaSumByDeltaWeightWrapCell", "AdaSumByGradWrapCell", "DistributedGradReducer", "all_finite", "boost", "close", "current_stream",
     "load_graph_operator", "world",
 ]

@@ -9,9 +9,11 @@ from mindspore import context, nn, ops
 
 import adasum
 from adasum.mindspore._graph import Through, check_mode
-from adasum.mindspore._reducers import Gathering, Rebuilt
-from adasum.mindspore._tensors import copied, current_stream, described, listed, on_one_side, on_target, row_tensor, rows_of
+from adasum.mindspore._rebuilt import Gathering, Rebuilt
+from adasum.mindspore._tensors import copied, current_stream, listed, on_one_side, on_target, row_tensor, rows_of
 from adasum.mindspore._world import world as environment_world
+from adasum.options import check_choices
+from adasum.tensors import specs_of
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -34,6 +36,7 @@ class _WrapCell(nn.Cell):
             raise TypeError(f"The type of 'optimizer' should be 'Optimizer', but got type '{type(optimizer).__name__}'.")
         if options is not None and choices:
             raise TypeError(f"options and {', '.join(choices)} are both given: give all of them as keywords")
+        check_choices(choices, world)
         refusal = check_mode()
         # Not that of MindSpore's cells, which make communicators.
         nn.Cell.__init__(self, auto_prefix=False)
@@ -65,7 +68,7 @@ class _WrapCell(nn.Cell):
         if context.get_context("mode") == context.GRAPH_MODE:
             self._in_graph()
         else:
-            self.reducers.of(described(self.names, self._weights()))
+            self.reducers.of(specs_of(zip(self.names, self._weights())))
 
     def _build_graph(self) -> None:
         raise NotImplementedError
@@ -177,7 +180,7 @@ class AdaSumByGradWrapCell(_WrapCell, getattr(nn, "AdaSumByGradWrapCell", nn.Cel
         dense = [i for i in self.kept if isinstance(gradients[i], ms.Tensor)]
         if dense and not self.overflowed:
             copies = [copied(gradients[i]) for i in dense]
-            reducer = self.reducers.of(described([self.parameters[i].name for i in dense], copies))
+            reducer = self.reducers.of(specs_of(zip((self.parameters[i].name for i in dense), copies)))
             self.overflowed = self._overflow(reducer, copies)
             if not self.overflowed:
                 reducer.reduce(copies, current_stream(copies[0]))
@@ -224,7 +227,7 @@ class AdaSumByDeltaWeightWrapCell(_WrapCell, getattr(nn, "AdaSumByDeltaWeightWra
 
     def _step(self, gradients: list[Any]) -> Any:
         weights = self._weights()
-        reducer = self.reducers.of(described(self.names, weights))
+        reducer = self.reducers.of(specs_of(zip(self.names, weights)))
         stream = current_stream(weights[0])
         sparse = next((name for name, i in zip(self.names, self.kept) if rows_of(gradients[i]) is not None), None)
         if self.local or self.world.devices_per_server == 1:

@@ -93,15 +93,3 @@ def listed(gradients: Any) -> list[Any]:
     if not isinstance(gradients, (tuple, list)):
         raise TypeError(f"grads is a {type(gradients).__name__}: it must be a Tensor, a RowTensor or a tuple of them")
     return list(gradients)
-
-
-def described(names: Sequence[str], tensors: Sequence[Any]) -> list[adasum.TensorSpec]:
-    """Specs of tensors with these names; ValueError or TypeError names the tensor."""
-    specs = []
-    for name, tensor in zip(names, tensors):
-        try:
-            seen = adasum.view(tensor)
-        except (TypeError, ValueError) as error:
-            raise type(error)(f"tensor {name!r}: {error}") from error
-        specs.append(adasum.TensorSpec(name, seen.count, seen.dtype))
-    return specs

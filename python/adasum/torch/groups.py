@@ -10,6 +10,7 @@ import torch
 import torch.distributed as dist
 
 import adasum
+from adasum.options import check_choices
 
 if TYPE_CHECKING:
     from typing_extensions import Self, Unpack
@@ -30,6 +31,7 @@ def world(group: Optional[dist.ProcessGroup] = None, /, **choices: Unpack[adasum
 
     With HCCL the group's communicator is borrowed for this call, which waits for all work of the device first; no collective of the
     group may be started on another thread meanwhile. Nothing of it is used afterwards."""
+    _refuse_options(choices)
     size = dist.get_world_size(group)
     if size < 1:
         raise ValueError("group: this rank is not one of its ranks")
@@ -41,6 +43,12 @@ def world(group: Optional[dist.ProcessGroup] = None, /, **choices: Unpack[adasum
     if made.rank == 0:
         _say_how_ranks_are_combined(made, local, chosen)
     return made
+
+
+def _refuse_options(choices: Any) -> None:
+    """What is made here has options of its own, which adasum.Options could contradict unseen."""
+    if "options" in choices:
+        raise TypeError("options: adasum.torch takes options as keywords, as radix=4, and none of adasum.Options or of variables")
 
 
 def _made(group: Optional[dist.ProcessGroup], size: int, choices: adasum.OptionValues) -> adasum.World:
@@ -120,13 +128,15 @@ class Reducing:
         make: Callable[[adasum.World, Any], Any], example: Optional[torch.Tensor],
     ) -> None:
         """Makes the reducer by `make(world, options)`, in a world of `group` if `world_` is none. `example` is one of its tensors."""
+        _refuse_options(choices)
+        if not isinstance(world_, (adasum.World, type(None))):
+            raise TypeError(f"world is a {type(world_).__name__}: it must be adasum.World")
+        check_choices(choices, world_)
         self._owns_world = world_ is None
         self._example = example
         options: Any = dict(choices)
         if world_ is None:
             world_ = world(group, **{name: options[name] for name in _WORLD_OPTIONS if name in options})
-        elif not isinstance(world_, adasum.World):
-            raise TypeError(f"world is a {type(world_).__name__}: it must be adasum.World")
         self._world = world_
         try:
             self._reducer = make(world_, options)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import enum
+import weakref
 from typing import TYPE_CHECKING, Any, Callable, Iterable, Iterator, Optional, Union
 
 import torch
@@ -39,25 +40,34 @@ class Compression(enum.Enum):
 
 
 class _BackwardPasses:
-    """Counts the backward passes that each parameter has had since the last step."""
+    """Counts the backward passes that each parameter has had since the last step. Parameters do not keep it alive."""
 
-    def __init__(self, named: dict[str, torch.Tensor], limit: int):
+    def __init__(self, named: dict[str, torch.Tensor], limit: Optional[int]):
+        #: The most before a step; any number if none.
         self.limit = limit
+        #: Whether there was one since this was set to False.
+        self.any = False
         self._done = dict.fromkeys(named, 0)
-        self._hooks = [
-            tensor.register_post_accumulate_grad_hook(self._counter(name)) for name, tensor in named.items() if tensor.requires_grad
-        ]
+        mine = weakref.ref(self)
 
-    def _counter(self, name: str) -> Callable[[Any], None]:
-        def count(_: Any) -> None:
-            self._done[name] += 1
-            if self._done[name] > self.limit:
-                raise AssertionError(
-                    f"parameter {name!r} has had {self._done[name]} backward passes since the last step, more than "
-                    f"backward_passes_per_step, which is {self.limit}"
-                )
+        def counter(name: str) -> Callable[[Any], None]:
+            def count(_: Any) -> None:
+                passes = mine()
+                if passes is not None:
+                    passes._count(name)
 
-        return count
+            return count
+
+        self._hooks = [tensor.register_post_accumulate_grad_hook(counter(name)) for name, tensor in named.items() if tensor.requires_grad]
+
+    def _count(self, name: str) -> None:
+        self.any = True
+        self._done[name] += 1
+        if self.limit is not None and self._done[name] > self.limit:
+            raise AssertionError(
+                f"parameter {name!r} has had {self._done[name]} backward passes since the last step, more than "
+                f"backward_passes_per_step, which is {self.limit}"
+            )
 
     def start_anew(self) -> None:
         self._done = dict.fromkeys(self._done, 0)
@@ -80,7 +90,6 @@ class _Wrapper(Reducing, torch.optim.Optimizer):
         kind: Any, choices: adasum.OptionValues, passes: Optional[int], sparse_as_dense: bool,
     ):
         """`kind` is the class of reducer; `passes` the most backward passes before a step, any number if none."""
-        self._passes: Optional[_BackwardPasses] = None
         if not isinstance(optimizer, torch.optim.Optimizer) or isinstance(optimizer, (_Wrapper, torch.optim.LBFGS)):
             raise TypeError(f"optimizer is a {type(optimizer).__name__}: it must be an optimizer of torch that steps once, not wrapped yet")
         self.optimizer = optimizer
@@ -90,6 +99,7 @@ class _Wrapper(Reducing, torch.optim.Optimizer):
         choices.setdefault("overflow", "vote")
         weights = {name: tensor.detach() for name, tensor in self._named.items()}
         self._start(world, None, choices, lambda in_world, options: kind(in_world, weights, **options), self._parameters[0])
+        self._passes = _BackwardPasses(self._named, None)
         if passes is not None:
             self.set_backward_passes_per_step(passes)
 
@@ -109,8 +119,6 @@ class _Wrapper(Reducing, torch.optim.Optimizer):
         """More backward passes of a parameter than this before a step are an AssertionError."""
         if isinstance(passes, bool) or not isinstance(passes, int) or passes < 1:
             raise ValueError(f"backward_passes_per_step is {passes!r}: it must be a number above 0")
-        if self._passes is None:
-            self._passes = _BackwardPasses(self._named, passes)
         self._passes.limit = passes
 
     def _stream(self) -> Optional[int]:
@@ -146,12 +154,11 @@ class _Wrapper(Reducing, torch.optim.Optimizer):
 
     def zero_grad(self, set_to_none: bool = True) -> None:
         self.optimizer.zero_grad(set_to_none)
-        if self._passes is not None:
-            self._passes.start_anew()
+        self._start_anew()
 
-    def _stepped(self) -> None:
-        if self._passes is not None:
-            self._passes.start_anew()
+    def _start_anew(self) -> None:
+        """A step is done, or left out: the gradients that there are belong to no step any more."""
+        self._passes.start_anew()
 
     def state_dict(self) -> Any:
         return self.optimizer.state_dict()
@@ -163,15 +170,13 @@ class _Wrapper(Reducing, torch.optim.Optimizer):
         raise RuntimeError("the reducer was made for the parameters that the optimizer had: close this one and wrap the optimizer again")
 
     def close(self) -> None:
-        if self._passes is not None:
-            self._passes.remove()
+        self._passes.remove()
         super().close()
 
     close.__doc__ = Reducing.close.__doc__
 
     def __exit__(self, kind: Any, *rest: Any) -> None:
-        if self._passes is not None:
-            self._passes.remove()
+        self._passes.remove()
         super().__exit__(kind, *rest)
 
     def __repr__(self) -> str:
@@ -252,9 +257,9 @@ class DeltaOptimizer(_Wrapper):
         except BaseException:
             self._reducer.reset()
             raise
-        # Asked anew: that also hands on what the optimizer has queued.
-        self._reducer.end(weights, self._stream())
-        self._stepped()
+        # Asked anew: the optimizer may have given parameters other memory, and that also hands on what it has queued.
+        self._reducer.end([tensor.detach() for tensor in self._parameters], self._stream())
+        self._start_anew()
         return loss
 
     def synchronize(self) -> None:
@@ -348,6 +353,11 @@ class GradientOptimizer(_Wrapper):
         self._make_dense()
         self._reducer.reduce(self._gradients(fill=True), self._stream())
         self._synchronized = True
+        self._passes.any = False
+
+    def _start_anew(self) -> None:
+        self._synchronized = False
+        super()._start_anew()
 
     @contextlib.contextmanager
     def skip_synchronize(self) -> Iterator[None]:
@@ -362,11 +372,11 @@ class GradientOptimizer(_Wrapper):
         """One step of all ranks, after `closure` where there is one; returns its loss. Reduces the gradients unless `synchronize` has done so.
         Collective."""
         loss = _loss_of(closure)
-        if not (self._synchronized or self._skips):
+        # A backward pass behind `synchronize` brings gradients of this rank only.
+        if not (self._synchronized and not self._passes.any or self._skips):
             self.synchronize()
-        self._synchronized = False
         self.optimizer.step()
-        self._stepped()
+        self._start_anew()
         return loss
 
 
@@ -400,6 +410,8 @@ def DistributedOptimizer(
     if gradient_predivide_factor != 1.0:
         if op is not Average:
             raise ValueError(f"gradient_predivide_factor is {gradient_predivide_factor}: it is for op=adasum.torch.Average only")
+        if not gradient_predivide_factor > 0:
+            raise ValueError(f"gradient_predivide_factor is {gradient_predivide_factor}: it must be above 0")
         choices["scale"], choices["result_scale"] = 1 / gradient_predivide_factor, gradient_predivide_factor
     if op is Adasum:
         choices.setdefault("delta_form", "local")

@@ -28,3 +28,5 @@ class GradScaler(torch.amp.GradScaler):
         flag = found.setdefault(device, torch.zeros((), device=device))
         if optimizer.overflow():
             flag.fill_(1.0)
+            # torch leaves the step out.
+            optimizer._start_anew()

@@ -33,17 +33,35 @@ use crate::cli::text;
 use crate::error::{Error, Result};
 use crate::plan::Form;
 
+/// What kernels by themselves and messages do not have.
+const OF_REDUCTIONS: [&str; 14] = [
+    "mean",
+    "ranks",
+    "devices_per_server",
+    "maxbytes",
+    "stepfactor",
+    "dtype",
+    "tensors",
+    "radix",
+    "exchange",
+    "bucket_bytes",
+    "pipeline_depth",
+    "check",
+    "compare",
+    "trace",
+];
+
 #[derive(Debug, clap::Args)]
 #[command(after_help = LONG_HELP)]
 pub(crate) struct Args {
     /// Time the mean over all ranks instead of AdaSum
-    #[arg(long, conflicts_with_all = ["kernels", "transport"])]
+    #[arg(long)]
     mean: bool,
     /// Time the kernels on one core
-    #[arg(long, conflicts_with = "transport")]
+    #[arg(long, conflicts_with = "transport", conflicts_with_all = OF_REDUCTIONS)]
     kernels: bool,
     /// Time messages between two ranks
-    #[arg(long)]
+    #[arg(long, conflicts_with_all = OF_REDUCTIONS)]
     transport: bool,
     /// Number of ranks, each a process
     #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..=1024))]
@@ -56,7 +74,7 @@ pub(crate) struct Args {
     #[arg(short, long, visible_alias = "minbytes", value_name = "B", value_parser = text::size(4..=1 << 40))]
     bytes: Option<u64>,
     /// Measure several sizes, from --bytes up to this one
-    #[arg(short = 'e', long, value_name = "B", requires = "bytes", conflicts_with_all = ["kernels", "transport"],
+    #[arg(short = 'e', long, value_name = "B", requires = "bytes",
         value_parser = text::size(4..=1 << 40))]
     maxbytes: Option<u64>,
     /// Each size is so many times the one before
@@ -85,17 +103,17 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
     pipeline_depth: Option<u32>,
     /// Compare the results of the last repetition with those in double precision: 1, or 0 for not
-    #[arg(short, long, value_name = "0|1", default_value_t = 1, conflicts_with_all = ["kernels", "transport"],
+    #[arg(short, long, value_name = "0|1", default_value_t = 1,
         value_parser = clap::value_parser!(u8).range(0..=1))]
     check: u8,
     /// Measure in turn with this command of the shell and print the ratio
-    #[arg(long, value_name = "COMMAND", conflicts_with_all = ["kernels", "transport"])]
+    #[arg(long, value_name = "COMMAND")]
     compare: Option<String>,
     /// Rounds of a comparison, in each of which both are measured
     #[arg(long, value_name = "N", default_value_t = 9, requires = "compare", value_parser = clap::value_parser!(u32).range(1..=1000))]
     rounds: u32,
     /// Write a timeline of all steps of all ranks here, for chrome://tracing and Perfetto
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["kernels", "transport", "compare"])]
+    #[arg(long, value_name = "FILE", conflicts_with = "compare")]
     trace: Option<PathBuf>,
     /// Print one JSON object a line
     #[arg(long)]

@@ -11,9 +11,10 @@ from mindspore.communication import GlobalComm
 
 import adasum
 from adasum.mindspore._graph import Through, check_mode
-from adasum.mindspore._reducers import Gathering, Rebuilt
-from adasum.mindspore._tensors import copied, current_stream, described, listed, row_tensor, rows_of
+from adasum.mindspore._rebuilt import Gathering, Rebuilt
+from adasum.mindspore._tensors import copied, current_stream, listed, row_tensor, rows_of
 from adasum.mindspore._world import world as environment_world
+from adasum.tensors import specs_of
 
 
 class DistributedGradReducer(nn.Cell):
@@ -89,7 +90,7 @@ class DistributedGradReducer(nn.Cell):
         if dense:
             types = [gradients[i].dtype for i in dense]
             copies = [copied(gradients[i] if kind != ms.float64 else gradients[i].astype(ms.float32)) for i, kind in zip(dense, types)]
-            reducer = self.reducers.of(described([self.names[i] for i in dense], copies))
+            reducer = self.reducers.of(specs_of(zip((self.names[i] for i in dense), copies)))
             reducer.reduce(copies, current_stream(copies[0]))
             for i, copy, kind in zip(dense, copies, types):
                 gradients[i] = copy if kind != ms.float64 else copy.astype(kind)
