@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use adasum::ErrorKind;
-use adasum::ascend::Stream;
+use adasum::ascend::{Event, Stream};
 use adasum::reduce::{
     DeltaForm, DeltaWeightReducer, Form, GradientReducer, InServer, Options, Placement,
     ScalarExchange, World,
@@ -157,6 +157,38 @@ fn a_delta_step_that_a_neighbour_does_not_begin_is_a_stall() {
         waited
     });
     assert!(waited[2].unwrap() < PATIENCE / 2, "{waited:?}");
+}
+
+/// The stream that a host waits for need not be one that has work of the world: here it waits for one.
+#[test]
+fn a_stall_ends_the_wait_for_any_stream() {
+    let waited = ranks(2, |rank, device, root| {
+        let world = World::from_root_info(device.clone(), root, 2, rank, 1).unwrap();
+        let options = Options {
+            stall_timeout: Duration::from_millis(400),
+            ..Options::default()
+        };
+        let mut reducer = GradientReducer::new(&world, &specs(&[3000]), &options).unwrap();
+        let [stream, behind] = [(); 2].map(|()| Stream::new(&device).unwrap());
+        let event = Event::new(&device).unwrap();
+        let gradients = upload(&device, &values(rank));
+        let mut waited = Duration::ZERO;
+        if rank == 0 {
+            reducer.reduce(&gradients, &stream).unwrap();
+            stream.record(&event).unwrap();
+            behind.wait(&event).unwrap();
+            let start = Instant::now();
+            let error = reducer.synchronize(&behind, PATIENCE).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Timeout, "{error}");
+            waited = start.elapsed();
+        } else {
+            std::thread::sleep(Duration::from_secs(2));
+        }
+        drop(reducer);
+        world.finish(PATIENCE).unwrap();
+        waited
+    });
+    assert!(waited[0] < PATIENCE / 2, "{waited:?}");
 }
 
 /// In a part of a world, too, ranks are called what they are in the whole.

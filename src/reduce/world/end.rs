@@ -132,6 +132,17 @@ impl World {
 impl Inner {
     /// Waits for a stream. Whoever finds meanwhile that nothing will come aborts it, which ends the wait.
     fn wait_for(&self, stream: &Stream, start: Instant, timeout: Duration) -> Result<()> {
+        self.work.waited.begin(stream);
+        // Whoever failed before may have looked already what to abort.
+        let waited = match self.work.watch.failure() {
+            Some(found) => Err(found),
+            None => self.await_stream(stream, start, timeout),
+        };
+        self.work.waited.note(stream);
+        waited
+    }
+
+    fn await_stream(&self, stream: &Stream, start: Instant, timeout: Duration) -> Result<()> {
         if !self.work.kernels.chip().aborts_streams() || !stream.can_abort()? {
             self.await_end(stream, start, timeout)?;
         }
@@ -219,7 +230,8 @@ impl Inner {
         }
         let own = [&work.kernel_stream, &work.scalar_stream];
         let aborted = own.map(|stream| stream.abort().map(drop));
-        for aborted in aborted.into_iter().chain([work.queued.abort()]) {
+        let others = [work.queued.abort(), work.waited.abort()];
+        for aborted in aborted.into_iter().chain(others) {
             if let Err(error) = aborted {
                 log::warn!("rank {}: {error}", self.rank);
             }

@@ -113,6 +113,8 @@ struct Work {
     order: Mutex<Order>,
     /// What was enqueued, on whichever streams.
     queued: Queued,
+    /// Streams that threads wait for, whatever they hold: a failure ends those waits.
+    waited: Queued,
     watch: Arc<Watch>,
     trace: Option<Trace>,
 }
@@ -230,6 +232,7 @@ impl World {
             scalar_stream: Stream::new(&device)?,
             order: Mutex::new(order),
             queued: Queued::default(),
+            waited: Queued::default(),
             trace: Trace::from_env(&device, comm.rank(), comm.size())?,
             watch: Arc::clone(&watch),
         };
@@ -364,12 +367,17 @@ impl World {
     pub(crate) fn all_have<T>(&self, own: Result<T>, what: &str, timeout: Duration) -> Result<T> {
         let all = self.gather(&[u8::from(own.is_ok())], timeout);
         let own = own?;
-        match all?.iter().position(|&made| made == 0) {
+        match (0..).zip(all?).find(|&(_, made)| made == 0) {
             None => Ok(own),
-            Some(rank) => Err(Error::new(
-                ErrorKind::Mismatch,
-                format!("rank {rank} could not make its part of the {what}; its error says why"),
-            )),
+            Some((rank, _)) => {
+                let rank = self.rank_in_root(rank);
+                Err(Error::new(
+                    ErrorKind::Mismatch,
+                    format!(
+                        "rank {rank} could not make its part of the {what}; its error says why"
+                    ),
+                ))
+            }
         }
     }
 
