@@ -300,7 +300,8 @@ struct Fault {
 
 /// The operations of one rank in the step after the warm-up, by function and number.
 ///
-/// A warm-up has as many, but for kernels; before it, the ranks compare their plans. Rounds of two servers each: 2.
+/// A warm-up has as many, but for kernels; before it, the ranks compare their plans, and learn whether all have made their parts of the
+/// reducer. Rounds of two servers each: 2.
 fn operations(good: &Outcome) -> Vec<(&'static str, u32)> {
     const ROUNDS: u32 = 2;
     let in_server = 1 + 1;
@@ -308,7 +309,7 @@ fn operations(good: &Outcome) -> Vec<(&'static str, u32)> {
     let listed = [
         ("HcclAlltoAllV", in_server..2 * in_server),
         ("HcclBatchSendRecv", across..2 * across),
-        ("HcclAllGather", 1 + ROUNDS..1 + 2 * ROUNDS),
+        ("HcclAllGather", 2 + ROUNDS..2 + 2 * ROUNDS),
         ("kernel", good.kernels()),
     ];
     listed
@@ -464,8 +465,8 @@ impl Shared {
         (barriers, gathers): (u32, u32),
         variables: &'static [(&'static str, &'static str)],
     ) -> Shared {
-        // Of machines, plans, keys and whether all could use them; then those of the warm-up.
-        let before = 4 + gathers;
+        // Of machines, plans, whether all have made their parts, keys and whether all could use them; then those of the warm-up.
+        let before = 5 + gathers;
         let folder = folder_of(name, servers);
         let good = job(&folder, None, variables);
         Shared {
@@ -573,7 +574,7 @@ fn checksums_find_damaged_results() {
             "6:HcclBatchSendRecv:4:corrupt",
             "rank 6 does not hold what rank",
         ),
-        ("6:HcclAllGather:3:corrupt", "ranks [6] hold other data"),
+        ("6:HcclAllGather:4:corrupt", "ranks [6] hold other data"),
     ] {
         let seen = job(&folder, Some(fault), &[(CHECKSUM, "1")]);
         for rank in 0..SERVERS * LOCALS {

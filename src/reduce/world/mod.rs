@@ -367,7 +367,7 @@ impl World {
     pub(crate) fn all_have<T>(&self, own: Result<T>, what: &str, timeout: Duration) -> Result<T> {
         let all = self.gather(&[u8::from(own.is_ok())], timeout);
         let own = own?;
-        match (0..).zip(all?).find(|&(_, made)| made == 0) {
+        match (0..).zip(all?).find(|&(_, made)| made != 1) {
             None => Ok(own),
             Some((rank, _)) => {
                 let rank = self.rank_in_root(rank);
