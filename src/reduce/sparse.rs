@@ -125,7 +125,8 @@ impl SparseReducer {
         let digest = Description::new(world.shape(), &[tensor], &choices);
         world.agree(digest, options.create_timeout)?;
         let made = SparseReducer::make(&world, spec, options, factor);
-        let mut reducer = world.all_have(made, "reducer", options.create_timeout)?;
+        let mut reducer =
+            world.all_have(made, "make its part of the reducer", options.create_timeout)?;
         let rank = world.rank();
         reducer
             .warm_up()

@@ -1,7 +1,7 @@
 //! How reductions are executed: what a step costs, that its result does not depend on the pipeline, and how it fails.
 
 use std::path::Path;
-use std::sync::OnceLock;
+use std::sync::{Barrier, OnceLock};
 use std::time::{Duration, Instant};
 
 use adasum::ErrorKind;
@@ -100,7 +100,7 @@ fn counted_steps() {
     };
     // One after the other, as `buckets` cuts the list: 400,012 + 4 + 1,028; 160,000 + 32,768 + 12 + 240,000 bytes.
     let groups: [&[usize]; 2] = [&COUNTS[..3], &COUNTS[3..]];
-    let barrier = std::sync::Barrier::new(8);
+    let barrier = Barrier::new(8);
     for (flat, copies) in [(false, true), (true, false)] {
         let counts = if flat { &[8192, 16, 4096][..] } else { &COUNTS };
         let groups = if flat { &[counts][..] } else { &groups };
@@ -147,19 +147,24 @@ fn a_long_wait_is_no_incident() {
 #[ignore = "in a process of its own, started by another test"]
 fn waits_for_a_late_rank() {
     const LATE: Duration = Duration::from_millis(300);
+    let waits = Barrier::new(2);
     in_world(2, 1, |world| {
         let mut reducer = with(world, &[5000], &Options::default());
         let stream = Stream::new(world.device()).unwrap();
         let spans = upload(world.device(), &inputs(world, &[5000]));
+        let start = Instant::now();
         if world.rank() == 1 {
+            waits.wait();
             std::thread::sleep(LATE);
         }
-        let start = Instant::now();
         reducer.reduce(&spans, &stream).unwrap();
+        if world.rank() == 0 {
+            waits.wait();
+        }
         reducer
             .synchronize(&stream, Duration::from_secs(60))
             .unwrap();
-        assert!(world.rank() == 1 || start.elapsed() > LATE / 2);
+        assert!(start.elapsed() >= LATE);
     });
     assert_eq!(counter("expired_waits"), 0);
 }
@@ -359,7 +364,7 @@ pub(crate) fn ranks<T: Send>(
     in_world(1, 1, |_| {
         mock_environment();
         let root = OnceLock::new();
-        let barrier = std::sync::Barrier::new(size as usize);
+        let barrier = Barrier::new(size as usize);
         std::thread::scope(|scope| {
             let threads: Vec<_> = (0..size)
                 .map(|rank| {

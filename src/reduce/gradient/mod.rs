@@ -89,7 +89,8 @@ impl GradientReducer {
             _ => choices,
         };
         let made = GradientReducer::make(world, tensors, options, choices);
-        let mut reducer = world.all_have(made, "reducer", options.create_timeout)?;
+        let mut reducer =
+            world.all_have(made, "make its part of the reducer", options.create_timeout)?;
         reducer
             .warm_up(WHOLE)
             .context(|| format!("rank {}: warm-up of the reducer", world.rank()))?;

@@ -361,7 +361,7 @@ impl World {
     }
 
     /// What each rank has made for the next step of all of them, if every rank has: a rank that could not would leave the
-    /// others waiting in that step. The error of those that could names it, and the world stays usable.
+    /// others waiting in that step. The error of those that could says which rank could not do `what`, and the world stays usable.
     ///
     /// Collective. Waits for all ranks, at most `timeout`.
     pub(crate) fn all_have<T>(&self, own: Result<T>, what: &str, timeout: Duration) -> Result<T> {
@@ -373,9 +373,7 @@ impl World {
                 let rank = self.rank_in_root(rank);
                 Err(Error::new(
                     ErrorKind::Mismatch,
-                    format!(
-                        "rank {rank} could not make its part of the {what}; its error says why"
-                    ),
+                    format!("rank {rank} could not {what}; its own message says why"),
                 ))
             }
         }

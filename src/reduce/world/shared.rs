@@ -215,20 +215,12 @@ impl World {
                     Ok(_) => Ok(None),
                 });
         let peers: Result<Arc<[_]>> = peers.collect();
-        // Also a rank that has no buffer of its own comes: the others wait for it.
-        let done = self.gather(&[u8::from(peers.is_ok())], timeout)?;
-        let own = own?.span();
-        let peers = peers?;
-        if let Some((rank, _)) = (0..).zip(&done).find(|(_, done)| **done == 0) {
-            return Err(Error::new(
-                ErrorKind::Acl,
-                format!(
-                    "rank {} cannot read what others share; its own message says why",
-                    self.rank_in_root(rank)
-                ),
-            ));
-        }
-        let buffer = Arc::new(SharedBuffer { own, peers });
+        // A rank that cannot read keeps its own buffer until all have come: others are importing it.
+        let own = own.map(|own| own.span());
+        let made = own
+            .clone()
+            .and_then(|own| Ok(SharedBuffer { own, peers: peers? }));
+        let buffer = Arc::new(self.all_have(made, "read what others share", timeout)?);
         let mut shared = lock(&self.inner.shared);
         shared.free_unused(offers.map(|(_, used)| used));
         shared.kept.push(Arc::clone(&buffer));

@@ -1,7 +1,7 @@
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
@@ -301,16 +301,20 @@ fn others_cannot_read_the_files_of_a_meeting() {
     std::fs::remove_dir_all(folder).unwrap();
 }
 
+/// Makes a file that others can write; what is said of it.
+fn foreign(path: &Path) -> String {
+    std::fs::write(path, "").unwrap();
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o666)).unwrap();
+    format!("{}: its mode is 0666", path.display())
+}
+
 #[test]
 fn files_that_others_can_write_are_refused() {
     let (folder, meeting) = file("foreign");
-    let path = folder.join("root");
-    std::fs::write(&path, "").unwrap();
-    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o666)).unwrap();
+    let expected = foreign(&folder.join("root"));
     for outcome in meet(&meeting, &[0, 1], 2, LONG) {
         let error = outcome.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::InvalidArgument);
-        let expected = format!("{}: its mode is 0666", path.display());
         assert!(error.to_string().starts_with(&expected), "{error}");
     }
     std::fs::remove_dir_all(folder).unwrap();
@@ -320,13 +324,10 @@ fn files_that_others_can_write_are_refused() {
 #[test]
 fn a_foreign_file_of_a_rank_ends_the_meeting_for_all() {
     let (folder, meeting) = file("foreign-rank");
-    let path = folder.join("root.2");
-    std::fs::write(&path, "").unwrap();
-    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o666)).unwrap();
+    let expected = foreign(&folder.join("root.2"));
     let start = Instant::now();
     for outcome in meet(&meeting, &[0, 1], 3, LONG) {
         let error = outcome.unwrap_err().to_string();
-        let expected = format!("{}: its mode is 0666", path.display());
         assert!(error.contains(&expected), "{error}");
     }
     assert!(start.elapsed() < LONG);
