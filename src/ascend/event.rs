@@ -79,8 +79,8 @@ impl Event {
         Ok(status == aclrtEventRecordedStatus::ACL_EVENT_RECORDED_STATUS_COMPLETE)
     }
 
-    /// The time of the device from the last record of `earlier` to that of this one; both are [timed](Event::timed) and
-    /// complete. Wraps `aclrtEventElapsedTime`.
+    /// The time of the device from the last record of `earlier` to that of this one; both are [timed](Event::timed), and the
+    /// host has waited for them or seen them complete. Wraps `aclrtEventElapsedTime`.
     ///
     /// # Errors
     /// `Unsupported` if the library has no such call; if the call fails.

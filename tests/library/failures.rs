@@ -191,6 +191,79 @@ fn a_stall_ends_the_wait_for_any_stream() {
     assert!(waited[0] < PATIENCE / 2, "{waited:?}");
 }
 
+/// A call waits where a stream's queue is full. If nothing moves there, it ends with what the watchdog has found.
+#[test]
+fn a_stall_ends_a_call_that_waits_for_a_place_in_the_queue() {
+    const PLACES: usize = 2047;
+    let calls = ranks(2, |rank, device, root| {
+        let world = World::from_root_info(device.clone(), root, 2, rank, 1).unwrap();
+        let options = Options {
+            stall_timeout: Duration::from_millis(1500),
+            ..Options::default()
+        };
+        let mut reducer = GradientReducer::new(&world, &specs(&[3000]), &options).unwrap();
+        let stream = Stream::new(&device).unwrap();
+        let gradients = upload(&device, &values(rank));
+        let mut calls = 0;
+        if rank == 0 {
+            let error = loop {
+                match reducer.reduce(&gradients, &stream) {
+                    Ok(()) => calls += 1,
+                    Err(error) => break error,
+                }
+                assert!(calls < PLACES, "each call queues several tasks");
+            };
+            assert_eq!(error.kind(), ErrorKind::Timeout, "{error}");
+            assert!(error.to_string().contains("nothing moved"), "{error}");
+        } else {
+            std::thread::sleep(Duration::from_secs(4));
+        }
+        drop(reducer);
+        world.finish(PATIENCE).unwrap();
+        calls
+    });
+    assert!(calls[0] > 1, "{calls:?}");
+}
+
+/// What all ranks ask together waits for one of them as long as a reduction does, not as long as a creation.
+#[test]
+fn figures_wait_for_a_rank_as_long_as_a_stall_takes() {
+    let figures: [fn(&GradientReducer) -> adasum::Result<()>; 2] = [
+        |reducer| reducer.statistics().map(drop),
+        |reducer| reducer.nonfinite().map(drop),
+    ];
+    // Single servers have statistics; ranks of one server learn of each other's elements.
+    for (locals, ask) in (1..).zip(figures) {
+        let waited = ranks(2, |rank, device, root| {
+            let world = World::from_root_info(device.clone(), root, 2, rank, locals).unwrap();
+            let options = Options {
+                stall_timeout: Duration::from_secs(2),
+                create_timeout: PATIENCE,
+                allow_plain_mean: true,
+                ..Options::default()
+            };
+            let mut reducer = GradientReducer::new(&world, &specs(&[3000]), &options).unwrap();
+            let stream = Stream::new(&device).unwrap();
+            let gradients = upload(&device, &values(rank));
+            reducer.reduce(&gradients, &stream).unwrap();
+            reducer.synchronize(&stream, PATIENCE).unwrap();
+            let start = Instant::now();
+            let mut waited = Duration::ZERO;
+            if rank == 0 {
+                let error = ask(&reducer).unwrap_err();
+                assert_eq!(error.kind(), ErrorKind::Timeout, "{error}");
+                waited = start.elapsed();
+            } else {
+                std::thread::sleep(Duration::from_secs(4));
+            }
+            drop(reducer);
+            world.finish(PATIENCE).unwrap();
+            waited
+        });
+        assert!(waited[0] < PATIENCE / 2, "{waited:?}");
+    }
+}
+
 /// In a part of a world, too, ranks are called what they are in the whole.
 #[test]
 fn a_stall_in_a_part_names_ranks_of_the_world() {

@@ -70,6 +70,36 @@ const Behaviour reset_unset("reset-of-an-unset-device", [](const Rank &) {
     RETURNS(507007, aclrtResetDeviceForce(0));
 });
 
+// The last reset of a device leaves the thread without a context, also where aclrtSetDevice gave it that of another device
+// since; a context that the thread chose itself stays. Other threads and resets that are not the last take nothing. Source:
+// runtime, src/runtime/core/src/runtime.cc:2868 (ExecutePrimaryTearDown).
+const Behaviour last_reset("last-reset-clears-the-thread-s-context", [](const Rank &) {
+    aclrtContext second = nullptr;
+    aclrtContext current = nullptr;
+    OK(aclrtSetDevice(0));
+    OK(aclrtSetDevice(0));
+    OK(aclrtSetDevice(1));
+    OK(aclrtGetCurrentContext(&second));
+    OK(aclrtResetDevice(0)); // not the last
+    OK(aclrtGetCurrentContext(&current));
+    CHECK(current == second);
+    OK(aclrtResetDevice(0));
+    RETURNS(107002, aclrtGetCurrentContext(&current));
+    OK(aclrtSetDevice(0));
+    OK(aclrtSetCurrentContext(second));
+    OK(aclrtResetDevice(0));
+    OK(aclrtGetCurrentContext(&current));
+    CHECK(current == second);
+    on_thread([&] {
+        OK(aclrtSetDevice(0));
+        OK(aclrtResetDevice(0));
+        RETURNS(107002, aclrtGetCurrentContext(&current));
+    });
+    OK(aclrtGetCurrentContext(&current));
+    CHECK(current == second);
+    OK(aclrtResetDevice(1));
+});
+
 // A context takes its streams along, after their tasks; memory stays. Source: runtime, src/runtime/core/src/context/context.cc:686
 // (TearDown), docs/zh/api_ref/04_device_management.md, aclrtResetDevice; aclrtFree needs no context: api_impl.cc:2371.
 std::atomic<int> ran{0};

@@ -160,12 +160,15 @@ const Behaviour sync_timeout("event-synchronize-timeout", [](const Rank &me) {
     OK(aclrtDestroyEvent(event));
 });
 
-// Elapsed time needs two records (507000) that are complete (107006); it is negative the other way round. Source: runtime,
-// src/runtime/core/src/event/event.cc:1247 and core/src/common/errcode_manage.cc:197.
+// Elapsed time needs two records (507000), that the host was told of their end (107006) and ACL_EVENT_TIME_LINE; it is negative
+// the other way round. The end is told by a synchronisation or a query of the event, not by the time that has passed. Source:
+// runtime, src/runtime/core/src/event/event.cc:1247 and :880 (QueryEventTask), core/src/common/errcode_manage.cc:197; the flag:
+// docs, aclrtEventElapsedTime.
 const Behaviour elapsed("event-elapsed-time", [](const Rank &me) {
     const World world(me, false);
     const aclrtEvent start = make_event(ACL_EVENT_TIME_LINE);
     const aclrtEvent end = make_event(ACL_EVENT_TIME_LINE);
+    const aclrtEvent timeless = make_event(ACL_EVENT_SYNC);
     float ms = -1;
     RETURNS(507000, aclrtEventElapsedTime(&ms, start, end));
     OK(aclrtRecordEvent(start, world.stream));
@@ -177,8 +180,20 @@ const Behaviour elapsed("event-elapsed-time", [](const Rank &me) {
     CHECK(ms >= 100 && ms < 5000);
     OK(aclrtEventElapsedTime(&ms, end, start));
     CHECK(ms <= -100);
+
+    OK(aclrtRecordEvent(end, world.stream));
+    OK(aclrtRecordEvent(timeless, world.stream));
+    pause_ms(100);
+    RETURNS(107006, aclrtEventElapsedTime(&ms, start, end));
+    while (recorded(end) == 0) {
+        std::this_thread::yield();
+    }
+    OK(aclrtEventElapsedTime(&ms, start, end));
+    world.synchronize();
+    RETURNS(107006, aclrtEventElapsedTime(&ms, start, timeless));
     OK(aclrtDestroyEvent(start));
     OK(aclrtDestroyEvent(end));
+    OK(aclrtDestroyEvent(timeless));
 });
 
 // An event of the older kinds that was never recorded is not ready; a stream waits for the record to come if the event has

@@ -138,6 +138,44 @@ const Behaviour stream_abort("stream-abort", [](const Rank &me) {
     CHECK(ran == 1);
 });
 
+// A queue has 2048 places, of which one stays free. A call for which there is none waits until a task ends, and is refused
+// with 107023 if the stream is aborted meanwhile. Source: runtime, src/runtime/config/910_B_93/dev_info_reg.cc:257
+// (rtsqDepth), core/src/stream/stream.cc:3467 (IsStreamFull), core/src/engine/stars/stars_engine.cc:294 (AddTaskToStream).
+const Behaviour full_queue("full-queue-makes-calls-wait", [](const Rank &me) {
+    constexpr int MOST = 2047;
+    constexpr int WAITS = -1;
+    const World world(me, false);
+    aclrtStream other = nullptr;
+    OK(aclrtCreateStream(&other));
+    const auto launch = [&] { return aclrtLaunchHostFunc(world.stream, count_run, nullptr); };
+    for (const bool aborted : {false, true}) {
+        aclrtEvent gate = nullptr; // the stream waits for its record, which is still to come
+        OK(aclrtCreateEventWithFlag(&gate, ACL_EVENT_SYNC));
+        OK(aclrtStreamWaitEvent(world.stream, gate));
+        ran = 0;
+        for (int i = 1; i < MOST; i++) {
+            OK(launch());
+        }
+        std::atomic<int> code{WAITS};
+        std::thread caller([&] {
+            aclrtSetDevice(0);
+            code = launch();
+        });
+        pause_ms(300);
+        CHECK(code == WAITS && ran == 0);
+        if (aborted) {
+            OK(aclrtStreamAbort(world.stream));
+        } else {
+            OK(aclrtRecordEvent(gate, other));
+        }
+        caller.join();
+        world.synchronize();
+        CHECK(aborted ? code == 107023 && ran == 0 : code == 0 && ran == MOST);
+        OK(aclrtDestroyEvent(gate));
+    }
+    OK(aclrtDestroyStream(other));
+});
+
 // The 910A cannot abort. Source: runtime, docs/zh/api_ref/06_stream_management.md, aclrtStreamAbort, and
 // src/runtime/api/impl/api_error.cc:3496 with config/cloud/dev_info_reg.cc for the device.
 const Behaviour no_abort("910A-cannot-abort", [](const Rank &me) {
@@ -272,15 +310,22 @@ const Behaviour event_limit("event-limit-at-record", [](const Rank &me) {
     OK(aclrtCreateEventExWithFlag(&event, ACL_EVENT_SYNC));
     OK(aclrtCreateEventWithFlag(&gate, ACL_EVENT_TIME_LINE | ACL_EVENT_SYNC));
     OK(aclrtCreateStream(&opener));
-    OK(aclrtStreamWaitEvent(world.stream, gate));
+    std::vector<aclrtStream> streams;
     for (int i = 0; i < 65536; i++) {
-        OK(aclrtRecordEvent(event, world.stream));
+        if (i % 1024 == 0) {
+            streams.push_back(nullptr);
+            OK(aclrtCreateStream(&streams.back()));
+            OK(aclrtStreamWaitEvent(streams.back(), gate));
+        }
+        OK(aclrtRecordEvent(event, streams.back()));
     }
-    FAILS(207007, "which is the most", aclrtRecordEvent(event, world.stream));
+    FAILS(207007, "which is the most", aclrtRecordEvent(event, opener));
     std::thread([&] {
         OK(aclrtSetDevice(device_of(me)));
         pause_ms(300);
-        OK(aclrtStreamAbort(world.stream));
+        for (const aclrtStream stream : streams) {
+            OK(aclrtStreamAbort(stream));
+        }
         OK(aclrtResetDevice(device_of(me)));
     }).detach();
     const double begin = now();

@@ -31,8 +31,14 @@ Contexts &contexts() {
 }
 
 thread_local Context *current = nullptr;
+thread_local bool current_by_device = false; // it is the primary context of aclrtSetDevice
 std::atomic<bool> used{false};
 std::atomic<bool> forked{false};
+
+void make_current(Context *context, bool by_device) {
+    current = context;
+    current_by_device = by_device;
+}
 
 void use_first_device() {
     if (!used.exchange(true)) {
@@ -61,7 +67,9 @@ Context *live_context(const void *handle) {
     return context;
 }
 
-// Ends the primary context, and its streams, when nobody uses the device any more.
+// Ends the primary context, and its streams, when nobody uses the device any more. The calling thread has no context then,
+// also where aclrtSetDevice gave it that of another device; one of aclrtSetCurrentContext it keeps. Source: runtime,
+// src/runtime/core/src/runtime.cc:2828 (ExecutePrimaryTearDown).
 void release_device(int32_t device, bool force) {
     check_device(device);
     Context &context = contexts().primary[static_cast<size_t>(device)];
@@ -78,6 +86,9 @@ void release_device(int32_t device, bool force) {
         context.end();
     }
     end_streams(context);
+    if (current_by_device) {
+        current = nullptr;
+    }
 }
 
 } // namespace
@@ -162,7 +173,7 @@ aclError aclrtSetDevice(int32_t deviceId) {
         if (contexts().users[static_cast<size_t>(deviceId)]++ == 0) {
             context.begin();
         }
-        current = &context;
+        make_current(&context, true);
     });
 }
 
@@ -204,7 +215,7 @@ aclError aclrtCreateContext(aclrtContext *context, int32_t deviceId) {
         created->begin();
         std::lock_guard<std::mutex> lock(contexts().mutex);
         contexts().created.push_back(created);
-        current = created;
+        make_current(created, false);
         *context = created;
     });
 }
@@ -224,7 +235,7 @@ aclError aclrtDestroyContext(aclrtContext context) {
 aclError aclrtSetCurrentContext(aclrtContext context) {
     return guarded("aclrtSetCurrentContext", [&] {
         check_not_forked();
-        current = live_context(context);
+        make_current(live_context(context), false);
     });
 }
 

@@ -105,6 +105,14 @@ const Soc &soc() {
 
 Family family() { return soc().family; }
 
+uint64_t queue_places() {
+    switch (family()) {
+    case Family::Ascend910A: return 4096;
+    case Family::Ascend950: return 2049;
+    default: return 2048;
+    }
+}
+
 uint32_t device_count() {
     static const auto count = static_cast<uint32_t>(setting("ASCEND_MOCK_DEVICES", 8, 1, MAX_DEVICES));
     return count;

@@ -22,6 +22,8 @@ struct Soc {
 
 const Soc &soc();
 
+// Places of a stream's queue. Source: runtime, src/runtime/config/*/dev_info_reg.cc (rtsqDepth).
+uint64_t queue_places();
 // Device of the calling thread, or a failure with 107002.
 int require_device();
 // Fails with 107001 if there is no such device.

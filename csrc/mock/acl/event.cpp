@@ -223,7 +223,16 @@ void enqueue_record(aclrtEvent event, aclrtStream stream) {
         queue->push_brief("an event record", std::move(complete), [record](aclError why) { record->lose(why); });
     record->before = order_through(queue->number(), position);
     record->context = &queue->context();
+    record->stream = queue;
+    record->position = position;
     found->set_latest(record);
+}
+
+void host_sees(const EventRecord &record) {
+    order_seen(record.before);
+    if (const std::shared_ptr<Stream> stream = record.stream.lock()) {
+        stream->host_sees(record.position);
+    }
 }
 
 // Whether the host may take the event for complete; throws the failure of a context that stopped.
@@ -240,7 +249,7 @@ bool seen_complete(const Event &event) {
         record->context->check();
         return false;
     }
-    order_seen(record->before);
+    host_sees(*record);
     return true;
 }
 
@@ -251,7 +260,7 @@ void synchronize_event(const Event &event, int32_t timeout_ms) {
     const std::shared_ptr<EventRecord> record = event.latest();
     if (record == nullptr || record->ended() || deviates(Deviation::EventEarly)) {
         if (record != nullptr) {
-            order_seen(record->before);
+            host_sees(*record);
         }
         return;
     }
@@ -272,10 +281,27 @@ void synchronize_event(const Event &event, int32_t timeout_ms) {
             fail(ACL_ERROR_RT_EVENT_SYNC_TIMEOUT, "the event did not complete in %d ms", timeout_ms);
         }
     }
-    order_seen(record->before);
+    host_sees(*record);
     if (record->loss() != ACL_SUCCESS) {
         fail(record->loss(), "the stream of the event's record was aborted");
     }
+}
+
+// A record's time is known once a synchronisation or query told the host that it, or what its stream did later, has ended.
+Clock::time_point time_of(const Event &event, const char *name) {
+    const std::shared_ptr<EventRecord> record = event.latest();
+    if (record == nullptr) {
+        fail(ACL_ERROR_RT_INTERNAL_ERROR, "%s was not recorded", name);
+    }
+    if (!event.has(ACL_EVENT_TIME_LINE)) {
+        fail(ACL_ERROR_RT_EVENT_TIMESTAMP_INVALID, "%s was created without ACL_EVENT_TIME_LINE", name);
+    }
+    const std::shared_ptr<Stream> stream = record->stream.lock(); // gone: it ended after its tasks
+    if (!record->done() || (stream != nullptr && stream->seen() < record->position)) {
+        fail(ACL_ERROR_RT_EVENT_TIMESTAMP_INVALID, "%s is not complete, or nobody has waited for it or queried it",
+             name);
+    }
+    return record->when();
 }
 
 } // namespace
@@ -385,14 +411,8 @@ aclError aclrtEventGetTimestamp(aclrtEvent event, uint64_t *timestamp) {
         if (found->kind() != Kind::Plain && (found->has(ACL_EVENT_EXTERNAL) || found->has(ACL_EVENT_IPC))) {
             fail(ACL_ERROR_RT_FEATURE_NOT_SUPPORT, "external events have no time");
         }
-        const std::shared_ptr<EventRecord> record = found->latest();
-        if (record == nullptr) {
-            fail(ACL_ERROR_RT_INTERNAL_ERROR, "the event was not recorded");
-        }
-        if (!record->done()) {
-            fail(ACL_ERROR_RT_EVENT_TIMESTAMP_INVALID, "the event is not complete");
-        }
-        const auto since = std::chrono::duration_cast<std::chrono::microseconds>(record->when().time_since_epoch());
+        const auto since =
+            std::chrono::duration_cast<std::chrono::microseconds>(time_of(*found, "the event").time_since_epoch());
         *timestamp = static_cast<uint64_t>(since.count());
     });
 }
@@ -400,18 +420,9 @@ aclError aclrtEventGetTimestamp(aclrtEvent event, uint64_t *timestamp) {
 aclError aclrtEventElapsedTime(float *ms, aclrtEvent startEvent, aclrtEvent endEvent) {
     return guarded("aclrtEventElapsedTime", [&] {
         require(ms, "ms");
-        const std::shared_ptr<Event> events[] = {find_event(startEvent), find_event(endEvent)};
-        Clock::time_point times[2];
-        for (int i = 0; i < 2; i++) {
-            const std::shared_ptr<EventRecord> record = events[i]->latest();
-            if (record == nullptr) {
-                fail(ACL_ERROR_RT_INTERNAL_ERROR, "the %s event was not recorded", i == 0 ? "start" : "end");
-            }
-            if (!record->done()) {
-                fail(ACL_ERROR_RT_EVENT_TIMESTAMP_INVALID, "the %s event is not complete", i == 0 ? "start" : "end");
-            }
-            times[i] = record->when();
-        }
-        *ms = std::chrono::duration<float, std::milli>(times[1] - times[0]).count();
+        const std::shared_ptr<Event> start = find_event(startEvent);
+        const std::shared_ptr<Event> end = find_event(endEvent);
+        const Clock::time_point begun = time_of(*start, "the start event");
+        *ms = std::chrono::duration<float, std::milli>(time_of(*end, "the end event") - begun).count();
     });
 }

@@ -13,6 +13,8 @@
 
 namespace mock {
 
+class Stream;
+
 class EventRecord {
 public:
     // The record has run.
@@ -40,9 +42,12 @@ public:
         return await(limit, [this] { return state_ != State::Pending; });
     }
 
-    Before before;                    // what a wait for it comes after; set before others see the record
+    // Set before others see the record:
+    Before before;                    // what a wait for it comes after
     const Context *context = nullptr; // of its stream
-    std::weak_ptr<void> resource;     // the device's event that it takes until the record and waits for it have ended
+    std::weak_ptr<Stream> stream;
+    uint64_t position = 0;        // in the stream's queue
+    std::weak_ptr<void> resource; // the device's event that it takes until the record and waits for it have ended
 
 private:
     enum class State { Pending, Done, Lost };

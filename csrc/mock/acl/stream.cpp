@@ -7,10 +7,13 @@
 #include <sched.h>
 
 #include "counters.h"
+#include "device.h"
 #include "order.h"
 
 namespace mock {
 namespace {
+
+constexpr std::chrono::milliseconds LOOK(50); // who waits looks so often whether another stream has failed the context
 
 thread_local Stream *own_stream = nullptr; // set on worker threads
 thread_local std::string dropped_because;  // while the thread drops a task
@@ -41,12 +44,30 @@ void choose_core() {
 
 } // namespace
 
+// The queue of a stream is a ring in the device's memory, of which one place stays free. A call for which there is no place
+// waits until a task ends, or for the end of the stream or context.
+void Stream::await_room(std::unique_lock<std::mutex> &lock) {
+    const uint64_t most = queue_places() - 1;
+    const uint64_t aborts = aborts_;
+    while (submitted_ - completed_ >= most && aborts_ == aborts && !closed_) {
+        refuse_own_worker();
+        awaited_ = std::min(awaited_, submitted_ - most + 1);
+        done_.wait_for(lock, LOOK);
+        context_.check();
+    }
+    if (aborts_ != aborts) {
+        fail(ACL_ERROR_RT_STREAM_ABORT, "stream %d was aborted while a call waited for a place among its %llu tasks",
+             number_, static_cast<unsigned long long>(most));
+    }
+}
+
 uint64_t Stream::push(Task task) {
     context_.check();
     uint64_t position = 0;
     bool asleep = false;
     {
-        std::lock_guard<std::mutex> lock(mutex_);
+        std::unique_lock<std::mutex> lock(mutex_);
+        await_room(lock);
         if (closed_) {
             fail(ACL_ERROR_RT_INVALID_HANDLE, "stream %d was destroyed", number_);
         }
@@ -243,8 +264,7 @@ void Stream::await_end(std::unique_lock<std::mutex> &lock, const Position &posit
     while (completed_ < position.submitted && aborts_ == position.aborts) {
         context_.check();
         awaited_ = std::min(awaited_, position.submitted);
-        // To see whether another stream has failed the context.
-        done_.wait_until(lock, std::min(limit, Clock::now() + std::chrono::milliseconds(50)));
+        done_.wait_until(lock, std::min(limit, Clock::now() + LOOK));
         if (Clock::now() >= limit && completed_ < position.submitted) {
             count(Counter::ExpiredWaits);
             fail(ACL_ERROR_RT_STREAM_SYNC_TIMEOUT,
@@ -276,6 +296,7 @@ void Stream::synchronize(int timeout_ms) {
     if (aborts_ != position.aborts) {
         fail(abort_code_, "stream %d was aborted", number_);
     }
+    host_sees(position.submitted);
     order_seen(order_through(number_, position.submitted));
     context_.check();
     if (error_.code != ACL_SUCCESS) {
@@ -295,6 +316,7 @@ bool Stream::idle() {
     if (completed_ < submitted_) {
         return false;
     }
+    host_sees(submitted_);
     order_seen(order_through(number_, submitted_));
     return true;
 }
@@ -324,8 +346,15 @@ void Stream::abort(aclError code) {
     done_.wait(lock, [&] { return runs_ended_ >= runs; });
     aborting_--;
     completed_ += count;
+    host_sees(completed_);
     order_seen(order_through(number_, completed_));
     done_.notify_all();
+}
+
+void Stream::host_sees(uint64_t ended) {
+    uint64_t seen = seen_;
+    while (seen < ended && !seen_.compare_exchange_weak(seen, ended)) {
+    }
 }
 
 // One change is possible, from continue to stop, and it is the whole context that stops from then on.

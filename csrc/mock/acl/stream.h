@@ -35,7 +35,7 @@ public:
     int number() const { return number_; }
     uint32_t priority() const { return priority_; }
     uint32_t flags() const { return flags_; }
-    // Returns the task's position in the queue, from 1. Fails if the context has failed.
+    // Returns the task's position in the queue, from 1. Waits for room where the queue is full. Fails if the context has failed.
     uint64_t push(Task task);
     // The same for work that waits for nobody.
     uint64_t push_brief(std::string name, Work work, std::function<void(aclError)> dropped = {}) {
@@ -47,6 +47,9 @@ public:
     uint64_t completed();
     // Whether everything queued has ended, well or not.
     bool idle();
+    // Number of tasks of whose end a synchronisation or a query has told the host.
+    uint64_t seen() const { return seen_; }
+    void host_sees(uint64_t ended);
     // Drops what is queued, ends what waits, and makes the stream usable again. Who synchronises gets the code.
     void abort(aclError code = ACL_ERROR_RT_STREAM_ABORT);
     // aclrtSetStreamFailureMode. Fails where the mode cannot be changed any more.
@@ -66,6 +69,7 @@ private:
     enum class Mode { Continue, Stop, Stopped };
     void start_worker();
     void work();
+    void await_room(std::unique_lock<std::mutex> &lock);
     void await_task(std::unique_lock<std::mutex> &lock);
     void poll(std::unique_lock<std::mutex> &lock);
     void run_as_host(std::unique_lock<std::mutex> &lock, const Position &position, Clock::time_point limit);
@@ -88,6 +92,7 @@ private:
     std::atomic<uint64_t> submitted_{0}; // changes under the mutex, as the next two
     std::atomic<uint64_t> completed_{0};
     std::atomic<bool> closed_{false};
+    std::atomic<uint64_t> seen_{0};
     uint64_t awaited_ = NOBODY; // the lowest number of ended tasks that somebody waits for
     int aborting_ = 0;          // threads that wait for the end of the task that runs
     bool asleep_ = false;       // the worker

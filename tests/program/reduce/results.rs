@@ -251,6 +251,15 @@ fn mindspores_arithmetic_says_what_it_does_not_do() {
     assert!(text.contains("\"odd\": servers 0 to 3"), "{text}");
     let text = run.refused(&["--arithmetic", "mindspore", "--reduction", "mean"]);
     assert!(text.contains("--reduction adasum"), "{text}");
+    let none = [
+        ("--radix", "2"),
+        ("--zero-tol", "0.001"),
+        ("--stall-timeout", "2"),
+    ];
+    for (option, value) in none {
+        let text = run.refused(&["--arithmetic", "mindspore", option, value]);
+        assert!(text.contains("has none of"), "{text}");
+    }
     let run = Run::new("mindspore-three", &(0..3).map(three).collect::<Vec<_>>());
     let text = run.refused(&["--arithmetic", "mindspore"]);
     assert!(text.contains("power of two servers, not 3"), "{text}");

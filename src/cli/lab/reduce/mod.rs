@@ -53,9 +53,9 @@ pub(crate) struct Args {
     /// In a pair, a vector with at most X times the squared norm of the other counts as zero
     #[arg(long, value_name = "X", value_parser = zero_tol)]
     zero_tol: Option<f32>,
-    /// Give up when nothing has moved for so many seconds
-    #[arg(long, value_name = "SECONDS", default_value_t = 300, value_parser = clap::value_parser!(u64).range(1..))]
-    stall_timeout: u64,
+    /// Give up when nothing has moved for so many seconds [default: 300]
+    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..))]
+    stall_timeout: Option<u64>,
     /// Write figures of each tensor into this file
     #[arg(long, value_name = "FILE.json")]
     stats: Option<PathBuf>,
@@ -168,9 +168,9 @@ fn check(args: &Args) -> Result<usize> {
                 "--arithmetic mindspore is for --reduction adasum; mean and sum are the same everywhere",
             ));
         }
-        if args.zero_tol.is_some() || args.radix.is_some() {
+        if args.zero_tol.is_some() || args.radix.is_some() || args.stall_timeout.is_some() {
             return Err(Error::invalid(
-                "--arithmetic mindspore has neither --radix nor --zero-tol",
+                "--arithmetic mindspore has none of --radix, --zero-tol and --stall-timeout",
             ));
         }
     }
@@ -210,6 +210,7 @@ fn check_outputs(args: &Args) -> Result<()> {
 }
 
 fn options(args: &Args) -> Options {
+    let patience = Duration::from_secs(args.stall_timeout.unwrap_or(300));
     Options {
         reduction: match args.reduction {
             How::Adasum => Reduction::Adasum,
@@ -221,8 +222,8 @@ fn options(args: &Args) -> Options {
             Some(radix) => radix.unwrap_or(Options::AUTO_RADIX),
         },
         zero_tol: args.zero_tol.unwrap_or_default(),
-        create_timeout: Duration::from_secs(args.stall_timeout),
-        stall_timeout: Duration::from_secs(args.stall_timeout),
+        create_timeout: patience,
+        stall_timeout: patience,
         checksum: true,
         ..Options::default()
     }
