@@ -747,8 +747,9 @@ adasum_status adasum_reducer_create(const struct adasum_world *world,
  * order of creation; it may be another one in each call, and NULL for a tensor without elements. Gradient and mean
  * reducers.
  *
- * Collective (of a mean reducer: in its group) and stream-ordered: enqueues behind what `stream` holds and returns; what
- * `stream` is given next sees the results. On the host they are good once adasum_reducer_synchronize has succeeded.
+ * Collective (of a mean reducer: in its group) and stream-ordered: enqueues behind what `stream` holds and returns, and
+ * waits only where the stream's queue is full; what `stream` is given next sees the results. On the host they are good
+ * once adasum_reducer_synchronize has succeeded.
  *
  * Ownership: the memory belongs to the caller, must be memory of the world's device, aligned to its elements, and must
  * not be freed or used on other streams before the work is done; with the option checksum not freed or changed before

@@ -136,8 +136,8 @@ impl GradientReducer {
 
     /// Replaces each tensor of `gradients` by its reduction, in the order of creation.
     ///
-    /// Collective and stream-ordered: enqueues behind what `stream` holds and returns; what `stream` is
-    /// given next sees the results. Each span is a whole tensor in device memory of the world's device,
+    /// Collective and stream-ordered: enqueues behind what `stream` holds and returns, and waits only where the
+    /// stream's queue is full (2048 tasks on A2 and A3); what `stream` is given next sees the results. Each span is a whole tensor in device memory of the world's device,
     /// aligned to its elements (on chips that [copy whole blocks](crate::kernel::Chip::copies_whole_blocks) to 64 bytes),
     /// and is kept alive until `stream` is synchronised. The tensors of a bucket that lie
     /// one right behind the other in one allocation are reduced where they are, without a copy, if their sizes are
