@@ -16,8 +16,10 @@
 #ifndef ADASUM_NPU_ARCH
 #ifdef __NPU_ARCH__
 #define ADASUM_NPU_ARCH __NPU_ARCH__
-#else
+#elif defined(ADASUM_TWIN)
 #define ADASUM_NPU_ARCH 2201
+#else
+#error "the build must name the chip: ADASUM_NPU_ARCH"
 #endif
 #endif
 

@@ -307,10 +307,10 @@ private:
     Indices indices_;
     GlobalTensor<float> records_;
     GlobalTensor<float> out_;
-    TBuf<TPosition::VECCALC> window_buffer_;
+    TBuf<TPosition::VECIN> window_buffer_;
     TBuf<TPosition::VECCALC> sums_buffer_;
     TBuf<TPosition::VECCALC> lanes_buffer_;
-    TBuf<TPosition::VECCALC> results_buffer_;
+    TBuf<TPosition::VECOUT> results_buffer_;
     LocalTensor<float> window_;
     LocalTensor<float> sums_;
     LocalTensor<float> results_;

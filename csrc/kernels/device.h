@@ -26,7 +26,8 @@ __aicore__ inline Share share_of(uint64_t count) {
     return Share{begin, begin + part + (block < rest ? 1 : 0)};
 }
 
-// A table in device memory of entries of WORDS 32-bit words, read in order through a window in UB.
+// A table in device memory of entries of WORDS 32-bit words, read in order through a window in UB. The scalar unit reads no
+// table in device memory itself: its cache may hold lines of an earlier table there, and arch 1001 cannot drop them.
 template <uint32_t WORDS, uint32_t ENTRIES>
 class Table {
 public:
@@ -74,7 +75,7 @@ public:
 
 private:
     AscendC::GlobalTensor<uint32_t> memory_;
-    AscendC::TBuf<AscendC::TPosition::VECCALC> buffer_;
+    AscendC::TBuf<AscendC::TPosition::VECIN> buffer_;
     AscendC::LocalTensor<uint32_t> window_;
     uint64_t begin_ = 0;
     uint64_t end_ = 0;
@@ -100,7 +101,6 @@ public:
 
     __aicore__ inline void init(AscendC::TPipe &pipe, GM_ADDR segments, uint64_t segment_count) {
         table_.init(pipe, segments);
-        numbers_.SetGlobalBuffer(reinterpret_cast<__gm__ uint64_t *>(segments));
         count_ = segment_count;
     }
 
@@ -109,10 +109,11 @@ public:
         // The last segment that starts at or before the unit holds it: empty ones lie before it.
         uint64_t low = 0;
         uint64_t high = count_;
+        table_.seek(low, count_);
         while (high - low > 1) {
             uint64_t middle = low + (high - low) / 2;
-            uint64_t first = numbers_.GetValue(middle * SEGMENT_WORDS + SEGMENT_FIRST_UNIT);
-            if (first <= unit) {
+            table_.seek(middle, count_);
+            if (table_.number(middle, SEGMENT_FIRST_UNIT) <= unit) {
                 low = middle;
             } else {
                 high = middle;
@@ -145,7 +146,6 @@ private:
     }
 
     Table<2 * SEGMENT_WORDS, WINDOW> table_;
-    AscendC::GlobalTensor<uint64_t> numbers_;
     uint64_t count_ = 0;
     uint64_t segment_ = 0;
     uint64_t offset_ = 0;
@@ -173,11 +173,13 @@ __aicore__ inline constexpr uint32_t tile_stride(uint32_t radix) {
 
 // Sets up the r vectors that a table of device addresses names.
 template <typename T>
-__aicore__ inline void open_vectors(AscendC::GlobalTensor<T> *vectors, GM_ADDR addresses, uint32_t radix) {
-    AscendC::GlobalTensor<uint64_t> table;
-    table.SetGlobalBuffer(reinterpret_cast<__gm__ uint64_t *>(addresses));
+__aicore__ inline void open_vectors(AscendC::TPipe &pipe, AscendC::GlobalTensor<T> *vectors, GM_ADDR addresses,
+                                    uint32_t radix) {
+    Table<2, MAX_RADIX> table;
+    table.init(pipe, addresses);
+    table.load(0, radix);
     for (uint32_t i = 0; i < radix; ++i) {
-        vectors[i].SetGlobalBuffer(reinterpret_cast<__gm__ T *>(table.GetValue(i)));
+        vectors[i].SetGlobalBuffer(reinterpret_cast<__gm__ T *>(table.number(i, 0)));
     }
 }
 

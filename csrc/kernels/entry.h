@@ -34,7 +34,7 @@ __aicore__ inline void sign(AscendC::TPipe &pipe, GM_ADDR receipt, bool complete
     if (receipt == nullptr) {
         return;
     }
-    AscendC::TBuf<AscendC::TPosition::VECCALC> buffer;
+    AscendC::TBuf<AscendC::TPosition::VECOUT> buffer;
     pipe.InitBuffer(buffer, BLOCK * static_cast<uint32_t>(sizeof(float)));
     AscendC::LocalTensor<float> one = buffer.Get<float>();
     for (uint32_t i = 0; i < BLOCK; ++i) {
@@ -50,10 +50,10 @@ __aicore__ inline void sign(AscendC::TPipe &pipe, GM_ADDR receipt, bool complete
     AscendC::SetAtomicNone();
 }
 
-// The end of a kernel, when its TPipe is gone: without it a later launch may read tables from stale lines of a cache on
-// Ascend 950. The toolkit's cmake functions call our kernels from a wrapper that does this itself. There it must not come earlier:
-// `dci` also drops what was written to the stack, and a kernel that the wrapper has called must still return.
-__aicore__ inline void leave() {
+// The end of a kernel, when its TPipe is gone, on Ascend 950: drops what the scalar unit's cache holds of device memory. The
+// toolkit's cmake functions call our kernels from a wrapper that does this itself. There it must not come earlier: `dci` also
+// drops what was written to the stack, and a kernel that the wrapper has called must still return; nor is this a call.
+__attribute__((always_inline)) __aicore__ inline void leave() {
 #if ADASUM_NPU_ARCH == 3510 && defined(ADASUM_WITHOUT_WRAPPER)
     pipe_barrier(PIPE_ALL);
     dsb(mem_dsb_t::DSB_ALL);

@@ -19,8 +19,9 @@ public:
     // Units whose sums are read at once.
     static constexpr uint32_t RUN = 64;
     static constexpr uint32_t WIDE_BYTES = sizeof(T) == sizeof(float) ? 0 : LANES * 4;
-    static constexpr uint32_t WORK_BYTES = (2 * LANES + RUN * BLOCK + FLAG_WORDS) * 4;
-    static constexpr uint32_t UB_BYTES = 2 * UNIT * sizeof(T) + WIDE_BYTES + WORK_BYTES + UnitCursor::UB_BYTES;
+    static constexpr uint32_t WORK_BYTES = (2 * LANES + RUN * BLOCK) * 4;
+    static constexpr uint32_t UB_BYTES =
+        2 * UNIT * sizeof(T) + WIDE_BYTES + WORK_BYTES + FLAG_WORDS * 4 + UnitCursor::UB_BYTES;
     static_assert(UB_BYTES <= UB_BUDGET, "finite_check: too much UB");
 
     __aicore__ inline FiniteCheck() {}
@@ -30,10 +31,11 @@ public:
         flags_.SetGlobalBuffer(reinterpret_cast<__gm__ float *>(flags));
         pipe.InitBuffer(tiles_, 2, UNIT * static_cast<uint32_t>(sizeof(T)));
         pipe.InitBuffer(work_buffer_, WORK_BYTES);
+        pipe.InitBuffer(one_buffer_, FLAG_WORDS * 4);
         sums_ = work_buffer_.Get<float>();
         products_ = sums_[LANES];
         results_ = products_[LANES];
-        one_ = results_[RUN * BLOCK];
+        one_ = one_buffer_.Get<float>();
         if (WIDE_BYTES != 0) {
             pipe.InitBuffer(wide_buffer_, LANES * 4);
             wide_ = wide_buffer_.Get<float>();
@@ -113,6 +115,7 @@ private:
 
     TQue<TPosition::VECIN, 1> tiles_;
     TBuf<TPosition::VECCALC> work_buffer_;
+    TBuf<TPosition::VECOUT> one_buffer_;
     TBuf<TPosition::VECCALC> wide_buffer_;
     LocalTensor<float> sums_;
     LocalTensor<float> products_;

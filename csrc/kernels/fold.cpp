@@ -105,8 +105,8 @@ private:
     Segments segments_;
     GlobalTensor<float> partials_;
     GlobalTensor<float> records_;
-    TBuf<TPosition::VECCALC> window_buffer_;
-    TBuf<TPosition::VECCALC> results_buffer_;
+    TBuf<TPosition::VECIN> window_buffer_;
+    TBuf<TPosition::VECOUT> results_buffer_;
     LocalTensor<float> window_;
     LocalTensor<float> results_;
     RecordSum sum_;

@@ -18,6 +18,9 @@ using namespace AscendC;
 // Records wait for their range check and their copy in buffers of this size.
 constexpr uint32_t STAGE_BYTES = 8192;
 
+// The most units whose records do so at a time.
+constexpr uint32_t MAX_RUN = 128;
+
 // The fp32 values of the part of a tile that a step takes, scaled where need be.
 template <typename T>
 class Operands {
@@ -96,13 +99,15 @@ public:
 
     __aicore__ inline Gram() {}
 
-    __aicore__ inline void init(TPipe &pipe, GM_ADDR vectors, GM_ADDR segments, GM_ADDR partials, uint32_t radix,
-                                uint64_t segment_count) {
+    // Works in `spans`, which has MAX_RUN of them.
+    __aicore__ inline void init(TPipe &pipe, UnitSpan *spans, GM_ADDR vectors, GM_ADDR segments, GM_ADDR partials,
+                                uint32_t radix, uint64_t segment_count) {
+        spans_ = spans;
         radix_ = radix;
         words_ = record_words(radix);
         tile_ = tile_of<T>(radix);
         stride_ = tile_stride<T>(radix);
-        open_vectors(vectors_, vectors, radix);
+        open_vectors(pipe, vectors_, vectors, radix);
         partials_.SetGlobalBuffer(reinterpret_cast<__gm__ float *>(partials));
         pipe.InitBuffer(tiles_, 2, radix * stride_ * static_cast<uint32_t>(sizeof(T)));
         pipe.InitBuffer(stages_, 2, STAGE_BYTES);
@@ -125,8 +130,6 @@ public:
     }
 
 private:
-    static constexpr uint32_t MAX_RUN = 128;
-
     // A unit has plain sums and then, if need be, exact ones in the same memory.
     static __aicore__ inline constexpr uint32_t lane_bytes(uint32_t radix) {
         uint32_t plain = Plain::ub_bytes(radix);
@@ -275,7 +278,7 @@ private:
     UnitCursor cursor_;
     GlobalTensor<T> vectors_[MAX_RADIX];
     GlobalTensor<float> partials_;
-    UnitSpan spans_[MAX_RUN];
+    UnitSpan *spans_ = nullptr;
     int32_t exponents_[MAX_RADIX];
     uint32_t radix_ = 0;
     uint32_t words_ = 0;
@@ -309,34 +312,35 @@ static_assert(GramOf<float>::fits_all(), "gram: the table of gram_lanes.h is wro
 static_assert(GramOf<half>::fits_all(), "gram: the table of gram_lanes.h is wrong, or too much UB, for fp16 and bf16");
 
 template <typename Kernel>
-__aicore__ inline void run_gram(TPipe &pipe, GM_ADDR vectors, GM_ADDR segments, GM_ADDR partials, uint64_t radix,
-                                uint64_t segment_count, uint64_t unit_count) {
+__aicore__ inline void run_gram(TPipe &pipe, UnitSpan *spans, GM_ADDR vectors, GM_ADDR segments, GM_ADDR partials,
+                                uint64_t radix, uint64_t segment_count, uint64_t unit_count) {
     Kernel kernel;
-    kernel.init(pipe, vectors, segments, partials, static_cast<uint32_t>(radix), segment_count);
+    kernel.init(pipe, spans, vectors, segments, partials, static_cast<uint32_t>(radix), segment_count);
     kernel.run(share_of(unit_count));
 }
 
 template <typename T>
-__aicore__ inline void gram_of(TPipe &pipe, GM_ADDR vectors, GM_ADDR segments, GM_ADDR partials, uint64_t radix,
-                               uint64_t segment_count, uint64_t unit_count) {
+__aicore__ inline void gram_of(TPipe &pipe, UnitSpan *spans, GM_ADDR vectors, GM_ADDR segments, GM_ADDR partials,
+                               uint64_t radix, uint64_t segment_count, uint64_t unit_count) {
     if (radix == 2) {
-        run_gram<typename GramOf<T>::Pair>(pipe, vectors, segments, partials, radix, segment_count, unit_count);
+        run_gram<typename GramOf<T>::Pair>(pipe, spans, vectors, segments, partials, radix, segment_count, unit_count);
     } else {
-        run_gram<typename GramOf<T>::Many>(pipe, vectors, segments, partials, radix, segment_count, unit_count);
+        run_gram<typename GramOf<T>::Many>(pipe, spans, vectors, segments, partials, radix, segment_count, unit_count);
     }
 }
 
 __aicore__ inline void gram_any(GM_ADDR vectors, GM_ADDR segments, GM_ADDR partials, uint64_t radix, uint64_t dtype,
                                 uint64_t segment_count, uint64_t unit_count, GM_ADDR receipt) {
     TPipe pipe;
+    UnitSpan spans[MAX_RUN]; // 4 KB of the stack: once, and not in the object of each type
     if (dtype == DTYPE_FLOAT) {
-        gram_of<float>(pipe, vectors, segments, partials, radix, segment_count, unit_count);
+        gram_of<float>(pipe, spans, vectors, segments, partials, radix, segment_count, unit_count);
     } else if (dtype == DTYPE_FLOAT16) {
-        gram_of<half>(pipe, vectors, segments, partials, radix, segment_count, unit_count);
+        gram_of<half>(pipe, spans, vectors, segments, partials, radix, segment_count, unit_count);
     }
 #if ADASUM_HAS_BF16
     if (dtype == DTYPE_BF16) {
-        gram_of<bfloat16_t>(pipe, vectors, segments, partials, radix, segment_count, unit_count);
+        gram_of<bfloat16_t>(pipe, spans, vectors, segments, partials, radix, segment_count, unit_count);
     }
 #endif
     sign(pipe, receipt);

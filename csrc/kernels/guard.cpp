@@ -28,16 +28,16 @@ public:
         receipt_.SetGlobalBuffer(reinterpret_cast<__gm__ float *>(receipt));
         reason_.SetGlobalBuffer(reinterpret_cast<__gm__ float *>(reason));
         count_ = count;
+        pipe.InitBuffer(found_buffer_, BLOCK * static_cast<uint32_t>(sizeof(float)));
         pipe.InitBuffer(words_buffer_, BLOCK * static_cast<uint32_t>(sizeof(float)));
+        found_ = found_buffer_.Get<float>();
         words_ = words_buffer_.Get<float>();
         places_.init(pipe, places);
     }
 
     // Whether all have signed; if not, results are spoilt.
     __aicore__ inline bool run(uint32_t due, uint64_t size) {
-        copy_in(words_, receipt_, BLOCK);
-        wait_for<HardEvent::MTE2_S>();
-        float found = words_.GetValue(0);
+        float found = read(receipt_);
         bool done = bits_of(found) == due;
         if (!done && bits_of(found) != NO_NUMBER) {
             tell(found, float_of(due));
@@ -63,6 +63,13 @@ private:
     // A NaN of every type.
     static constexpr uint32_t NO_NUMBER = 0xffffffffU;
 
+    __aicore__ inline float read(const GlobalTensor<float> &number) {
+        wait_for<HardEvent::S_MTE2>();
+        copy_in(found_, number, BLOCK);
+        wait_for<HardEvent::MTE2_S>();
+        return found_.GetValue(0);
+    }
+
     // Why `found` is not `due`, unless an earlier guard has told.
     __aicore__ inline void tell(float found, float due) {
         float missed = to_float(to_integer(found / static_cast<float>(MISSED_SIGNATURE)));
@@ -71,13 +78,12 @@ private:
             missed -= 1.0f;
         }
         bool all_ran = found - missed * static_cast<float>(MISSED_SIGNATURE) + missed == due;
-        wait_for<HardEvent::S_MTE2>();
-        copy_in(words_, reason_, BLOCK);
-        wait_for<HardEvent::MTE2_S>();
-        if (words_.GetValue(0) != 0.0f) {
+        if (read(reason_) != 0.0f) {
             return;
         }
-        words_.SetValue(0, static_cast<float>(all_ran ? REASON_OTHERS : REASON_OWN));
+        for (uint32_t i = 0; i < BLOCK; ++i) {
+            words_.SetValue(i, i > 0 ? 0.0f : static_cast<float>(all_ran ? REASON_OTHERS : REASON_OWN));
+        }
         wait_for<HardEvent::S_MTE3>();
         copy_out(reason_, words_, BLOCK);
         wait_for<HardEvent::MTE3_S>();
@@ -92,7 +98,9 @@ private:
 
     GlobalTensor<float> receipt_;
     GlobalTensor<float> reason_;
-    TBuf<TPosition::VECCALC> words_buffer_;
+    TBuf<TPosition::VECIN> found_buffer_;
+    TBuf<TPosition::VECOUT> words_buffer_;
+    LocalTensor<float> found_;
     LocalTensor<float> words_;
     Table<2, 64> places_;
     uint64_t count_ = 0;

@@ -85,7 +85,8 @@ __aicore__ inline constexpr uint32_t record_flags(uint32_t radix) { return recor
 
 __aicore__ inline constexpr uint32_t record_words(uint32_t radix) { return (record_flags(radix) + 1 + 7) / 8 * 8; }
 
-// What a kernel may take of the unified buffer, on every chip, beside 32 bytes for its signature.
+// What a kernel may take of the unified buffer, on every chip, beside 32 bytes for its signature and 64 for the addresses of
+// its vectors.
 constexpr uint32_t UB_BUDGET = 160 * 1024;
 
 } // namespace adasum

@@ -77,7 +77,7 @@ public:
         copy_count_ = copy_count;
         tile_ = tile_of<T>(radix);
         stride_ = tile_stride<T>(radix);
-        open_vectors(vectors_, vectors, radix);
+        open_vectors(pipe, vectors_, vectors, radix);
         out_.SetGlobalBuffer(reinterpret_cast<__gm__ T *>(out));
         pipe.InitBuffer(tiles_, 2, radix * stride_ * static_cast<uint32_t>(sizeof(T)));
         pipe.InitBuffer(sums_, 2, tile_ * static_cast<uint32_t>(sizeof(T)));

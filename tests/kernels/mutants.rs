@@ -130,8 +130,9 @@ impl Mutant {
         let (fate, program) = match self.build() {
             Ok(program) => (self.fate(run(&program, &[self.argument()])), Some(program)),
             Err(log) => {
-                let unknown = log
-                    .contains("is not a member of")
+                let unknown = ["is not a member of", "has no member named"]
+                    .iter()
+                    .any(|says| log.contains(says))
                     .then(|| UNKNOWN.to_owned());
                 let duty = duty_in(&log).or(unknown);
                 let duty = duty.unwrap_or_else(|| panic!("{}: {log}", self.name));
@@ -223,8 +224,8 @@ fn mutant_lost_gm_of_the_vectors() {
         "gram",
         &[(
             "device.h",
-            "reinterpret_cast<__gm__ T *>(table.GetValue(i))",
-            "reinterpret_cast<T *>(table.GetValue(i))",
+            "reinterpret_cast<__gm__ T *>(table.number(i, 0))",
+            "reinterpret_cast<T *>(table.number(i, 0))",
         )],
     );
 }

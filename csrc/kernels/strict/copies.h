@@ -39,13 +39,14 @@ void check_shape(const char *what, const DataCopyExtParams &params, Site at) {
                         what);
 }
 
-// `extent` is how far the copy reaches into the tensor of the unified buffer, in bytes.
+// `extent` is how far the copy reaches into the tensor of the unified buffer, in bytes. Copies in go to VECIN and copies out
+// come from VECOUT; VECCALC serves copies in on Ascend 950 only (the vendor's pages of DataCopy and DataCopyPad).
 template <typename T>
-void check_local(const char *what, const LocalTensor<T> &tensor, uint32_t extent, TPosition wrong, Site at) {
+void check_local(const char *what, const LocalTensor<T> &tensor, uint32_t extent, TPosition due, Site at) {
     Operand place = tensor.operand_((extent + sizeof(T) - 1) / sizeof(T), BLOCK_BYTES, what, at);
     ADASUM_STRICT_CHECK(place.bytes >= extent, BOUNDS, at, "%s: leaves its local tensor", what);
-    ADASUM_STRICT_CHECK(tensor.buffer_of_()->position != wrong, QUEUES, at,
-                        "%s: the tensor belongs to a queue of the other direction", what);
+    ADASUM_STRICT_CHECK(tensor.buffer_of_()->position == due, QUEUES, at,
+                        "%s: the tensor's position is not that of the direction", what);
 }
 
 // A copy that adds is what a block does last: one block of 32 bytes.
@@ -75,7 +76,7 @@ CopyPlan plan_copy(const char *what, const LocalTensor<T> &local, const GlobalTe
     }
     uint64_t extent = (params.blockCount - 1) * (taken + local_gap) + (in ? taken : data);
     ADASUM_STRICT_CHECK(extent <= UB_BYTES, BOUNDS, at, "%s: larger than the unified buffer", what);
-    check_local(what, local, static_cast<uint32_t>(extent), in ? TPosition::VECOUT : TPosition::VECIN, at);
+    check_local(what, local, static_cast<uint32_t>(extent), in ? TPosition::VECIN : TPosition::VECOUT, at);
     uint32_t begin = local.operand_(0, 0, at).begin;
     uint64_t address = device.place_(0, 0, at);
     for (uint32_t i = 0; i < params.blockCount; ++i) {

@@ -32,7 +32,6 @@ constexpr int32_t EVENT_IDS = 8;
 constexpr uint32_t CELL_BYTES = 4;
 constexpr uint32_t CELLS = UB_BYTES / CELL_BYTES;
 constexpr uint64_t PAGE_BYTES = 512;
-constexpr uint32_t MAX_SPINS = 100000;
 constexpr int EXIT_CODE = 70;
 
 const char *const DUTIES[] = {"",       "capacity", "alignment",     "bounds",  "queues",
@@ -187,18 +186,14 @@ public:
 
     void issue_silently(Pipe pipe, Work *work) { push(pipe, Task{Task::WORK, 0, 0, std::unique_ptr<Work>(work)}); }
 
-    void scalar(Site at, const std::vector<Access> &local, const std::vector<DeviceAccess> &device) {
+    void scalar(Site at, const std::vector<Access> &local) {
         known_[SCALAR][SCALAR] = issued_[SCALAR];
         uint32_t number = ++issued_[SCALAR];
-        for (const DeviceAccess &access : device) {
-            check_memory(at, access);
-            check_spin(at, access.begin);
-        }
-        check_races(SCALAR, at, number, local, device);
+        check_races(SCALAR, at, number, local, {});
     }
 
     void load(Site at, uint32_t begin, uint32_t bytes, uint8_t *to) {
-        scalar(at, {Access{begin, bytes, false}}, {});
+        scalar(at, {Access{begin, bytes, false}});
         for (uint32_t i = begin; i < begin + bytes; ++i) {
             ADASUM_STRICT_CHECK(is_stored_[i] || written_[i], UNINITIALISED, at,
                                 "GetValue of what nothing has written");
@@ -207,7 +202,7 @@ public:
     }
 
     void store(Site at, uint32_t begin, uint32_t bytes, const uint8_t *from) {
-        scalar(at, {Access{begin, bytes, true}}, {});
+        scalar(at, {Access{begin, bytes, true}});
         for (uint32_t i = begin; i < begin + bytes; ++i) {
             stored_[i] = *from++;
             is_stored_[i] = 1;
@@ -422,12 +417,6 @@ private:
         }
     }
 
-    void check_spin(Site at, uint64_t address) {
-        spins_ = address == spun_ ? spins_ + 1 : 0;
-        spun_ = address;
-        ADASUM_STRICT_CHECK(spins_ < MAX_SPINS, FLAGS, at, "a loop that polls device memory: nothing bounds its wait");
-    }
-
     void check_races(Pipe pipe, Site at, uint32_t number, const std::vector<Access> &local,
                      const std::vector<DeviceAccess> &device) {
         if (!settings.races) {
@@ -536,8 +525,6 @@ private:
     Clock issued_{};
     int64_t schedule_;
     Random random_;
-    uint64_t spun_ = 0;
-    uint32_t spins_ = 0;
     uint32_t used_ = 0;
     uint32_t buffers_ = 0;
     bool adding_ = false;
@@ -618,11 +605,6 @@ void scalar_load(Site at, uint32_t begin, uint32_t bytes, void *to) {
 void scalar_store(Site at, uint32_t begin, uint32_t bytes, const void *from) {
     ++counts[ADASUM_STRICT_SCALARS];
     running(at).store(at, begin, bytes, static_cast<const uint8_t *>(from));
-}
-
-void scalar_load(Site at, const DeviceAccess &device) {
-    ++counts[ADASUM_STRICT_SCALARS];
-    running(at).scalar(at, {}, {device});
 }
 
 void set_flag(HardEvent event, int32_t id, Site at) { running(at).set_flag(event, id, at); }

@@ -117,7 +117,6 @@ void issue_silently(Pipe pipe, Work *work);
 // Accesses of the scalar unit. It sees its own stores at once; the other pipes see them when it sets a flag.
 void scalar_load(Site at, uint32_t begin, uint32_t bytes, void *to);
 void scalar_store(Site at, uint32_t begin, uint32_t bytes, const void *from);
-void scalar_load(Site at, const DeviceAccess &device);
 
 void set_flag(HardEvent event, int32_t id, Site at);
 void wait_flag(HardEvent event, int32_t id, Site at);

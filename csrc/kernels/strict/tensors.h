@@ -137,14 +137,6 @@ public:
         return part;
     }
 
-    T GetValue(const uint64_t index, twin::Site at = twin::Site::here()) const {
-        uint64_t address = place_(index, 1, at);
-        twin::scalar_load(at, twin::DeviceAccess{address, sizeof(T), false});
-        T value;
-        std::memcpy(&value, reinterpret_cast<const void *>(address), sizeof(T));
-        return value;
-    }
-
     // Not of the vendor's interface: the address of `count` checked elements.
     uint64_t place_(uint64_t index, uint64_t count, twin::Site at) const {
         ADASUM_STRICT_CHECK(bound_, BOUNDS, at, "use of a global tensor without SetGlobalBuffer");

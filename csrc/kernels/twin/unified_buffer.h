@@ -260,12 +260,6 @@ public:
         return part;
     }
 
-    T GetValue(const uint64_t index) const {
-        T value;
-        std::memcpy(&value, access(index, 1), sizeof(T));
-        return value;
-    }
-
     // Not of the vendor's interface: for the functions of the twin.
     T *access(uint64_t index, uint64_t count) const {
         ADASUM_TWIN_CHECK(index + count <= size_, "an access leaves its global tensor");

@@ -72,6 +72,12 @@ mutants! {
     mutant_sum_copies_out_of_vecin: "weighted_sum", QUEUES, [(
         "weighted_sum.cpp", "TQue<TPosition::VECOUT, 1> sums_", "TQue<TPosition::VECIN, 1> sums_",
     )];
+    mutant_fold_copies_into_veccalc: "fold", QUEUES, [(
+        "fold.cpp", "TBuf<TPosition::VECIN> window_buffer_", "TBuf<TPosition::VECCALC> window_buffer_",
+    )];
+    mutant_fold_copies_out_of_veccalc: "fold", QUEUES, [(
+        "fold.cpp", "TBuf<TPosition::VECOUT> results_buffer_", "TBuf<TPosition::VECCALC> results_buffer_",
+    )];
     mutant_gram_enque_beyond_depth: "gram", QUEUES, [(
         "gram.cpp",
         "load_tiles(unit.offset + done, count);\n",
@@ -261,11 +267,6 @@ mutants! {
     mutant_flag_id_out_of_range: "gram", FLAGS, [(
         "arch.h", "GetTPipePtr()->FetchEventID(event))", "GetTPipePtr()->FetchEventID(event)) + 8",
     )];
-    mutant_poll_without_end: "coefficients", FLAGS, [(
-        "coefficients.cpp",
-        "wait_for<HardEvent::S_MTE3>();\n",
-        "wait_for<HardEvent::S_MTE3>();\nwhile (records_.GetValue(0) != 3.0f) {\n}\n",
-    )];
     // 13: receipts.
     mutant_signs_before_its_copies_are_done: "gram", RECEIPTS, [(
         "entry.h", "AscendC::PipeBarrier<PIPE_ALL>();\n", "",
@@ -358,14 +359,19 @@ mutants! {
     )];
     mutant_guard_blames_this_rank: "guard", DATA, [("guard.cpp", "all_ran ? REASON_OTHERS", "false ? REASON_OTHERS")];
     mutant_guard_blames_others: "guard", DATA, [("guard.cpp", "all_ran ? REASON_OTHERS", "true ? REASON_OTHERS")];
-    mutant_guard_tells_again: "guard", DATA, [("guard.cpp", "words_.GetValue(0) != 0.0f", "false")];
+    mutant_guard_tells_again: "guard", DATA, [("guard.cpp", "read(reason_) != 0.0f", "false")];
     mutant_guard_goes_on: "guard", DATA, [("guard.cpp", "AscendC::Trap();\n", "")];
     mutant_guard_stops_with_copies_under_way: "guard", QUEUES, [(
         "guard.cpp",
         "return kernel.run(static_cast<uint32_t>(due), size);\n",
         "bool done = kernel.run(static_cast<uint32_t>(due), size);\nif (!done) {\nTrap();\n}\nreturn done;\n",
     )];
-    // Names that the vendor has elsewhere.
+    // Not declared, or elsewhere by the vendor.
+    mutant_scalar_unit_reads_device_memory: "coefficients", UNKNOWN, [(
+        "coefficients.cpp",
+        "sum_.store(result);\n",
+        "sum_.store(result);\ncomplete_ = records_.GetValue(0) != 3.0f;\n",
+    )];
     mutant_pipe_pointer_of_the_namespace: "gram", UNKNOWN, [(
         "arch.h", "(::GetTPipePtr()", "(AscendC::GetTPipePtr()",
     )];
