@@ -2,20 +2,58 @@
 
 use std::fmt::Display;
 use std::fs::{self, File, Permissions};
-use std::io::ErrorKind::{BrokenPipe, IsADirectory, NotADirectory, NotFound, PermissionDenied};
+use std::io::ErrorKind::{
+    BrokenPipe, Interrupted, IsADirectory, NotADirectory, NotFound, PermissionDenied, TimedOut,
+    WouldBlock,
+};
 use std::io::Write;
+use std::os::fd::AsFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use serde::Serialize;
 
 use crate::cache;
 use crate::error::{Context, Error, ErrorKind, Result};
+use crate::sys::process;
+
+/// How long a sentence waits for who reads no more.
+const PATIENCE: Duration = Duration::from_secs(5);
 
 /// A sentence of this program on standard error.
 pub(crate) fn notice(text: &str) {
     let line = format!("adasum-run: {text}\n");
-    let _ = std::io::stderr().lock().write_all(line.as_bytes());
+    let limit = Instant::now() + PATIENCE;
+    // A closed standard error is no fault, nor is one that nobody reads.
+    let _ = write_unless(std::io::stderr(), line.as_bytes(), || {
+        Instant::now() >= limit
+    });
+}
+
+/// Writes `bytes`, unless nobody reads them and `give_up` says so: [`TimedOut`].
+pub(crate) fn write_unless(
+    to: impl AsFd,
+    mut bytes: &[u8],
+    give_up: impl Fn() -> bool,
+) -> std::io::Result<()> {
+    const LOOK: Duration = Duration::from_millis(100);
+    let mut file = File::from(to.as_fd().try_clone_to_owned()?);
+    while !bytes.is_empty() {
+        if !process::is_writable(file.as_fd(), LOOK) {
+            if give_up() {
+                return Err(TimedOut.into());
+            }
+            continue;
+        }
+        let part = &bytes[..bytes.len().min(libc::PIPE_BUF)];
+        match file.write(part) {
+            Ok(written) => bytes = &bytes[written..],
+            Err(error) if matches!(error.kind(), Interrupted | WouldBlock) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
 }
 
 /// Text on standard output; a reader that has seen enough is no fault.

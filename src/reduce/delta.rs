@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::ascend::{Span, Stream};
 use crate::error::{Context, Error, ErrorKind, Result};
-use crate::plan::TensorSpec;
+use crate::plan::{Description, TensorSpec};
 use crate::reduce::engine::arguments::check_tensors;
 use crate::reduce::engine::tensor_copies::{Store, TensorCopies};
 use crate::reduce::gradient::GradientReducer;
@@ -71,8 +71,15 @@ impl DeltaWeightReducer {
             ));
         }
         let device = world.device();
-        let is_mean = form == DeltaForm::ServerMean && world.locals() > 1;
-        let gradients = is_mean.then(|| server_mean(world, tensors, options));
+        let timeout = options.create_timeout;
+        // Forms make different parts of a world.
+        let choices = format!("delta weights in the form {form:?}");
+        world.agree(Description::new(world.shape(), tensors, &choices), timeout)?;
+        let mut gradients = None;
+        if form == DeltaForm::ServerMean && world.locals() > 1 {
+            let made = server_mean(world, tensors, options);
+            gradients = Some(world.all_have(made, "prepare the mean of its server", timeout)?);
+        }
         let options = Options {
             in_server: match form {
                 DeltaForm::ServerMean => InServer::Reduced,
@@ -80,13 +87,17 @@ impl DeltaWeightReducer {
             },
             ..options.clone()
         };
+        let deltas = GradientReducer::new(world, tensors, &options)?;
+        let copies = || TensorCopies::new(device, tensors, Store::Native);
+        let both = copies().and_then(|old| Ok((old, copies()?)));
+        let (old, delta) = world.all_have(both, "make two copies of the weights", timeout)?;
         Ok(DeltaWeightReducer {
             world: world.clone(),
             specs: tensors.to_vec(),
-            gradients: gradients.transpose()?,
-            deltas: GradientReducer::new(world, tensors, &options)?,
-            old: TensorCopies::new(device, tensors, Store::Native)?,
-            delta: TensorCopies::new(device, tensors, Store::Native)?,
+            gradients,
+            deltas,
+            old,
+            delta,
             state: State::Idle,
         })
     }

@@ -88,9 +88,18 @@ pub fn signal_group(leader: u32, signal: i32) -> Result<()> {
 
 /// Whether there is something to read, the end or a fault, within `limit`.
 pub fn is_readable(file: BorrowedFd<'_>, limit: Duration) -> bool {
+    has(file, libc::POLLIN, limit)
+}
+
+/// Whether something can be written, or a fault is known, within `limit`. A pipe then takes [`PIPE_BUF`](libc::PIPE_BUF) bytes at once.
+pub fn is_writable(file: BorrowedFd<'_>, limit: Duration) -> bool {
+    has(file, libc::POLLOUT, limit)
+}
+
+fn has(file: BorrowedFd<'_>, events: libc::c_short, limit: Duration) -> bool {
     let mut asked = libc::pollfd {
         fd: file.as_raw_fd(),
-        events: libc::POLLIN,
+        events,
         revents: 0,
     };
     let limit = i32::try_from(limit.as_millis()).unwrap_or(i32::MAX);

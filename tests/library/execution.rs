@@ -8,8 +8,8 @@ use adasum::ErrorKind;
 use adasum::ascend::{Buffer, Device, RootInfo, Span, Stream, mock_counter};
 use adasum::plan::{Exchange, Form, Layout, Planner, Shape};
 use adasum::reduce::{
-    DType, GradientReducer, IndexType, MeanOptions, Options, Rows, SparseReducer, SparseSpec,
-    TensorSpec, Wire, World,
+    DType, DeltaForm, DeltaWeightReducer, GradientReducer, IndexType, MeanOptions, NormClip,
+    Options, OwnedPart, Rows, SparseReducer, SparseSpec, TensorSpec, Wire, World,
 };
 use adasum::topo::Cluster;
 
@@ -188,7 +188,22 @@ fn a_rank_without_memory_leaves_nobody_waiting() {
         };
         SparseReducer::new(world, &spec, &MeanOptions::default()).map(drop)
     };
-    for make in [gradients, rows] {
+    // The reducer of these fits, two copies of the weights do not.
+    let weights: Make<'_> = &|world| {
+        let (tensors, options) = (specs(&[5_000_000]), Options::default());
+        DeltaWeightReducer::new(world, &tensors, DeltaForm::Local, &options).map(drop)
+    };
+    let norm: Make<'_> = &|world| {
+        let tensors = specs(&[15_000_000]);
+        let parts = [OwnedPart {
+            tensor: 0,
+            start: 0,
+            len: 15_000_000,
+        }];
+        let limit = Duration::from_secs(60);
+        NormClip::of_parts(world, &tensors, &parts, 1.0, limit).map(drop)
+    };
+    for make in [gradients, rows, weights, norm] {
         in_world(2, 1, |world| {
             // The communicator has its buffers from its first operation on.
             let stream = Stream::new(world.device()).unwrap();
@@ -199,7 +214,7 @@ fn a_rank_without_memory_leaves_nobody_waiting() {
             let held = (world.rank() == 1).then(take);
             let error = make(world).unwrap_err();
             let (kind, word) = match world.rank() {
-                0 => (ErrorKind::Mismatch, "rank 1 could not make its part"),
+                0 => (ErrorKind::Mismatch, "rank 1 could not make"),
                 _ => (ErrorKind::OutOfMemory, "memory"),
             };
             assert_eq!(error.kind(), kind, "{error}");
@@ -208,6 +223,37 @@ fn a_rank_without_memory_leaves_nobody_waiting() {
             make(world).unwrap();
         });
     }
+}
+
+/// A wait for one stream does not wait for what another one of the caller's still needs of other ranks.
+#[test]
+fn a_wait_for_a_stream_is_for_that_stream() {
+    const LONG: Duration = Duration::from_secs(60);
+    let waited = Barrier::new(2);
+    in_world(2, 1, |world| {
+        let options = Options {
+            bucket_bytes: 20_000,
+            ..Options::default()
+        };
+        let counts = [5000, 5000];
+        let mut reducer = with(world, &counts, &options);
+        let streams = [(); 2].map(|()| Stream::new(world.device()).unwrap());
+        let spans = streams
+            .each_ref()
+            .map(|_| upload(world.device(), &inputs(world, &counts)));
+        reducer.reduce(&spans[0], &streams[0]).unwrap();
+        if world.rank() == 0 {
+            reducer.reduce(&spans[1], &streams[1]).unwrap();
+        }
+        reducer.synchronize(&streams[0], LONG).unwrap();
+        // Only now does the other rank come to the second reduction.
+        waited.wait();
+        if world.rank() == 1 {
+            reducer.reduce(&spans[1], &streams[1]).unwrap();
+        }
+        reducer.synchronize(&streams[1], LONG).unwrap();
+        assert_eq!(download(&spans[0]), download(&spans[1]));
+    });
 }
 
 /// New addresses in every step are taken up without a wait: the first rank has enqueued all steps before others begin.

@@ -159,6 +159,24 @@ fn a_delta_step_that_a_neighbour_does_not_begin_is_a_stall() {
     assert!(waited[2].unwrap() < PATIENCE / 2, "{waited:?}");
 }
 
+/// The forms make different parts of the world, so they are compared before anything is made.
+#[test]
+fn ranks_must_agree_on_the_form_of_deltas() {
+    in_world(2, 2, |world| {
+        let form = match world.rank() {
+            3 => DeltaForm::Local,
+            _ => DeltaForm::ServerMean,
+        };
+        let tensors = specs(&[300]);
+        let made = DeltaWeightReducer::new(world, &tensors, form, &Options::default());
+        let error = made.map(drop).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Mismatch, "{error}");
+        assert!(error.to_string().contains("ServerMean"), "{error}");
+        let form = DeltaForm::ServerMean;
+        DeltaWeightReducer::new(world, &tensors, form, &Options::default()).unwrap();
+    });
+}
+
 /// The stream that a host waits for need not be one that has work of the world: here it waits for one.
 #[test]
 fn a_stall_ends_the_wait_for_any_stream() {

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::io::{BufRead, BufReader, Write};
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
@@ -344,6 +345,22 @@ fn a_line_without_an_end_comes_out_in_time() {
     child.wait().unwrap();
 }
 
+/// Nor does a bar of progress wait for its end, though more of it comes all the time.
+#[test]
+fn a_line_that_grows_comes_out_in_time() {
+    let grows = "while :; do printf '#'; sleep 0.3; done";
+    let mut child = start(&mut adasum_run(&[
+        "launch", "-n", "1", "--", "sh", "-c", grows,
+    ]));
+    let mut line = String::new();
+    BufReader::new(child.stdout.take().unwrap())
+        .read_line(&mut line)
+        .unwrap();
+    assert!(line.starts_with("[r0] ##"), "{line}");
+    send("-TERM", child.id());
+    child.wait().unwrap();
+}
+
 #[test]
 fn three_million_short_lines_are_passed_on_whole() {
     let folder = Folder::new("blocks");
@@ -641,6 +658,31 @@ fn interrupts_are_passed_on_while_standard_input_is_read() {
     all_gone(&pids);
 }
 
+/// Ranks that print into a pipe that nobody reads wait, and so does the launcher, but not behind its limit or a signal.
+#[test]
+fn a_reader_that_stops_reading_keeps_nothing_from_ending_the_job() {
+    for redirected in ["yes", "yes >&2"] {
+        let folder = Folder::new("unread");
+        let script = format!("echo $$ > $RANK_ID.new; mv $RANK_ID.new $RANK_ID; exec {redirected}");
+        let begin = Instant::now();
+        let mut child = start(&mut shell(&folder, &["--timeout", "2"], &script));
+        let status = eventually("the limit", || child.try_wait().unwrap());
+        assert_eq!(status.code(), Some(124), "{redirected}");
+        assert!(begin.elapsed() >= Duration::from_secs(2));
+        all_gone(&folder.pids(0..16));
+
+        let folder = Folder::new("unread-told");
+        let mut child = start(&mut shell(&folder, &[], &script));
+        let pids = folder.pids(0..16);
+        // As long as it takes to fill what a pipe holds.
+        std::thread::sleep(Duration::from_secs(1));
+        send("-TERM", child.id());
+        let status = eventually("the end", || child.try_wait().unwrap());
+        assert_eq!(status.code(), Some(143), "{redirected}");
+        all_gone(&pids);
+    }
+}
+
 #[test]
 fn a_limit_may_be_longer_than_the_clock() {
     let output = run(&["--linger", "1e18", "--timeout", "1e18"], "exit 3");
@@ -743,6 +785,12 @@ fn each_rank_has_a_directory_with_its_logs() {
         );
         assert_eq!(read("made"), "made\n");
         let environment = read("env.log");
+        let mode = own.join("env.log").metadata().unwrap().permissions().mode();
+        assert_eq!(
+            mode & 0o777,
+            0o600,
+            "the user's environment may hold secrets"
+        );
         assert!(environment.contains("ADASUM_JOB_SECRET=(not shown)\n"));
         for line in [format!("RANK_ID={rank}"), "WORLD_SIZE=16".to_owned()] {
             assert!(environment.lines().any(|found| found == line), "{line}");

@@ -1,11 +1,11 @@
 //! `adasum-run qualify` over the mock: all stages pass, and with a rule of the mock broken on purpose the right one fails.
 
 use std::fs;
-use std::process::Output;
+use std::process::{Output, Stdio};
 
 use serde_json::{Value, json};
 
-use crate::support::adasum_run::{Folder, adasum_run, err, out};
+use crate::support::adasum_run::{Folder, adasum_run, err, eventually, out, send};
 
 const STAGES: [&str; 9] = [
     "libraries",
@@ -209,4 +209,27 @@ fn a_folder_with_something_in_it_is_refused() {
     let output = command.arg(folder.path()).output().unwrap();
     assert_eq!(output.status.code(), Some(2));
     assert!(err(&output).contains("not empty"), "{}", err(&output));
+}
+
+/// The stage that runs is not to blame, and no other one begins.
+#[test]
+fn an_interruption_ends_the_command() {
+    let folder = Folder::new("qualify-interrupted");
+    let report = folder.path().join("out");
+    let mut command = adasum_run(&["qualify", "--devices", "2", "--out"]);
+    command.arg(&report).env("ADASUM_BACKEND", "mock");
+    let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
+    // From the first stage on.
+    eventually("a report", || {
+        report.join("report.json").exists().then_some(())
+    });
+    send("-TERM", child.id());
+    let status = eventually("the end", || child.try_wait().unwrap());
+    assert_eq!(status.code(), Some(143));
+    let json: Value =
+        serde_json::from_slice(&fs::read(report.join("report.json")).unwrap()).unwrap();
+    assert_eq!(stages(&json, "failed"), [""; 0], "{json:#}");
+    let last = json["stages"].as_array().unwrap().last().unwrap();
+    let last = last.to_string();
+    assert!(last.contains("interrupted by SIGTERM"), "{last}");
 }

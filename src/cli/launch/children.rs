@@ -5,7 +5,7 @@ use std::os::fd::{AsFd, IntoRawFd};
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
 use std::sync::mpsc::SyncSender;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::cli::launch::event::{Event, Pipe};
 use crate::reduce::REPORT_VARIABLE;
@@ -103,8 +103,13 @@ fn follow(
 fn pass_on(mut pipe: impl Read + AsFd, mut take: impl FnMut(Vec<u8>) -> bool) {
     let mut block = vec![0; BLOCK];
     let mut held: Vec<u8> = Vec::new();
+    let mut since = Instant::now(); // when the first of what is held came
     loop {
-        let count = match held.is_empty() || process::is_readable(pipe.as_fd(), QUIET) {
+        let more_in_time = || {
+            let left = QUIET.saturating_sub(since.elapsed());
+            left > Duration::ZERO && process::is_readable(pipe.as_fd(), left)
+        };
+        let count = match held.is_empty() || more_in_time() {
             true => match pipe.read(&mut block) {
                 Err(error) if error.kind() == Interrupted => continue,
                 read => read.unwrap_or(0),
@@ -112,13 +117,19 @@ fn pass_on(mut pipe: impl Read + AsFd, mut take: impl FnMut(Vec<u8>) -> bool) {
             false => 0,
         };
         let is_over = count == 0 && held.is_empty();
+        if held.is_empty() {
+            since = Instant::now();
+        }
         held.extend_from_slice(&block[..count]);
         let whole = held
             .iter()
             .rposition(|&byte| byte == b'\n')
             .map(|at| at + 1);
         let rest = match whole {
-            Some(whole) => held.split_off(whole),
+            Some(whole) => {
+                since = Instant::now();
+                held.split_off(whole)
+            }
             // Its end has come, or does not come in time, or is too far away.
             None if count == 0 || held.len() >= BLOCK => Vec::new(),
             None => continue,

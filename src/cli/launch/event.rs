@@ -16,7 +16,8 @@ pub(crate) enum Event {
     /// A pipe of the rank has no writer any more.
     Closed(usize),
     Ended(usize, ExitStatus),
-    Signal(i32),
+    /// A signal has come (`signals`).
+    Signal,
 }
 
 /// The lines of a block without their line breaks.

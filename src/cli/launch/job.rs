@@ -4,6 +4,7 @@
 //! the processes are or what their lines mean, but for reports of failures: an [`Observer`] does.
 
 use std::hash::{BuildHasher, Hasher};
+use std::io::ErrorKind::{BrokenPipe, TimedOut};
 use std::process::{Command, ExitStatus};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::time::{Duration, Instant};
@@ -68,8 +69,15 @@ pub(crate) trait Observer {
     }
     /// A line of a rank, without its line break.
     fn line(&mut self, rank: u32, pipe: Pipe, line: &[u8]) -> std::io::Result<()>;
-    /// Whole lines of a rank, each with its line break.
-    fn lines(&mut self, rank: u32, pipe: Pipe, lines: &[u8]) -> std::io::Result<()> {
+    /// Whole lines of a rank, each with its line break. Who waits for a reader of them gives up, as
+    /// [`TimedOut`](std::io::ErrorKind::TimedOut), where `give_up` says so.
+    fn lines(
+        &mut self,
+        rank: u32,
+        pipe: Pipe,
+        lines: &[u8],
+        _give_up: &dyn Fn() -> bool,
+    ) -> std::io::Result<()> {
         each(lines).try_for_each(|line| self.line(rank, pipe, line))
     }
     /// A sentence of the job for the user.
@@ -147,6 +155,7 @@ pub(crate) fn run(
         observer,
         stop: None,
         output: Ok(()),
+        output_limit: deadline,
         reaper: reaper.ok(),
         id,
     };
@@ -157,7 +166,7 @@ pub(crate) fn run(
     job.stop(end, limits.grace);
     job.reap();
     match job.output {
-        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
+        Err(error) if !matches!(error.kind(), BrokenPipe | TimedOut) => {
             Err(io::failed("cannot write the output", error))
         }
         _ => Ok(end),
@@ -201,6 +210,8 @@ struct Job<'a> {
     observer: &'a mut dyn Observer,
     stop: Option<Stop>,
     output: std::io::Result<()>,
+    /// Until when the job waits for a reader of its output.
+    output_limit: Option<Instant>,
     reaper: Option<Reaper>,
     /// Value of [`reaper::MARK`] in its processes.
     id: String,
@@ -209,6 +220,13 @@ struct Job<'a> {
 impl Job<'_> {
     fn start(&mut self, ranks: Vec<Rank>, sender: &SyncSender<Event>) {
         for mut rank in ranks {
+            self.look_at_signals();
+            if self.output_limit.is_some_and(|at| Instant::now() >= at) {
+                self.decide(Stop::End(End::TimedOut));
+            }
+            if self.stop.is_some() {
+                return;
+            }
             let index = self.running.len();
             rank.command.env(reaper::MARK, &self.id);
             match children::spawn(&mut rank.command, rank.input, index, sender) {
@@ -254,11 +272,26 @@ impl Job<'_> {
             // The listener for signals holds a sender for ever.
             Err(RecvTimeoutError::Disconnected) => return false,
         }
+        self.look_at_signals();
         // A stream of events must not hide the deadline.
         deadline.is_none_or(|at| Instant::now() < at)
     }
 
+    fn look_at_signals(&mut self) {
+        if let Some(signal) = signals::take() {
+            self.decide(Stop::End(End::Interrupted(signal)));
+        }
+    }
+
     fn handle(&mut self, event: Event) {
+        let of = match &event {
+            Event::Lines(index, ..) | Event::Closed(index) | Event::Ended(index, _) => Some(*index),
+            Event::Signal => None,
+        };
+        // Of a process that was ended at once, as no thread could follow it.
+        if of.is_some_and(|index| index >= self.running.len()) {
+            return;
+        }
         match event {
             Event::Lines(index, Pipe::Err, lines) => {
                 let mut printed = Vec::with_capacity(lines.len());
@@ -283,7 +316,7 @@ impl Job<'_> {
                     self.decide(Stop::Failed(index, status));
                 }
             }
-            Event::Signal(signal) => self.decide(Stop::End(End::Interrupted(signal))),
+            Event::Signal => {} // it woke this thread
         }
     }
 
@@ -291,9 +324,16 @@ impl Job<'_> {
         let running = &mut self.running[index];
         running.tail.push(lines);
         if self.output.is_ok() {
-            self.output = self.observer.lines(running.rank, pipe, lines);
-            if self.output.is_err() {
-                self.decide(Stop::End(End::OutputClosed));
+            let limit = self.output_limit;
+            let give_up = || signals::came() || limit.is_some_and(|at| Instant::now() >= at);
+            self.output = self.observer.lines(running.rank, pipe, lines, &give_up);
+            match &self.output {
+                Ok(()) => {}
+                Err(error) if error.kind() == TimedOut => {
+                    self.look_at_signals();
+                    self.decide(Stop::End(End::TimedOut));
+                }
+                Err(_) => self.decide(Stop::End(End::OutputClosed)),
             }
         }
     }
@@ -464,6 +504,7 @@ impl Job<'_> {
             reaper.dismiss();
         }
         self.stop = None;
+        self.output_limit = None;
         self.take_last_lines();
         for running in &mut self.running {
             if running.status.is_some() {

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io::Write;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -63,7 +64,13 @@ impl Logs {
                 .map_err(|error| io::file_failed(format!("--copy {}", copy.display()), &error))?;
         }
         let path = folder.join("env.log");
-        fs::write(&path, environment(command)).map_err(|error| failed(&path, error))?;
+        // The environment may hold secrets of the user's.
+        let mut options = File::options();
+        options.create(true).write(true).truncate(true).mode(0o600);
+        options
+            .open(&path)
+            .and_then(|mut file| file.write_all(&environment(command)))
+            .map_err(|error| failed(&path, error))?;
         let path = folder.join("train.log");
         let mut options = File::options();
         options

@@ -1,11 +1,11 @@
 //! Lines and progress of a running job, for the user and for the logs.
 
-use std::io::Write;
+use std::io::ErrorKind::TimedOut;
 use std::time::{Duration, Instant};
 
 use indicatif::{HumanBytes, ProgressBar, ProgressStyle};
 
-use crate::cli::io::notice;
+use crate::cli::io::{notice, write_unless};
 use crate::cli::launch::event::{Pipe, each};
 use crate::cli::launch::job::Observer;
 use crate::cli::launch::logs::Logs;
@@ -97,6 +97,14 @@ impl Output {
     }
 }
 
+/// A closed standard error is no fault; one that nobody reads ends the job as standard output does.
+pub(crate) fn no_fault_if_closed(written: std::io::Result<()>) -> std::io::Result<()> {
+    match written {
+        Err(error) if error.kind() == TimedOut => Err(error),
+        _ => Ok(()),
+    }
+}
+
 /// What stands before each line of a rank.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Prefix {
@@ -110,10 +118,16 @@ pub(crate) enum Prefix {
 
 impl Observer for Output {
     fn line(&mut self, rank: u32, pipe: Pipe, line: &[u8]) -> std::io::Result<()> {
-        self.lines(rank, pipe, &[line, b"\n"].concat())
+        self.lines(rank, pipe, &[line, b"\n"].concat(), &|| false)
     }
 
-    fn lines(&mut self, rank: u32, pipe: Pipe, lines: &[u8]) -> std::io::Result<()> {
+    fn lines(
+        &mut self,
+        rank: u32,
+        pipe: Pipe,
+        lines: &[u8],
+        give_up: &dyn Fn() -> bool,
+    ) -> std::io::Result<()> {
         if let Some(logs) = self.logs.as_mut().filter(|logs| !logs.failed)
             && let Err(error) = logs.lines(rank, lines)
         {
@@ -137,12 +151,8 @@ impl Observer for Output {
             whole.push(b'\n');
         }
         self.bar.suspend(|| match pipe {
-            Pipe::Out => std::io::stdout().lock().write_all(&whole),
-            Pipe::Err => {
-                // A closed standard error is no fault.
-                let _ = std::io::stderr().lock().write_all(&whole);
-                Ok(())
-            }
+            Pipe::Out => write_unless(std::io::stdout(), &whole, give_up),
+            Pipe::Err => no_fault_if_closed(write_unless(std::io::stderr(), &whole, give_up)),
         })
     }
 

@@ -28,6 +28,8 @@ impl Reaper {
     pub(crate) fn start(job: &str) -> Result<Reaper> {
         let mut child = Command::new(std::env::current_exe()?)
             .args([COMMAND, job])
+            // A launcher that has started this one would end it with its own job.
+            .env_remove(MARK)
             .stdin(Stdio::piped())
             .stdout(Stdio::null())
             .stderr(Stdio::null())

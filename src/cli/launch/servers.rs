@@ -1,17 +1,17 @@
 //! `--hosts`: a launcher on each of several machines. Their commands are printed, or started over ssh.
 
 use std::ffi::{OsStr, OsString};
-use std::io::Write;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::process::Command;
 use std::time::Duration;
 
 use clap::builder::NonEmptyStringValueParser;
 
-use crate::cli::io::{failed, notice, print};
+use crate::cli::io::{failed, notice, print, write_unless};
 use crate::cli::launch::children::Input;
 use crate::cli::launch::event::Pipe;
 use crate::cli::launch::job::{self, End, Limits, Observer, Rank, job_name};
+use crate::cli::launch::output::no_fault_if_closed;
 use crate::cli::launch::{ranks, signals};
 use crate::error::{Error, Result};
 use crate::topo::JobSecret;
@@ -62,7 +62,7 @@ impl Start {
         let wait = || {
             // Whatever still comes is for nobody.
             let _ = std::io::copy(&mut std::io::stdin().lock(), &mut std::io::sink());
-            signals::receive(libc::SIGHUP);
+            signals::receive(libc::SIGTERM);
         };
         let started = std::thread::Builder::new().spawn(wait);
         started
@@ -117,7 +117,10 @@ impl Start {
             None => JobSecret::fresh()?,
         };
         let (name, value) = secret.variable();
-        let mut line = [b"export ", name.as_bytes(), b"=", &word(OsStr::new(value))].concat();
+        // Both together would be refused.
+        let unset = format!("unset {}; export ", JobSecret::FILE_VARIABLE);
+        let mut line = [unset.as_bytes(), name.as_bytes(), b"="].concat();
+        line.extend(word(OsStr::new(value)));
         for (name, value) in &self.variables {
             if value.as_bytes().contains(&b'\n') {
                 return Err(Error::invalid(format!(
@@ -173,17 +176,19 @@ impl Observer for PassOn {
     }
 
     fn line(&mut self, _server: u32, pipe: Pipe, line: &[u8]) -> std::io::Result<()> {
-        self.lines(0, pipe, &[line, b"\n"].concat())
+        self.lines(0, pipe, &[line, b"\n"].concat(), &|| false)
     }
 
-    fn lines(&mut self, _server: u32, pipe: Pipe, lines: &[u8]) -> std::io::Result<()> {
+    fn lines(
+        &mut self,
+        _server: u32,
+        pipe: Pipe,
+        lines: &[u8],
+        give_up: &dyn Fn() -> bool,
+    ) -> std::io::Result<()> {
         match pipe {
-            Pipe::Out => std::io::stdout().write_all(lines),
-            Pipe::Err => {
-                // A closed standard error is no fault.
-                let _ = std::io::stderr().write_all(lines);
-                Ok(())
-            }
+            Pipe::Out => write_unless(std::io::stdout(), lines, give_up),
+            Pipe::Err => no_fault_if_closed(write_unless(std::io::stderr(), lines, give_up)),
         }
     }
 

@@ -1,5 +1,6 @@
-//! Signals to this process as events of the job that runs.
+//! Signals to this process, for the job that runs or the next one.
 
+use std::sync::atomic::{AtomicI32, Ordering};
 use std::sync::mpsc::SyncSender;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -8,36 +9,45 @@ use crate::cli::launch::event::Event;
 use crate::error::{Error, Result};
 use crate::sys::process;
 
-/// Receiver of signals: the job that runs now, or the next one.
+/// The last signal that nobody has taken yet, or 0.
+static CAME: AtomicI32 = AtomicI32::new(0);
+
+/// Whom to wake when a signal comes.
 struct Listener {
     /// Whether the thread that waits for signals runs.
     watching: bool,
     job: Option<SyncSender<Event>>,
-    missed: Option<i32>,
 }
 
 static LISTENER: Mutex<Listener> = Mutex::new(Listener {
     watching: false,
     job: None,
-    missed: None,
 });
 
 fn listener() -> MutexGuard<'static, Listener> {
     LISTENER.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl Listener {
-    fn receive(&mut self, signal: i32) {
-        let sent = self.job.as_ref().map(|job| job.send(Event::Signal(signal)));
-        if !matches!(sent, Some(Ok(()))) {
-            self.missed = Some(signal);
-        }
+/// Has the job see this signal, as if it had come to this process.
+pub(crate) fn receive(signal: i32) {
+    CAME.store(signal, Ordering::SeqCst);
+    if let Some(job) = &listener().job {
+        // Where the queue is full nobody has to be woken.
+        let _ = job.try_send(Event::Signal);
     }
 }
 
-/// Has the job see this signal, as if it had come to this process.
-pub(crate) fn receive(signal: i32) {
-    listener().receive(signal);
+/// Whether a signal has come that nobody has taken.
+pub(crate) fn came() -> bool {
+    CAME.load(Ordering::SeqCst) != 0
+}
+
+/// The signal that has come since the last call, also before the job began.
+pub(crate) fn take() -> Option<i32> {
+    match CAME.swap(0, Ordering::SeqCst) {
+        0 => None,
+        signal => Some(signal),
+    }
 }
 
 /// Keeps the signals that end a program for [`watch`], in this thread and in those it starts later. A thread that is started before
@@ -54,14 +64,11 @@ fn cannot_watch(error: std::io::Error) -> Error {
     io::failed("cannot watch signals", error)
 }
 
-/// Turns the signals that end a program into events of this job, from now on. One thread waits for them, for all jobs of this
-/// process one after the other.
+/// Wakes this job for the signals that end a program, from now on: it finds them by [`take`]. One thread waits for them, for all jobs
+/// of this process one after the other.
 pub(crate) fn watch(sender: &SyncSender<Event>) -> Result<()> {
     let mut listener = listener();
     listener.job = Some(sender.clone());
-    if let Some(signal) = listener.missed.take() {
-        listener.receive(signal);
-    }
     if listener.watching {
         return Ok(());
     }

@@ -53,10 +53,15 @@ impl GradientReducer {
         let world = &self.world;
         let (device, kernels) = (world.device(), world.kernels());
         let saved = self.saved()?;
-        let mut vectors = TensorCopies::new(device, &self.specs, Store::Fp32)?;
         let own_server = (world.rank() / world.locals()) as usize;
         let units: Vec<f64> = norms.iter().map(|of| 1.0 / of[own_server]).collect();
-        let scaling = Scaling::new(device, &vectors, &units)?;
+        let copies = TensorCopies::new(device, &self.specs, Store::Fp32);
+        let made = copies.and_then(|vectors| {
+            let scaling = Scaling::new(device, &vectors, &units)?;
+            Ok((vectors, scaling))
+        });
+        let what = "make a copy of all tensors for their statistics";
+        let (mut vectors, scaling) = world.all_have(made, what, self.options.stall_timeout)?;
         let mut sum = GradientReducer::new(world, &as_fp32(&self.specs), &self.summing())?;
         let stream = Stream::new(device)?;
         let mut squares = Vec::new();

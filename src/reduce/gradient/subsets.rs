@@ -8,7 +8,7 @@ use crate::reduce::engine::arguments::{check_tensors, cut, flat_bytes};
 use crate::reduce::engine::bucket::Pass;
 use crate::reduce::engine::program::Program;
 use crate::reduce::gradient::GradientReducer;
-use crate::reduce::gradient::plans::PlanNumber;
+use crate::reduce::gradient::plans::{PlanNumber, WHOLE};
 
 impl GradientReducer {
     /// As [`GradientReducer::reduce`], for some of the tensors: those at the indices `tensors` of the list of creation, in
@@ -61,7 +61,8 @@ impl GradientReducer {
     /// Collective. Waits for all ranks and for all earlier work of the world. The plans of
     /// [`Options::subset_plans`](crate::reduce::Options::subset_plans) subsets are kept; a new one beyond that takes the place of
     /// the one that was used longest ago. Device memory of a plan: tables, about 1 % of its tensors; fused buffers
-    /// are shared with the whole list, and grow if a bucket of the subset is larger than any before.
+    /// are shared with the whole list (with `gradient_buffers` with other subsets only), and grow if a bucket of the subset is larger than
+    /// any before.
     ///
     /// # Errors
     /// `Mismatch` on all ranks if they do not agree on the subset; another failure poisons the world.
@@ -80,6 +81,9 @@ impl GradientReducer {
         let specs = self.specs_of(tensors)?;
         check_tensors(&self.world, specs.into_iter(), spans, "gradient")?;
         let number = self.number_of(tensors)?;
+        if number == WHOLE {
+            self.check_places(spans)?;
+        }
         self.run(number, pass, spans, stream, None)
     }
 

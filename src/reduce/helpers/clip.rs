@@ -78,7 +78,10 @@ impl NormClip {
                 len: spec.count,
             })
             .collect();
-        NormClip::make(world, tensors, &whole, max_norm, None)
+        check_limit(max_norm)?;
+        let copies = copies_of(world, tensors, &whole)?;
+        let counts = [records_of(&copies)];
+        NormClip::make(world, tensors, &whole, max_norm, copies, &counts, None)
     }
 
     /// Prepares the clipping of `parts` of `tensors` on each rank, so that the norm of all parts of all ranks of `world`
@@ -108,7 +111,20 @@ impl NormClip {
                 )));
             }
         }
-        let clip = NormClip::make(world, tensors, parts, max_norm, Some(timeout))?;
+        check_limit(max_norm)?;
+        let copies = copies_of(world, tensors, parts);
+        let copies = world.all_have(copies, "make a copy of the parts to clip", timeout)?;
+        let counts = counts_of_all(world, records_of(&copies), timeout)?;
+        let made = NormClip::make(
+            world,
+            tensors,
+            parts,
+            max_norm,
+            copies,
+            &counts,
+            Some(timeout),
+        );
+        let clip = world.all_have(made, "make its part of the norm", timeout)?;
         let stream = Stream::new(world.device())?;
         clip.share(&stream)?;
         world.synchronize(&stream, timeout)?;
@@ -120,29 +136,16 @@ impl NormClip {
         tensors: &[TensorSpec],
         owned: &[OwnedPart],
         max_norm: f32,
+        copies: TensorCopies,
+        counts: &[u64],
         timeout: Option<Duration>,
     ) -> Result<Self> {
-        if !(max_norm > 0.0 && max_norm.is_finite()) {
-            return Err(Error::invalid(format!(
-                "max_norm {max_norm} is not finite and above 0"
-            )));
-        }
         let device = world.device();
-        let clipped = owned.iter().map(|part| TensorSpec {
-            count: part.len,
-            ..tensors[part.tensor].clone()
-        });
-        let copies = TensorCopies::new(device, &clipped.collect::<Vec<_>>(), Store::Native)?;
-        let count: u64 = copies.parts().iter().map(|part| part.segments.count).sum();
-        let counts = match timeout {
-            None => vec![count],
-            Some(timeout) => counts_of_all(world, count, timeout)?,
-        };
         let most = counts.iter().copied().max().unwrap_or(0);
         let tables = TableAllocator::new(device);
         let records = |count: u64| tables.zeroed(record_bytes(count));
         let (records, sharing) = match timeout {
-            None => (records(count)?, None),
+            None => (records(most)?, None),
             Some(timeout) => {
                 let own = records(most)?;
                 let all = records(most * u64::from(world.size()))?;
@@ -171,7 +174,7 @@ impl NormClip {
             first += bytes;
         }
         let indices: Vec<u64> = (0..)
-            .zip(&counts)
+            .zip(counts)
             .flat_map(|(rank, &count)| rank * most..rank * most + count)
             .collect();
         let coefficients = Buffer::zeroed(device, COEFFICIENT_WORDS * size_of::<f32>())?.span();
@@ -337,6 +340,28 @@ fn record_bytes(count: u64) -> usize {
     usize::try_from(count)
         .unwrap_or(usize::MAX)
         .saturating_mul(record_words(TWICE) * size_of::<f32>())
+}
+
+fn check_limit(max_norm: f32) -> Result<()> {
+    match max_norm > 0.0 && max_norm.is_finite() {
+        true => Ok(()),
+        false => Err(Error::invalid(format!(
+            "max_norm {max_norm} is not finite and above 0"
+        ))),
+    }
+}
+
+/// Room for a copy of the parts.
+fn copies_of(world: &World, tensors: &[TensorSpec], parts: &[OwnedPart]) -> Result<TensorCopies> {
+    let clipped = parts.iter().map(|part| TensorSpec {
+        count: part.len,
+        ..tensors[part.tensor].clone()
+    });
+    TensorCopies::new(world.device(), &clipped.collect::<Vec<_>>(), Store::Native)
+}
+
+fn records_of(copies: &TensorCopies) -> u64 {
+    copies.parts().iter().map(|part| part.segments.count).sum()
 }
 
 /// How many records each rank has.

@@ -35,15 +35,18 @@ impl OverflowVote {
     /// If device memory is short or a rank does not come within `timeout`.
     pub fn new(world: &World, tensors: &[TensorSpec], timeout: Duration) -> Result<Self> {
         let device = world.device();
-        let segments = tensors
-            .iter()
-            .map(|tensor| SegmentTable::one(device, tensor.count));
-        let vote = OverflowVote {
-            world: world.clone(),
-            specs: tensors.to_vec(),
-            segments: segments.collect::<Result<_>>()?,
-            decision: Buffer::zeroed(device, 64)?.span().slice(0..WORD)?,
+        let make = || {
+            let segments = tensors
+                .iter()
+                .map(|tensor| SegmentTable::one(device, tensor.count));
+            Ok(OverflowVote {
+                world: world.clone(),
+                specs: tensors.to_vec(),
+                segments: segments.collect::<Result<_>>()?,
+                decision: Buffer::zeroed(device, 64)?.span().slice(0..WORD)?,
+            })
         };
+        let vote = world.all_have(make(), "make its part of the overflow vote", timeout)?;
         let stream = Stream::new(device)?;
         world.all_reduce_sum(&vote.decision, &stream)?;
         world

@@ -170,7 +170,7 @@ pub struct Options {
     /// [`GradientReducer::reduce_some`](crate::reduce::GradientReducer::reduce_some). One more takes the place of the one that was
     /// used longest ago.
     pub subset_plans: usize,
-    /// Limit on the collective warm-up at creation, and on waits for collective figures.
+    /// Limit on the collective warm-up at creation.
     pub create_timeout: Duration,
     /// A reduction in which nothing moves for so long has failed: a thread watches, and the error says what this rank
     /// waits for. What the caller's stream holds before it counts, too. Below `HCCL_EXEC_TIMEOUT` (1836 s unless set) it comes before that of HCCL, above it after it.

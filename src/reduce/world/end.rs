@@ -48,14 +48,17 @@ impl World {
         self.check()?;
         let inner = &self.inner;
         let start = Instant::now();
-        let streams = [stream, &inner.work.kernel_stream, &inner.work.scalar_stream];
+        let own = [&inner.work.kernel_stream, &inner.work.scalar_stream];
         let wait = || {
-            streams.into_iter().try_for_each(|stream| {
-                inner
-                    .wait_for(stream, start, timeout)
-                    .context(|| format!("rank {}: waiting for its work to end", inner.rank))
+            inner.wait_for(stream, start, timeout)?;
+            // The caller's stream waits for its work on the world's. What still runs there is somebody else's.
+            own.into_iter().try_for_each(|own| match own.query()? {
+                true => inner.wait_for(own, start, timeout),
+                false => Ok(()),
             })
         };
+        let wait =
+            || wait().context(|| format!("rank {}: waiting for its work to end", inner.rank));
         let result = match self.trace() {
             Some(trace) => trace.waiting("synchronize", wait),
             None => wait(),

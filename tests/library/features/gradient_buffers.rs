@@ -263,6 +263,7 @@ fn a_gradient_at_the_place_of_another_is_refused() {
         ] {
             for error in [
                 reducer.reduce(&wrong, &stream).unwrap_err(),
+                reducer.reduce_some(&[0, 1], &wrong, &stream).unwrap_err(),
                 reducer.phases(&wrong, &stream, PATIENCE).unwrap_err(),
             ] {
                 assert_eq!(error.kind(), ErrorKind::InvalidArgument);

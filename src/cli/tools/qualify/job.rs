@@ -63,12 +63,19 @@ impl StageResult {
     }
 }
 
+/// How the run of a stage came out.
+pub(crate) enum Ran {
+    Ended(StageResult),
+    /// This signal told the command to end.
+    Interrupted(i32),
+}
+
 impl Job {
     /// Runs a stage to its end, or to the limit of time.
     ///
     /// # Errors
     /// If files cannot be written or processes not be started; never for what a stage finds.
-    pub(crate) fn run(&self, stage: &'static Stage) -> Result<StageResult> {
+    pub(crate) fn run(&self, stage: &'static Stage) -> Result<Ran> {
         let begin = Instant::now();
         let meetings = self.out.join("meetings").join(stage.name);
         std::fs::create_dir_all(&meetings).map_err(|error| failed(meetings.display(), error))?;
@@ -90,7 +97,10 @@ impl Job {
             .log
             .flush()
             .map_err(|error| failed(path.display(), error))?;
-        Ok(listener.result(stage, end, begin.elapsed()))
+        Ok(match end {
+            End::Interrupted(signal) => Ran::Interrupted(signal),
+            _ => Ran::Ended(listener.result(stage, end, begin.elapsed())),
+        })
     }
 
     /// The ranks of a stage that run here, and how many there are.

@@ -17,8 +17,9 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::cli::io::{file_failed, print, save};
+use crate::cli::launch::failure::{signal_code, signal_name};
 use crate::cli::tools::qualify::findings::FindingStatus;
-use crate::cli::tools::qualify::job::{Job, Scope, StageResult};
+use crate::cli::tools::qualify::job::{Job, Ran, Scope, StageResult};
 use crate::cli::tools::qualify::stage::{Ranks, STAGES, Stage};
 use crate::error::{Error, Result};
 use crate::topo::{Cluster, RankTable};
@@ -98,7 +99,15 @@ pub(crate) fn run(args: &Args) -> Result<u8> {
     for stage in &STAGES {
         let result = match reason_to_skip(stage, args, &job, &results) {
             Some(why) => StageResult::skipped(stage, why, is_asked_for(stage.name, args)),
-            None => job.run(stage)?,
+            None => match job.run(stage)? {
+                Ran::Ended(result) => result,
+                Ran::Interrupted(signal) => {
+                    let why = format!("interrupted by {}", signal_name(signal));
+                    results.push(StageResult::skipped(stage, why, true));
+                    write(&job.out, &results)?;
+                    return Ok(signal_code(signal));
+                }
+            },
         };
         say(&report::line(&result))?;
         for fault in report::faults(&result) {
