@@ -418,7 +418,7 @@ mutants! {
          Muls(products_, values, 0.0f,",
     )];
     mutant_guard_looks_too_early: "guard", PIPES, [(
-        "guard.cpp", "wait_for<HardEvent::MTE2_S>();\nfloat found", "float found",
+        "guard.cpp", "wait_for<HardEvent::MTE2_S>();\nreturn found_", "return found_",
     )];
     // More than 2^32 elements.
     mutant_far_offset_in_32_bits: "gram" with "--far", BOUNDS, [(
