@@ -72,7 +72,7 @@ const Behaviour reset_unset("reset-of-an-unset-device", [](const Rank &) {
 
 // The last reset of a device leaves the thread without a context, also where aclrtSetDevice gave it that of another device
 // since; a context that the thread chose itself stays. Other threads and resets that are not the last take nothing. Source:
-// runtime, src/runtime/core/src/runtime.cc:2868 (ExecutePrimaryTearDown).
+// runtime, src/runtime/core/src/runtime.cc:2867 (ExecutePrimaryTearDown).
 const Behaviour last_reset("last-reset-clears-the-thread-s-context", [](const Rank &) {
     aclrtContext second = nullptr;
     aclrtContext current = nullptr;

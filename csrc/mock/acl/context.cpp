@@ -69,7 +69,7 @@ Context *live_context(const void *handle) {
 
 // Ends the primary context, and its streams, when nobody uses the device any more. The calling thread has no context then,
 // also where aclrtSetDevice gave it that of another device; one of aclrtSetCurrentContext it keeps. Source: runtime,
-// src/runtime/core/src/runtime.cc:2828 (ExecutePrimaryTearDown).
+// src/runtime/core/src/runtime.cc:2867 (ExecutePrimaryTearDown).
 void release_device(int32_t device, bool force) {
     check_device(device);
     Context &context = contexts().primary[static_cast<size_t>(device)];

@@ -97,11 +97,19 @@ impl Output {
     }
 }
 
-/// A closed standard error is no fault; one that nobody reads ends the job as standard output does.
-pub(crate) fn no_fault_if_closed(written: std::io::Result<()>) -> std::io::Result<()> {
-    match written {
-        Err(error) if error.kind() == TimedOut => Err(error),
-        _ => Ok(()),
+/// Writes lines to the same stream of this process. A closed standard error is no fault; one that nobody reads ends the job as
+/// standard output does.
+pub(crate) fn write_lines(
+    pipe: Pipe,
+    lines: &[u8],
+    give_up: &dyn Fn() -> bool,
+) -> std::io::Result<()> {
+    match pipe {
+        Pipe::Out => write_unless(std::io::stdout(), lines, give_up),
+        Pipe::Err => match write_unless(std::io::stderr(), lines, give_up) {
+            Err(error) if error.kind() == TimedOut => Err(error),
+            _ => Ok(()),
+        },
     }
 }
 
@@ -150,10 +158,7 @@ impl Observer for Output {
             whole.extend_from_slice(line);
             whole.push(b'\n');
         }
-        self.bar.suspend(|| match pipe {
-            Pipe::Out => write_unless(std::io::stdout(), &whole, give_up),
-            Pipe::Err => no_fault_if_closed(write_unless(std::io::stderr(), &whole, give_up)),
-        })
+        self.bar.suspend(|| write_lines(pipe, &whole, give_up))
     }
 
     fn notice(&mut self, text: &str) {

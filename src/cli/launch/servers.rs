@@ -7,11 +7,11 @@ use std::time::Duration;
 
 use clap::builder::NonEmptyStringValueParser;
 
-use crate::cli::io::{failed, notice, print, write_unless};
+use crate::cli::io::{failed, notice, print};
 use crate::cli::launch::children::Input;
 use crate::cli::launch::event::Pipe;
 use crate::cli::launch::job::{self, End, Limits, Observer, Rank, job_name};
-use crate::cli::launch::output::no_fault_if_closed;
+use crate::cli::launch::output::write_lines;
 use crate::cli::launch::{ranks, signals};
 use crate::error::{Error, Result};
 use crate::topo::JobSecret;
@@ -186,10 +186,7 @@ impl Observer for PassOn {
         lines: &[u8],
         give_up: &dyn Fn() -> bool,
     ) -> std::io::Result<()> {
-        match pipe {
-            Pipe::Out => write_unless(std::io::stdout(), lines, give_up),
-            Pipe::Err => no_fault_if_closed(write_unless(std::io::stderr(), lines, give_up)),
-        }
+        write_lines(pipe, lines, give_up)
     }
 
     fn notice(&mut self, text: &str) {

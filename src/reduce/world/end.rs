@@ -57,12 +57,11 @@ impl World {
                 false => Ok(()),
             })
         };
-        let wait =
-            || wait().context(|| format!("rank {}: waiting for its work to end", inner.rank));
         let result = match self.trace() {
             Some(trace) => trace.waiting("synchronize", wait),
             None => wait(),
         };
+        let result = result.context(|| format!("rank {}: waiting for its work to end", inner.rank));
         let (error, trouble) = match result {
             Err(error) => inner.cause(error),
             Ok(()) => match inner.missing()? {
