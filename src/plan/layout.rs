@@ -11,7 +11,7 @@ use crate::error::{Error, Result};
 pub const UNIT: u64 = 4096;
 
 /// Tensors start at multiples of this many bytes: the vendor's copies on a device ask for it.
-const ALIGNMENT: u64 = 64;
+pub(super) const ALIGNMENT: u64 = 64;
 
 /// Upper bound on the elements of a fused buffer. Far above any memory, far below overflow.
 const MAX_ELEMENTS: u64 = 1 << 48;

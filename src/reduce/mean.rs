@@ -78,7 +78,7 @@ impl MeanReducer {
         let specs: Vec<TensorSpec> = tensors.iter().map(|tensor| tensor.spec.clone()).collect();
         let choices = format!("mean of {reduced:?} in {split:?}");
         let mine = Description::new(world.shape(), &specs, &choices);
-        world.agree(mine, options.create_timeout)?;
+        world.agree(&mine, options.create_timeout)?;
         let mut groups = Vec::new();
         for group in split {
             let members: Vec<usize> = group.iter().map(|&position| reduced[position]).collect();

@@ -225,6 +225,33 @@ fn a_rank_without_memory_leaves_nobody_waiting() {
     }
 }
 
+/// A subset that one rank has no memory for is refused on all, and the world goes on.
+#[test]
+fn a_subset_without_memory_leaves_nobody_waiting() {
+    in_world(2, 1, |world| {
+        let counts = [25_000_000, 3];
+        // What is not in order is reduced in other buffers than those of the whole list.
+        let subset = [1, 0];
+        let options = Options {
+            gradient_buffers: true,
+            ..Options::default()
+        };
+        let mut reducer = with(world, &counts, &options);
+        let (free, _) = world.device().memory().unwrap().unwrap();
+        let take = || Buffer::new(world.device(), free - (50 << 20)).unwrap();
+        let held = (world.rank() == 1).then(take);
+        let error = reducer.prepare_some(&subset).unwrap_err();
+        let (kind, word) = match world.rank() {
+            0 => (ErrorKind::Mismatch, "rank 1 could not make"),
+            _ => (ErrorKind::OutOfMemory, "memory"),
+        };
+        assert_eq!(error.kind(), kind, "{error}");
+        assert!(error.to_string().contains(word), "{error}");
+        drop(held);
+        reducer.prepare_some(&subset).unwrap();
+    });
+}
+
 /// A wait for one stream does not wait for what another one of the caller's still needs of other ranks.
 #[test]
 fn a_wait_for_a_stream_is_for_that_stream() {

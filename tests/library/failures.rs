@@ -1,5 +1,7 @@
 //! What failures leave behind: reducers that are of no more use, and reports that name ranks of the whole world.
 
+use std::sync::Barrier;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use adasum::ErrorKind;
@@ -241,6 +243,70 @@ fn a_stall_ends_a_call_that_waits_for_a_place_in_the_queue() {
         calls
     });
     assert!(calls[0] > 1, "{calls:?}");
+}
+
+/// A rank finds out what it lacks before it joins the others, and can join them when it has it.
+#[test]
+fn a_rank_that_cannot_go_on_does_not_join() {
+    ranks(2, |rank, device, root| {
+        // All but one of the streams of a device: a world needs more.
+        let join = || World::from_root_info(device.clone(), root, 2, rank, 1);
+        if rank == 1 {
+            let mut taken: Vec<_> = std::iter::from_fn(|| Stream::new(&device).ok()).collect();
+            taken.pop();
+            let error = join().map(drop).unwrap_err().to_string();
+            assert!(error.contains("aclrtCreateStream"), "{error}");
+        }
+        join().unwrap().finish(PATIENCE).unwrap();
+    });
+}
+
+/// The end of a part has its limit, also while another thread waits in a call for a place in a stream's queue.
+#[test]
+fn a_part_ends_in_time_while_a_call_waits() {
+    let (told, calls, ended) = (Barrier::new(2), AtomicU64::new(0), AtomicBool::new(false));
+    ranks(2, |rank, device, root| {
+        let world = World::from_root_info(device.clone(), root, 2, rank, 1).unwrap();
+        let part = world.part(&[0, 1], 1).unwrap();
+        let mut reducer =
+            GradientReducer::new(&world, &specs(&[3000]), &Options::default()).unwrap();
+        let stream = Stream::new(&device).unwrap();
+        let gradients = upload(&device, &values(rank));
+        if rank == 0 {
+            std::thread::scope(|scope| {
+                let queue = || {
+                    while !ended.load(Ordering::SeqCst) {
+                        calls.fetch_add(1, Ordering::SeqCst);
+                        reducer.reduce(&gradients, &stream).unwrap();
+                    }
+                };
+                let queue = scope.spawn(queue);
+                let mut before = 0;
+                while calls.load(Ordering::SeqCst) > before || before == 0 {
+                    before = calls.load(Ordering::SeqCst);
+                    std::thread::sleep(Duration::from_secs(1));
+                }
+                let start = Instant::now();
+                let error = part.finish(Duration::from_secs(1)).unwrap_err();
+                assert_eq!(error.kind(), ErrorKind::Timeout, "{error}");
+                assert!(error.to_string().contains("another thread"), "{error}");
+                assert!(start.elapsed() < PATIENCE / 2, "{:?}", start.elapsed());
+                ended.store(true, Ordering::SeqCst);
+                told.wait();
+                queue.join().unwrap();
+            });
+        } else {
+            told.wait();
+            // The last call of the other rank was counted before it began.
+            for _ in 0..calls.load(Ordering::SeqCst) {
+                reducer.reduce(&gradients, &stream).unwrap();
+            }
+            part.finish(PATIENCE).unwrap();
+        }
+        reducer.synchronize(&stream, PATIENCE).unwrap();
+        drop(reducer);
+        world.finish(PATIENCE).unwrap();
+    });
 }
 
 /// What all ranks ask together waits for one of them as long as a reduction does, not as long as a creation.

@@ -78,9 +78,7 @@ impl TensorArgs {
 /// # Errors
 /// If they are too large.
 pub(crate) fn bucketed(dtype: DType, counts: &[u64], bound: u64) -> Result<Vec<Bucket>> {
-    let bytes = |count: &u64| count.saturating_mul(dtype.size());
-    let sizes: Vec<u64> = counts.iter().map(bytes).collect();
-    let made = buckets(&sizes, bound).into_iter().map(|members| {
+    let made = buckets(dtype, counts, bound).into_iter().map(|members| {
         Ok(Bucket {
             layout: Layout::new(dtype, &counts[members.clone()])?,
             members,

@@ -245,11 +245,9 @@ fn make_buckets(
                 (tensors[index].dtype, options.wire.of(tensors[index])) == (dtype, wire)
             })
             .collect();
-        let sizes: Vec<u64> = members
-            .iter()
-            .map(|&index| tensors[index].count.saturating_mul(wire.size()))
-            .collect();
-        for part in buckets(&sizes, options.bucket_bytes) {
+        let counts = members.iter().map(|&index| tensors[index].count);
+        let counts: Vec<u64> = counts.collect();
+        for part in buckets(wire, &counts, options.bucket_bytes) {
             lists.push((dtype, wire, members[part].to_vec()));
         }
     }

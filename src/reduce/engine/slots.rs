@@ -64,6 +64,27 @@ impl Slots {
         let Some(readers) = buckets.first().map(|bucket| bucket.shared) else {
             return Ok(());
         };
+        let fused = self.fit_scratch(world, buckets);
+        let Some(group) = readers else {
+            for (memory, bytes) in self.slots.iter_mut().zip(fused?) {
+                if memory.fused.len() < bytes {
+                    memory.fused = span(world, bytes)?;
+                }
+            }
+            return Ok(());
+        };
+        let fused = world.all_have(fused, "make room for what it receives", timeout)?;
+        let mut pairs = self.slots.iter().zip(&fused);
+        let fits =
+            pairs.all(|(memory, &bytes)| memory.fused.len() == bytes && !memory.peers.is_empty());
+        match fits {
+            true => Ok(()),
+            false => self.share(world, &fused, group, timeout),
+        }
+    }
+
+    /// Makes what is received in large enough for `buckets`; gives the bytes that the fused buffer of each slot has to have.
+    fn fit_scratch(&mut self, world: &World, buckets: &[Bucket]) -> Result<Vec<usize>> {
         let mut fused = Vec::with_capacity(self.slots.len());
         for first in 0..self.count.min(buckets.len()) {
             let sharing = || buckets.iter().skip(first).step_by(self.count);
@@ -86,19 +107,7 @@ impl Slots {
         }
         let others = self.slots[fused.len()..].iter();
         fused.extend(others.map(|memory| memory.fused.len()));
-        let mut pairs = self.slots.iter_mut().zip(&fused);
-        let Some(group) = readers else {
-            for (memory, &bytes) in pairs.filter(|(memory, bytes)| memory.fused.len() < **bytes) {
-                memory.fused = span(world, bytes)?;
-            }
-            return Ok(());
-        };
-        let fits =
-            pairs.all(|(memory, &bytes)| memory.fused.len() == bytes && !memory.peers.is_empty());
-        match fits {
-            true => Ok(()),
-            false => self.share(world, &fused, group, timeout),
-        }
+        Ok(fused)
     }
 
     /// Fused buffers of so many bytes that the ranks in `group` read: parts of one allocation, which takes whole pages and is made

@@ -80,7 +80,7 @@ impl GradientReducer {
         }
         let choices = options.choose(world, tensors, Reach::All)?;
         world.agree(
-            Description::new(shape, tensors, &options.agreed(choices)),
+            &Description::new(shape, tensors, &options.agreed(choices)),
             options.create_timeout,
         )?;
         // Only ranks that agree can ask each other where they are.

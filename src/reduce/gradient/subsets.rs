@@ -2,7 +2,7 @@
 
 use crate::ascend::{Span, Stream};
 use crate::error::{Context, Error, Result};
-use crate::plan::{Description, TensorSpec};
+use crate::plan::{Description, Form, TensorSpec};
 use crate::reduce::Options;
 use crate::reduce::engine::arguments::{check_tensors, cut, flat_bytes};
 use crate::reduce::engine::bucket::Pass;
@@ -65,7 +65,8 @@ impl GradientReducer {
     /// any before.
     ///
     /// # Errors
-    /// `Mismatch` on all ranks if they do not agree on the subset; another failure poisons the world.
+    /// `Mismatch` on all ranks if they do not agree on the subset, and on the others if one has no memory for it: the world
+    /// stays usable. Another failure poisons it.
     pub fn prepare_some(&mut self, tensors: &[usize]) -> Result<()> {
         self.number_of(tensors).map(|_| ())
     }
@@ -110,7 +111,7 @@ impl GradientReducer {
             .collect();
         let options = self.options.agreed(self.choices);
         world.agree(
-            Description::new(world.shape(), &specs, &options),
+            &Description::new(world.shape(), &specs, &options),
             self.options.create_timeout,
         )?;
         // What is queued may still read the tables of a plan that goes.
@@ -129,9 +130,15 @@ impl GradientReducer {
             self.choices,
             &of(&self.specs, tensors),
         );
-        let number = self
-            .plans
-            .insert(made.inspect_err(|error| world.fail(error))?);
+        let limit = options.create_timeout;
+        let made = made.and_then(|plan| {
+            if options.exchange != Some(Form::Shared) {
+                self.slots.fit(&world, &plan.buckets, limit)?;
+            }
+            Ok(plan)
+        });
+        let plan = world.all_have(made, "make its part of the plan of a subset", limit)?;
+        let number = self.plans.insert(plan);
         self.warm_up(number)
             .inspect_err(|error| world.fail(error))
             .context(|| format!("rank {}: warm-up of a subset", world.rank()))?;

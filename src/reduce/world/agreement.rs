@@ -1,44 +1,100 @@
-//! Whether all ranks want the same, and if not, what differs first.
+//! What all ranks tell each other: whether they want the same, and have what the next step needs.
 
 use std::time::Duration;
 
-use crate::error::{Error, ErrorKind, Result};
+use crate::ascend::{Buffer, Comm, DataType, Stream};
+use crate::error::{Context, Error, ErrorKind, Result};
 use crate::plan::{Description, Fingerprint, first_difference};
 use crate::reduce::world::World;
 
 /// Bytes of an entry that are shown: enough for a long name.
 const ENTRY: usize = 256;
 
-/// Compares `mine` over all ranks: digests first, and where they differ the first entry that does.
-///
-/// Collective: what a rank does next depends only on what all ranks gathered, so all take the same way.
-pub(super) fn reach(world: &World, mine: &Description, timeout: Duration) -> Result<()> {
-    let gather = |message: &[u8]| -> Result<Vec<Vec<u8>>> {
-        let bytes = world.gather(message, timeout)?;
-        Ok(bytes
-            .chunks_exact(message.len())
-            .map(<[u8]>::to_vec)
-            .collect())
-    };
-    let mut message = [0_u8; size_of::<Fingerprint>() + 8];
-    let (digest, entries) = message.split_at_mut(size_of::<Fingerprint>());
-    digest.copy_from_slice(&mine.fingerprint());
-    entries.copy_from_slice(&(mine.entries() as u64).to_le_bytes());
-    let all = gather(&message)?;
-    if alike(&all) {
-        return Ok(());
+impl World {
+    /// Compares `mine` over all ranks: digests first, and where they differ the first entry that does, which the error on every
+    /// rank names.
+    ///
+    /// Collective: what a rank does next depends only on what all ranks gathered, so all take the same way. Waits for all
+    /// ranks, at most `timeout` for each of a few small exchanges.
+    pub(crate) fn agree(&self, mine: &Description, timeout: Duration) -> Result<()> {
+        let gather = |message: &[u8]| -> Result<Vec<Vec<u8>>> {
+            let bytes = self.gather(message, timeout)?;
+            Ok(bytes
+                .chunks_exact(message.len())
+                .map(<[u8]>::to_vec)
+                .collect())
+        };
+        let mut message = [0_u8; size_of::<Fingerprint>() + 8];
+        let (digest, entries) = message.split_at_mut(size_of::<Fingerprint>());
+        digest.copy_from_slice(&mine.fingerprint());
+        entries.copy_from_slice(&(mine.entries() as u64).to_le_bytes());
+        let all = gather(&message)?;
+        if alike(&all) {
+            return Ok(());
+        }
+        let longest = all
+            .iter()
+            .filter_map(|message| message.last_chunk().copied().map(u64::from_le_bytes))
+            .max()
+            .and_then(|entries| usize::try_from(entries).ok())
+            .unwrap_or(usize::MAX);
+        let index = first_difference(longest, |count| {
+            Ok::<_, Error>(alike(&gather(&mine.beginning(count))?))
+        })?;
+        let entries = gather(&padded(mine.entry(index)))?;
+        Err(Error::new(ErrorKind::Mismatch, difference(&entries)))
     }
-    let longest = all
-        .iter()
-        .filter_map(|message| message.last_chunk().copied().map(u64::from_le_bytes))
-        .max()
-        .and_then(|entries| usize::try_from(entries).ok())
-        .unwrap_or(usize::MAX);
-    let index = first_difference(longest, |count| {
-        Ok::<_, Error>(alike(&gather(&mine.beginning(count))?))
-    })?;
-    let entries = gather(&padded(mine.entry(index)))?;
-    Err(Error::new(ErrorKind::Mismatch, difference(&entries)))
+
+    /// What each rank has made for the next step of all of them, if every rank has: a rank that could not would leave the
+    /// others waiting in that step. The error of those that could says which rank could not do `what`, and the world stays usable.
+    ///
+    /// Collective. Waits for all ranks, at most `timeout`.
+    pub(crate) fn all_have<T>(&self, own: Result<T>, what: &str, timeout: Duration) -> Result<T> {
+        let all = self.gather(&[u8::from(own.is_ok())], timeout);
+        let own = own?;
+        match (0..).zip(all?).find(|&(_, made)| made != 1) {
+            None => Ok(own),
+            Some((rank, _)) => {
+                let rank = self.rank_in_root(rank);
+                Err(Error::new(
+                    ErrorKind::Mismatch,
+                    format!("rank {rank} could not {what}; its own message says why"),
+                ))
+            }
+        }
+    }
+
+    /// The `bytes` of all ranks, one after the other. All give equally many.
+    ///
+    /// Collective. Waits for all ranks, at most `timeout`.
+    pub(crate) fn gather(&self, bytes: &[u8], timeout: Duration) -> Result<Vec<u8>> {
+        let device = self.device();
+        let mine = Buffer::from_slice(device, bytes)?.span();
+        let all = Buffer::new(device, bytes.len() * self.size() as usize)?.span();
+        let stream = Stream::new(device)?;
+        let watched = self.watched("gathering from all ranks", all.len() as u64)?;
+        self.enqueue_watched(&watched, timeout, &stream, |stream| {
+            self.comm().all_gather(&mine, &all, DataType::U8, stream)
+        })?;
+        self.synchronize(&stream, timeout)
+            .context(|| format!("rank {}: waiting for all ranks", self.rank()))?;
+        let mut gathered = vec![0_u8; all.len()];
+        all.read(&mut gathered)?;
+        Ok(gathered)
+    }
+}
+
+/// As [`World::gather`], for the ranks of a communicator that is no world yet.
+pub(super) fn gather_by(comm: &Comm, bytes: &[u8], timeout: Duration) -> Result<Vec<u8>> {
+    let device = comm.device();
+    let mine = Buffer::from_slice(device, bytes)?.span();
+    let all = Buffer::new(device, bytes.len() * comm.size() as usize)?.span();
+    let stream = Stream::new(device)?;
+    comm.all_gather(&mine, &all, DataType::U8, &stream)?;
+    stream.synchronize_timeout(timeout)?;
+    let mut gathered = vec![0_u8; all.len()];
+    all.read(&mut gathered)?;
+    Ok(gathered)
 }
 
 /// Who has what, by what rank 0 has and each other text in the order of the ranks.

@@ -1,11 +1,12 @@
 //! Waiting for the work of a world, its end, and what is freed of a world that has failed.
 
-use std::sync::{Arc, PoisonError, Weak};
+use std::sync::{Arc, MutexGuard, PoisonError, TryLockError, Weak};
 use std::time::{Duration, Instant};
 
 use crate::ascend::{Comm, Stream};
 use crate::error::{Context, Error, ErrorKind, Result};
 use crate::kernel::Culprit;
+use crate::reduce::world::order::Order;
 use crate::reduce::world::report::Trouble;
 use crate::reduce::world::watch::Watch;
 use crate::reduce::world::{Inner, World, lock};
@@ -18,21 +19,25 @@ impl World {
     /// A failure on the stream that it was given shows there, not here.
     pub(crate) fn drain(&self, timeout: Duration) -> Result<()> {
         self.check()?;
+        let start = Instant::now();
         let stream = Stream::new(self.device())?;
-        stream.wait(&lock(&self.inner.work.order).last)?;
-        self.synchronize(&stream, timeout)
+        stream.wait(&self.order_within(timeout)?.last)?;
+        self.synchronize(&stream, timeout.saturating_sub(start.elapsed()))
     }
 
-    /// Waits until nothing that was enqueued runs any more, at most `timeout`; whether it failed does not matter.
+    /// Waits until nothing that was enqueued runs any more, at most `timeout`; whether it failed does not matter. Calls of other
+    /// threads wait meanwhile: what they enqueued would be taken for ended, too.
     pub(super) fn settle(&self, timeout: Duration) -> Result<()> {
+        let start = Instant::now();
         let stream = Stream::new(self.device())?;
-        stream.wait(&lock(&self.inner.work.order).last)?;
+        let order = self.order_within(timeout)?;
+        stream.wait(&order.last)?;
         for stream in [
             &stream,
             &self.inner.work.kernel_stream,
             &self.inner.work.scalar_stream,
         ] {
-            match stream.synchronize_timeout(timeout) {
+            match stream.synchronize_timeout(timeout.saturating_sub(start.elapsed())) {
                 Err(error) if error.kind() == ErrorKind::Timeout => return Err(error),
                 Err(error) => log::warn!("rank {}: {error}", self.rank()),
                 Ok(()) => {}
@@ -40,6 +45,29 @@ impl World {
         }
         self.inner.settled();
         Ok(())
+    }
+
+    /// The order of work, when no other thread enqueues any more.
+    fn order_within(&self, timeout: Duration) -> Result<MutexGuard<'_, Order>> {
+        let start = Instant::now();
+        loop {
+            match self.inner.work.order.try_lock() {
+                Ok(order) => return Ok(order),
+                Err(TryLockError::Poisoned(order)) => return Ok(order.into_inner()),
+                Err(TryLockError::WouldBlock) if start.elapsed() < timeout => {
+                    std::thread::sleep(Duration::from_millis(1));
+                }
+                Err(TryLockError::WouldBlock) => {
+                    return Err(Error::new(
+                        ErrorKind::Timeout,
+                        format!(
+                            "rank {}: another thread of this rank has not come back from a call that enqueues for {timeout:?}",
+                            self.rank()
+                        ),
+                    ));
+                }
+            }
+        }
     }
 
     /// Waits until what `stream` holds is done, at most `timeout`. The first failure of that work or of the world's own
@@ -225,8 +253,7 @@ impl Inner {
         let work = &self.work;
         // Then the caller's streams hold nothing of this world, whatever else they hold.
         if let Ok(order) = work.order.try_lock()
-            && !order.broken
-            && matches!(order.last.is_complete(), Ok(true))
+            && order.has_ended()
         {
             self.settled();
         }
@@ -307,10 +334,8 @@ impl Inner {
 impl Drop for Inner {
     fn drop(&mut self) {
         self.stop_watchdog();
-        let ended = || {
-            let order = lock(&self.work.order);
-            !order.broken && matches!(order.last.is_complete(), Ok(true))
-        };
+        // Another thread may be in a call of the world that this is a part of, for as long as other ranks like.
+        let ended = || (self.work.order.try_lock()).is_ok_and(|order| order.has_ended());
         // Queued work reads it, here and on other ranks.
         if self.work.watch.failure().is_some() || !ended() {
             lock(&self.shared).keep_for_ever();

@@ -6,7 +6,7 @@ use crate::kernel::Chip;
 use crate::plan::Shape;
 use crate::reduce::options::settings::Settings;
 use crate::reduce::world::hosts::HOST_BYTES;
-use crate::reduce::world::{World, hosts, report};
+use crate::reduce::world::{Work, World, agreement, comm_at, hosts, report, servers_of};
 use crate::topo::{Launch, Meeting, Participant, Process, RankTable, Version, host_key};
 
 /// Bytes of what a rank tells: its number in its server and the ranks there, as it was started, and its host.
@@ -78,6 +78,7 @@ impl World {
     fn at_meeting(process: &Process, settings: &Settings) -> Result<World> {
         let Process { rank, size, .. } = *process;
         let device = Device::open(process.device)?;
+        let work = Work::new(&device, rank, size)?;
         let place = RankPlace {
             local_rank: process.local_rank,
             locals: process.locals,
@@ -98,8 +99,8 @@ impl World {
             .split_first_chunk()
             .ok_or_else(|| Error::new(ErrorKind::Io, "rank 0: a short answer"))?;
         let root = RootInfo::from_bytes(root)?;
-        let shape = crate::reduce::world::servers_of(size, u32::from_le_bytes(*locals))?;
-        World::at_root(device, &root, shape, rank)
+        let shape = servers_of(size, u32::from_le_bytes(*locals))?;
+        World::new(comm_at(&device, &root, size, rank)?, shape, work)
     }
 
     /// Joins a new world of the ranks of `comm`, which carries what is needed for that and nothing afterwards.
@@ -120,24 +121,19 @@ impl World {
         device
             .synchronize(limit)
             .context(|| format!("rank {rank}: waiting for earlier work on the device"))?;
-        let stream = Stream::new(device)?;
+        let work = Work::new(device, rank, size)?;
         let place = RankPlace {
             local_rank: None,
             locals: None,
             host: hosts::encode(&host_key()),
         };
-        let own = Buffer::from_slice(device, &place.bytes())?.span();
-        let all = Buffer::new(device, TOLD * size as usize)?.span();
-        comm.all_gather(&own, &all, DataType::U8, &stream)?;
-        stream.synchronize_timeout(limit).context(|| {
+        let all = agreement::gather_by(comm, &place.bytes(), limit).context(|| {
             format!(
                 "rank {rank}: waiting for the hosts of all ranks of {}",
                 comm.name()
             )
         })?;
-        let mut bytes = vec![0_u8; all.len()];
-        all.read(&mut bytes)?;
-        let all: Vec<Vec<u8>> = bytes.chunks_exact(TOLD).map(<[u8]>::to_vec).collect();
+        let all: Vec<Vec<u8>> = all.chunks_exact(TOLD).map(<[u8]>::to_vec).collect();
         let shape = agreed_shape(&all, settings.devices_per_server)?;
 
         // The first byte says whether there is one: others must not wait for a rank that has failed.
@@ -152,6 +148,7 @@ impl World {
             sealed[1..].copy_from_slice(root.as_bytes());
         }
         let span = Buffer::from_slice(device, &sealed)?.span();
+        let stream = Stream::new(device)?;
         comm.broadcast(&span, DataType::U8, 0, &stream)?;
         stream.synchronize_timeout(limit).context(|| {
             format!(
@@ -171,7 +168,7 @@ impl World {
             ));
         }
         let root = RootInfo::from_bytes(&sealed[1..])?;
-        World::at_root(device.clone(), &root, shape, rank)
+        World::new(comm_at(device, &root, size, rank)?, shape, work)
     }
 }
 
@@ -209,7 +206,7 @@ fn agreed_shape(all: &[Vec<u8>], wanted: Option<u32>) -> Result<Shape> {
     })?;
     let size = u32::try_from(places.len()).map_err(|_| Error::invalid("too many ranks"))?;
     if let Some(locals) = wanted {
-        return crate::reduce::world::servers_of(size, locals);
+        return servers_of(size, locals);
     }
     if places.iter().all(|rank| rank.locals.is_none()) {
         let hosts: Vec<_> = places.iter().map(|rank| rank.host).collect();
@@ -227,7 +224,7 @@ fn agreed_shape(all: &[Vec<u8>], wanted: Option<u32>) -> Result<Shape> {
             show(other.locals)
         )));
     }
-    let shape = crate::reduce::world::servers_of(size, first.unwrap_or(1))?;
+    let shape = servers_of(size, first.unwrap_or(1))?;
     let expected = |rank: u32| rank % shape.locals;
     let misplaced = (0..size).zip(&places).find(|(rank, place)| {
         place

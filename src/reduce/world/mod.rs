@@ -26,11 +26,11 @@ use std::time::Duration;
 use self::order::Order;
 use self::shared::SharedBuffers;
 use crate::ascend::{
-    Buffer, Comm, CommConfig, DataType, Device, Event, Queued, ReduceOp, RootInfo, Span, Stream,
+    Comm, CommConfig, DataType, Device, Event, Queued, ReduceOp, RootInfo, Span, Stream,
 };
 use crate::error::{Context, Error, ErrorKind, Result};
 use crate::kernel::{Kernels, Reason};
-use crate::plan::{Description, Group, Shape};
+use crate::plan::{Group, Shape};
 use crate::reduce::options::Options;
 use crate::reduce::options::settings::Settings;
 use crate::reduce::world::hosts::HOST_BYTES;
@@ -119,6 +119,29 @@ struct Work {
     trace: Option<Trace>,
 }
 
+impl Work {
+    /// What rank `rank` of `size` needs of its own device. Made before it joins the others: one that cannot go on must not leave
+    /// them in a world without it.
+    fn new(device: &Device, rank: u32, size: u32) -> Result<Self> {
+        let order = Order {
+            last: Event::new(device)?,
+            start: Event::new(device)?,
+            broken: false,
+        };
+        Ok(Work {
+            kernels: Kernels::load(device)?,
+            reason: Reason::new(device)?,
+            kernel_stream: Stream::new(device)?,
+            scalar_stream: Stream::new(device)?,
+            order: Mutex::new(order),
+            queued: Queued::default(),
+            waited: Queued::default(),
+            watch: Watch::new(device, rank)?,
+            trace: Trace::from_env(device, rank, size)?,
+        })
+    }
+}
+
 impl World {
     /// Joins the world of a rank table as the cluster's own rank.
     ///
@@ -158,10 +181,11 @@ impl World {
             if join::needs_root_info(cluster.table(), &device)? {
                 return join::by_root_info(device.id(), shape, rank, settings);
             }
+            let work = Work::new(&device, rank, size)?;
             let (table, config) = (cluster.table_path(), CommConfig::default());
             let comm = Comm::from_rank_table(&device, table, rank, &config)
                 .context(|| format!("rank {rank} of {size}"))?;
-            World::new(device, comm, shape)
+            World::new(comm, shape, work)
         })
     }
 
@@ -176,14 +200,10 @@ impl World {
         locals: u32,
     ) -> Result<Self> {
         let shape = servers_of(size, locals)?;
-        report::joining(rank, size, || World::at_root(device, root, shape, rank))
-    }
-
-    fn at_root(device: Device, root: &RootInfo, shape: Shape, rank: u32) -> Result<Self> {
-        let size = shape.size();
-        let comm = Comm::from_root_info(&device, root, size, rank, &CommConfig::default())
-            .context(|| format!("rank {rank} of {size}"))?;
-        World::new(device, comm, shape)
+        report::joining(rank, size, || {
+            let work = Work::new(&device, rank, size)?;
+            World::new(comm_at(&device, root, size, rank)?, shape, work)
+        })
     }
 
     /// As [`World::from_root_info`], with the servers from a key of each rank's host: equal for the ranks of a server,
@@ -202,40 +222,18 @@ impl World {
     ) -> Result<Self> {
         servers_of(size, 1)?;
         report::joining(rank, size, || {
-            let comm = Comm::from_root_info(&device, root, size, rank, &CommConfig::default())
-                .context(|| format!("rank {rank} of {size}"))?;
-            let own = Buffer::from_slice(&device, &hosts::encode(host))?.span();
-            let all = Buffer::new(&device, HOST_BYTES * size as usize)?.span();
-            let stream = Stream::new(&device)?;
-            comm.all_gather(&own, &all, DataType::U8, &stream)?;
-            stream
-                .synchronize_timeout(timeout)
+            let work = Work::new(&device, rank, size)?;
+            let comm = comm_at(&device, root, size, rank)?;
+            let all = agreement::gather_by(&comm, &hosts::encode(host), timeout)
                 .context(|| format!("rank {rank}: waiting for the hosts of all ranks"))?;
-            let mut bytes = vec![0_u8; all.len()];
-            all.read(&mut bytes)?;
-            let (hosts, _) = bytes.as_chunks::<HOST_BYTES>();
-            World::new(device, comm, hosts::shape(hosts)?)
+            let (hosts, _) = all.as_chunks::<HOST_BYTES>();
+            World::new(comm, hosts::shape(hosts)?, work)
         })
     }
 
-    fn new(device: Device, comm: Comm, shape: Shape) -> Result<Self> {
-        let order = Order {
-            last: Event::new(&device)?,
-            start: Event::new(&device)?,
-            broken: false,
-        };
-        let watch = Watch::new(&device, comm.rank())?;
-        let work = Work {
-            kernels: Kernels::load(&device)?,
-            reason: Reason::new(&device)?,
-            kernel_stream: Stream::new(&device)?,
-            scalar_stream: Stream::new(&device)?,
-            order: Mutex::new(order),
-            queued: Queued::default(),
-            waited: Queued::default(),
-            trace: Trace::from_env(&device, comm.rank(), comm.size())?,
-            watch: Arc::clone(&watch),
-        };
+    /// The world that `comm` connects, which does its work with `work`.
+    fn new(comm: Comm, shape: Shape, work: Work) -> Result<Self> {
+        let watch = Arc::clone(&work.watch);
         let inner = Arc::new(Inner {
             rank: comm.rank(),
             watchdog: Mutex::new(None),
@@ -247,7 +245,7 @@ impl World {
             sum: OnceLock::new(),
             origin: None,
             work: Arc::new(work),
-            device,
+            device: comm.device().clone(),
             shape,
             comm: Arc::new(comm),
         });
@@ -353,51 +351,6 @@ impl World {
         inner.end()
     }
 
-    /// Compares `mine` over all ranks. Where they differ, the error on every rank names the first entry that does.
-    ///
-    /// Collective. Waits for all ranks, at most `timeout` for each of a few small exchanges.
-    pub(crate) fn agree(&self, mine: Description, timeout: Duration) -> Result<()> {
-        agreement::reach(self, &mine, timeout)
-    }
-
-    /// What each rank has made for the next step of all of them, if every rank has: a rank that could not would leave the
-    /// others waiting in that step. The error of those that could says which rank could not do `what`, and the world stays usable.
-    ///
-    /// Collective. Waits for all ranks, at most `timeout`.
-    pub(crate) fn all_have<T>(&self, own: Result<T>, what: &str, timeout: Duration) -> Result<T> {
-        let all = self.gather(&[u8::from(own.is_ok())], timeout);
-        let own = own?;
-        match (0..).zip(all?).find(|&(_, made)| made != 1) {
-            None => Ok(own),
-            Some((rank, _)) => {
-                let rank = self.rank_in_root(rank);
-                Err(Error::new(
-                    ErrorKind::Mismatch,
-                    format!("rank {rank} could not {what}; its own message says why"),
-                ))
-            }
-        }
-    }
-
-    /// The `bytes` of all ranks, one after the other. All give equally many.
-    ///
-    /// Collective. Waits for all ranks, at most `timeout`.
-    pub(crate) fn gather(&self, bytes: &[u8], timeout: Duration) -> Result<Vec<u8>> {
-        let device = self.device();
-        let mine = Buffer::from_slice(device, bytes)?.span();
-        let all = Buffer::new(device, bytes.len() * self.size() as usize)?.span();
-        let stream = Stream::new(device)?;
-        let watched = self.watched("gathering from all ranks", all.len() as u64)?;
-        self.enqueue_watched(&watched, timeout, &stream, |stream| {
-            self.comm().all_gather(&mine, &all, DataType::U8, stream)
-        })?;
-        self.synchronize(&stream, timeout)
-            .context(|| format!("rank {}: waiting for all ranks", self.rank()))?;
-        let mut gathered = vec![0_u8; all.len()];
-        all.read(&mut gathered)?;
-        Ok(gathered)
-    }
-
     pub(crate) fn shape(&self) -> Shape {
         self.inner.shape
     }
@@ -413,6 +366,12 @@ impl World {
     pub(super) fn reason(&self) -> &Reason {
         &self.inner.work.reason
     }
+}
+
+/// The communicator that one rank made `root` for.
+fn comm_at(device: &Device, root: &RootInfo, size: u32, rank: u32) -> Result<Comm> {
+    Comm::from_root_info(device, root, size, rank, &CommConfig::default())
+        .context(|| format!("rank {rank} of {size}"))
 }
 
 /// The shape of `size` ranks with `locals` a server.

@@ -21,6 +21,13 @@ pub(super) struct Order {
     pub(super) broken: bool,
 }
 
+impl Order {
+    /// Whether all that was enqueued is known to have ended.
+    pub(super) fn has_ended(&self) -> bool {
+        !self.broken && matches!(self.last.is_complete(), Ok(true))
+    }
+}
+
 impl World {
     /// An operation of all ranks, for those who watch.
     pub(in crate::reduce) fn watched(

@@ -317,6 +317,13 @@ impl Trace {
     }
 }
 
+/// Of a world that nobody joined.
+impl Drop for Trace {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
 impl Shared {
     fn run(&self) {
         let [shortest, longest] = PAUSES;
