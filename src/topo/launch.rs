@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use super::environment::{self, number};
-use super::{Cluster, Meeting, secret};
+use super::{Cluster, JobSecret, Meeting};
 use crate::error::{Error, Result};
 
 /// As many as plans are made for. Whoever leads a meeting has memory for each.
@@ -227,7 +227,7 @@ fn meeting(lookup: &impl Fn(&str) -> Option<OsString>, variables: &Variables) ->
     Ok(Meeting::Address {
         host: host.to_owned(),
         port,
-        secret: secret::read(lookup)?,
+        secret: JobSecret::read(lookup)?,
     })
 }
 
@@ -331,7 +331,7 @@ mod tests {
 
     #[test]
     fn the_secret_of_the_environment_is_that_of_the_meeting() {
-        let process = process(&TORCHRUNS, &[(secret::SECRET, "sixteen or more.")]);
+        let process = process(&TORCHRUNS, &[(JobSecret::VARIABLE, "sixteen or more.")]);
         let Meeting::Address { secret, .. } = process.meeting else {
             panic!("a file")
         };
@@ -384,7 +384,7 @@ mod tests {
             "ADASUM_MASTER_PORT is 0, which is no port",
         );
         says(
-            &[(secret::SECRET, "short")],
+            &[(JobSecret::VARIABLE, "short")],
             "ADASUM_JOB_SECRET: the secret has 5 bytes",
         );
         let error = with(&[]).unwrap_err().to_string();

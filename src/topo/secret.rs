@@ -56,7 +56,34 @@ impl JobSecret {
     /// `InvalidArgument` names the variable: both are set, the secret has fewer than 16 bytes, or the file belongs to another
     /// user or has a mode by which others may use it.
     pub fn from_env() -> Result<Option<JobSecret>> {
-        read(|name| std::env::var_os(name))
+        JobSecret::read(|name| std::env::var_os(name))
+    }
+
+    /// [`JobSecret::from_env`] over any source of variables.
+    pub(crate) fn read(lookup: impl Fn(&str) -> Option<OsString>) -> Result<Option<JobSecret>> {
+        let get = |name| lookup(name).filter(|value| !value.is_empty());
+        let (name, text) = match (get(SECRET), get(SECRET_FILE)) {
+            (Some(_), Some(_)) => {
+                return Err(Error::invalid(format!(
+                    "{SECRET} and {SECRET_FILE} are set: set one of them"
+                )));
+            }
+            (None, None) => return Ok(None),
+            (Some(text), None) => (SECRET, text.into_string().ok()),
+            (None, Some(path)) => (
+                SECRET_FILE,
+                read_file(&PathBuf::from(path)).context(|| SECRET_FILE)?,
+            ),
+        };
+        let text =
+            text.ok_or_else(|| Error::invalid(format!("{name}: the secret is not UTF-8")))?;
+        let length = text.len();
+        if length < FEWEST {
+            return Err(Error::invalid(format!(
+                "{name}: the secret has {length} bytes, at least {FEWEST} are needed"
+            )));
+        }
+        Ok(Some(JobSecret { text }))
     }
 
     /// The variable that gives this secret to a process, and its value.
@@ -69,32 +96,6 @@ impl fmt::Debug for JobSecret {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("JobSecret")
     }
-}
-
-/// [`JobSecret::from_env`] over any source of variables.
-pub(super) fn read(lookup: impl Fn(&str) -> Option<OsString>) -> Result<Option<JobSecret>> {
-    let get = |name| lookup(name).filter(|value| !value.is_empty());
-    let (name, text) = match (get(SECRET), get(SECRET_FILE)) {
-        (Some(_), Some(_)) => {
-            return Err(Error::invalid(format!(
-                "{SECRET} and {SECRET_FILE} are set: set one of them"
-            )));
-        }
-        (None, None) => return Ok(None),
-        (Some(text), None) => (SECRET, text.into_string().ok()),
-        (None, Some(path)) => (
-            SECRET_FILE,
-            read_file(&PathBuf::from(path)).context(|| SECRET_FILE)?,
-        ),
-    };
-    let text = text.ok_or_else(|| Error::invalid(format!("{name}: the secret is not UTF-8")))?;
-    let length = text.len();
-    if length < FEWEST {
-        return Err(Error::invalid(format!(
-            "{name}: the secret has {length} bytes, at least {FEWEST} are needed"
-        )));
-    }
-    Ok(Some(JobSecret { text }))
 }
 
 /// The text of a file, unless it is no UTF-8.
@@ -146,7 +147,7 @@ mod tests {
     const GOOD: &str = "sixteen or more.";
 
     fn with(variables: &[(&str, &str)]) -> Result<Option<JobSecret>> {
-        read(|name| {
+        JobSecret::read(|name| {
             let found = variables.iter().find(|(known, _)| *known == name);
             found.map(|(_, value)| value.into())
         })

@@ -1,4 +1,4 @@
-//! What the variables of HCCL may hold.
+//! What variables may hold, those of HCCL above all.
 
 use std::ops::RangeInclusive;
 
@@ -42,7 +42,7 @@ impl Setting {
     }
 }
 
-/// What the variable `name` may hold; `None` if it is none that HCCL reads.
+/// What the variable `name` may hold; `None` if it is none that HCCL reads, nor one of ours with a rule of this kind.
 pub(crate) fn known(name: &str, generation: Generation, is_mock: bool) -> Option<Setting> {
     Some(match name {
         // The mock lets tests be impatient.
@@ -52,6 +52,7 @@ pub(crate) fn known(name: &str, generation: Generation, is_mock: bool) -> Option
             Number(1..=17340)
         }
         "HCCL_EXEC_TIMEOUT" => Number(0..=2_147_483_647),
+        "ADASUM_MASTER_PORT" => Number(1..=65535),
         "HCCL_BUFFSIZE" => Number(1..=u64::from(u32::MAX)),
         "HCCL_IF_BASE_PORT" => Number(1024..=65520),
         "HCCL_DETERMINISTIC" => Word(&["false", "true", "strict"]),

@@ -1,5 +1,6 @@
 //! The variables that HCCL and this crate read: what they hold, and what contradicts what.
 
+use std::ffi::OsString;
 use std::path::Path;
 
 use serde_json::json;
@@ -7,7 +8,8 @@ use serde_json::json;
 use crate::cli::tools::doctor::report::Check;
 use crate::cli::tools::doctor::values::{interfaces_match, known};
 use crate::cli::tools::doctor::whitelist;
-use crate::reduce;
+use crate::plan::mindspore::BoostLevel;
+use crate::reduce::{self, Settings};
 use crate::soc::Generation;
 use crate::topo::JobSecret;
 use crate::variables::{VARIABLES, is_own};
@@ -103,6 +105,8 @@ impl Environment {
         for (name, value) in &set {
             self.check_value(name, value, &mut check);
         }
+        self.options(&mut check);
+        self.secret(&mut check);
         self.timeouts(&mut check);
         self.network(&mut check);
         self.whitelist(&mut check);
@@ -150,6 +154,36 @@ impl Environment {
                 check.warn(format!("{name} is not known here: is it spelt right?"));
             }
             None => (),
+        }
+    }
+
+    /// Options of reductions, by those who read them.
+    fn options(&self, check: &mut Check) {
+        let variables = reduce::OPTIONS
+            .iter()
+            .filter_map(|option| Some((option, option.variable?)));
+        for (option, variable) in variables {
+            let Some(value) = self.get(variable) else {
+                continue;
+            };
+            if Settings::default().set(option.name, value).is_err() {
+                let rule = option.values;
+                check.fail(format!(
+                    "{variable}={}: must be {rule}",
+                    value.escape_debug()
+                ));
+            }
+        }
+        if let Some(path) = self.get(reduce::BOOST_FILE)
+            && let Err(error) = Settings::default().load_boost(Path::new(path), BoostLevel::O2)
+        {
+            check.fail(format!("{}: {error}", reduce::BOOST_FILE));
+        }
+    }
+
+    fn secret(&self, check: &mut Check) {
+        if let Err(error) = JobSecret::read(|name| self.get(name).map(OsString::from)) {
+            check.fail(error.to_string());
         }
     }
 
@@ -321,6 +355,29 @@ mod tests {
             Verdict::Ok,
             "HCCL_BUFFSIZE=120",
         );
+    }
+
+    #[test]
+    fn options_and_secrets_are_read_as_ranks_read_them() {
+        for (name, value, part) in [
+            (
+                "ADASUM_RADIX",
+                "9",
+                "ADASUM_RADIX=9: must be auto or 2 to 8",
+            ),
+            ("ADASUM_BARRIER", "yes", "must be 0 or 1"),
+            (
+                "ADASUM_BOOST_CONFIG",
+                "/none",
+                "ADASUM_BOOST_CONFIG: /none: ",
+            ),
+            ("ADASUM_MASTER_PORT", "0", "a number from 1 to 65535"),
+            ("ADASUM_JOB_SECRET", "short", "the secret has 5 bytes"),
+            ("ADASUM_JOB_SECRET_FILE", "/none", "/none: no such file"),
+        ] {
+            expect(&[(name, value)], Verdict::Failed, part);
+        }
+        expect(&[("ADASUM_RADIX", "auto")], Verdict::Ok, "1 is set");
     }
 
     #[test]
