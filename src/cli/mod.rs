@@ -124,7 +124,7 @@ pub fn tensors_in(file: &Path) -> Result<usize> {
 /// If a file cannot be read.
 #[doc(hidden)]
 pub fn charts_in(folder: &Path) -> Result<usize> {
-    report::history::read(folder).map(|(charts, _)| charts.len())
+    report::history::read(folder).map(|history| history.charts.len())
 }
 
 /// 2 for what the user can correct on the command line or in a file, 1 for the rest.

@@ -12,6 +12,18 @@ use crate::reduce::{Record, TensorRecord};
 /// More tensors than this are not drawn one by one: some of them are, and the mean of all.
 const TENSORS: usize = 8;
 
+/// More values than this have no charts.
+const VALUES: usize = 24;
+
+/// What the ranks recorded.
+pub(crate) struct History {
+    pub(crate) charts: Vec<Chart>,
+    /// How long the steps of each run took, where it has times.
+    pub(crate) paces: Vec<Pace>,
+    /// Names of values without a chart, as there are too many.
+    pub(crate) left_out: Vec<String>,
+}
+
 /// A step of a run, from the records of all ranks.
 #[derive(Default)]
 struct StepRecord {
@@ -30,11 +42,11 @@ struct Run {
     moments: BTreeMap<u64, StepRecord>,
 }
 
-/// The charts of all records in `folder`, and the pace of each run that has times.
+/// All records in `folder`.
 ///
 /// # Errors
 /// If a file cannot be read. Lines that are no records are counted in a warning.
-pub(crate) fn read(folder: &Path) -> Result<(Vec<Chart>, Vec<Pace>)> {
+pub(crate) fn read(folder: &Path) -> Result<History> {
     let mut runs: Vec<Run> = Vec::new();
     let mut wrong = 0;
     for (rank, path) in files(folder)? {
@@ -59,7 +71,13 @@ pub(crate) fn read(folder: &Path) -> Result<(Vec<Chart>, Vec<Pace>)> {
         Pace::of(&run.name, &all)
     });
     let paces = paces.collect();
-    Ok((charts(&runs, &passed), paces))
+    let mut names = value_names(&runs);
+    let left_out = names.split_off(VALUES.min(names.len()));
+    Ok(History {
+        charts: charts(&runs, &names, &passed),
+        paces,
+        left_out,
+    })
 }
 
 /// The time before each record of a step, since the record before of the same rank.
@@ -122,7 +140,8 @@ fn take(runs: &mut Vec<Run>, rank: u32, record: Record) {
     }
 }
 
-fn charts(runs: &[Run], passed: &[BTreeMap<u64, Vec<Passed>>]) -> Vec<Chart> {
+/// Charts of the values `names`, of times and of tensors.
+fn charts(runs: &[Run], names: &[String], passed: &[BTreeMap<u64, Vec<Passed>>]) -> Vec<Chart> {
     let by_epoch = runs
         .iter()
         .flat_map(|run| run.moments.values())
@@ -140,7 +159,7 @@ fn charts(runs: &[Run], passed: &[BTreeMap<u64, Vec<Passed>>]) -> Vec<Chart> {
         ..Chart::default()
     };
     let mut charts = Vec::new();
-    for name in value_names(runs) {
+    for name in names {
         let of_run = |run: &Run| Series {
             name: if run.name.is_empty() {
                 name.clone()
@@ -148,7 +167,7 @@ fn charts(runs: &[Run], passed: &[BTreeMap<u64, Vec<Passed>>]) -> Vec<Chart> {
                 run.name.clone()
             },
             points: points(run, &x, |moment| {
-                mean(moment.values.get(&name)?.values().copied())
+                mean(moment.values.get(name)?.values().copied())
             }),
         };
         let series: Vec<Series> = runs
@@ -159,13 +178,13 @@ fn charts(runs: &[Run], passed: &[BTreeMap<u64, Vec<Passed>>]) -> Vec<Chart> {
         let ranks = runs
             .iter()
             .flat_map(|run| run.moments.values())
-            .filter_map(|moment| moment.values.get(&name));
+            .filter_map(|moment| moment.values.get(name));
         let averaged = ranks.map(BTreeMap::len).max().unwrap_or(0) > 1;
         let title = match averaged {
-            true => format!("{}, mean over ranks", capital(&name)),
-            false => capital(&name),
+            true => format!("{}, mean over ranks", capital(name)),
+            false => capital(name),
         };
-        let mut made = chart(&name, title, &name, series);
+        let mut made = chart(name, title, name, series);
         made.logarithmic = name.to_lowercase().contains("loss") && spans_a_power(&made.series);
         charts.push(made);
     }
@@ -394,6 +413,7 @@ fn file_name(name: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cache::TemporaryFolder;
 
     fn drawn(records: &[(u32, Record)]) -> Vec<Chart> {
         let mut runs = Vec::new();
@@ -402,7 +422,7 @@ mod tests {
         }
         let none = Reductions::default();
         let passed: Vec<_> = runs.iter().map(|run| passed(run, &none)).collect();
-        charts(&runs, &passed)
+        charts(&runs, &value_names(&runs), &passed)
     }
 
     #[test]
@@ -497,6 +517,25 @@ mod tests {
         assert_eq!(
             charts[0].csv().lines().next().unwrap().split(',').count(),
             21
+        );
+    }
+
+    #[test]
+    fn of_too_many_values_some_are_named_and_nothing_else_is_lost() {
+        let scratch = TemporaryFolder::new("adasum-history-test").unwrap();
+        let names = (0..VALUES + 2).map(|index| format!("v{index:02}"));
+        let values: Vec<String> = names.map(|name| format!("\"{name}\":1")).collect();
+        let record = format!(
+            r#"{{"step":1,"values":{{{},"loss":2}},"tensors":[{{"name":"w","cosine":0.5}}]}}"#,
+            values.join(",")
+        );
+        std::fs::write(scratch.path().join("rank_0.jsonl"), record).unwrap();
+        let history = read(scratch.path()).unwrap();
+        assert_eq!(history.left_out, ["v23", "v24", "v25"]);
+        let names: Vec<&str> = history.charts.iter().map(|chart| &*chart.name).collect();
+        assert_eq!(
+            (names[0], names[VALUES], names.len()),
+            ("loss", "cosine", VALUES + 1)
         );
     }
 

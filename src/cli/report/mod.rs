@@ -18,14 +18,15 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
-use crate::cli::io::{failed, save};
+use crate::cli::io::{self, failed, notice, save};
 use crate::cli::report::chart::Chart;
+use crate::cli::report::history::History;
 use crate::cli::report::times::Pace;
-use crate::error::{Error, Result};
+use crate::error::{Context, Error, Result, quote};
 use crate::reduce::STATISTICS_VARIABLE;
 
-/// Records in a run that more names have are not drawn.
-const CHARTS: usize = 24;
+/// The file that shows all.
+const PAGE: &str = "index.html";
 
 /// A folder for a report.
 pub(crate) struct Folder {
@@ -48,7 +49,7 @@ impl Folder {
     /// of `world` does not have. The others are those of launchers elsewhere.
     ///
     /// # Errors
-    /// If it cannot be made or an old file stays.
+    /// If it cannot be made, an old file stays, or the page cannot be written.
     pub(crate) fn prepare(
         path: &Path,
         ranks: impl Iterator<Item = u32>,
@@ -74,6 +75,7 @@ impl Folder {
                 _ => {}
             }
         }
+        io::check_place(&path.join(PAGE)).context(|| "--report")?;
         Ok(Folder { path })
     }
 
@@ -92,8 +94,11 @@ impl Folder {
         facts: &[(String, String)],
         head: &impl Serialize,
     ) -> Result<Vec<Chart>> {
-        let (mut charts, paces) = history::read(&self.path)?;
-        charts.truncate(CHARTS);
+        let History {
+            charts,
+            paces,
+            left_out,
+        } = history::read(&self.path)?;
         for chart in &charts {
             let file = |ending: &str| self.path.join(format!("{}.{ending}", chart.name));
             save(&file("csv"), &chart.csv())?;
@@ -112,13 +117,15 @@ impl Folder {
             };
             (name, pace.text())
         }));
+        if !left_out.is_empty() {
+            let text = listed(&left_out);
+            notice(&format!("report: too many values, not drawn are {text}"));
+            facts.push(("values not drawn".to_owned(), text));
+        }
         let json =
             serde_json::to_string_pretty(&whole).map_err(|error| failed("report.json", error))?;
         save(&self.path.join("report.json"), &format!("{json}\n"))?;
-        save(
-            &self.path.join("index.html"),
-            &page::page(title, &facts, &charts),
-        )?;
+        save(&self.path.join(PAGE), &page::page(title, &facts, &charts))?;
         Ok(charts)
     }
 
@@ -126,6 +133,14 @@ impl Folder {
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
+}
+
+/// How many names, and the first of them.
+fn listed(names: &[String]) -> String {
+    const LISTED: usize = 16;
+    let shown: Vec<String> = names.iter().take(LISTED).map(quote).collect();
+    let more = if names.len() > LISTED { ", ..." } else { "" };
+    format!("{}: {}{more}", names.len(), shown.join(", "))
 }
 
 #[cfg(test)]
