@@ -1,14 +1,14 @@
 //! What the program writes: data on standard output, sentences on standard error, files.
 
 use std::fmt::Display;
-use std::fs::{self, File, Permissions};
+use std::fs::{self, File, FileType, Metadata, Permissions};
 use std::io::ErrorKind::{
     BrokenPipe, Interrupted, IsADirectory, NotADirectory, NotFound, PermissionDenied, TimedOut,
     WouldBlock,
 };
 use std::io::Write;
 use std::os::fd::AsFd;
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -18,6 +18,7 @@ use crate::cache;
 use crate::error::{Context, Error, ErrorKind, Result};
 use crate::sys::process;
 
+use crate::topo;
 /// How long a sentence waits for who reads no more.
 const PATIENCE: Duration = Duration::from_secs(5);
 
@@ -98,10 +99,8 @@ pub(crate) fn save(path: &Path, text: &str) -> Result<()> {
 pub(crate) fn replace(path: &Path, fill: impl FnOnce(&mut File) -> Result<()>) -> Result<()> {
     let target = destination(path);
     let before = fs::metadata(&target).ok();
-    // A name in /proc is that of an open file, which somebody else goes on writing.
-    let in_place =
-        target.starts_with("/proc") || before.as_ref().is_some_and(|before| !before.is_file());
-    let written = if in_place {
+    let kind = before.as_ref().map(Metadata::file_type);
+    let written = if is_in_place(&target, kind) {
         let opened = File::options().append(true).open(&target);
         opened
             .map_err(file_error)
@@ -131,6 +130,12 @@ fn fill_new(
     }
     fill(&mut file)?;
     // File systems in a network say only now that they are full.
+/// Whether a file is written to, and not replaced.
+fn is_in_place(target: &Path, kind: Option<FileType>) -> bool {
+    // A name in /proc is that of an open file, which somebody else goes on writing.
+    target.starts_with("/proc") || kind.is_some_and(|kind| !kind.is_file())
+}
+
     file.sync_all().map_err(file_error)
 }
 
@@ -143,8 +148,13 @@ pub(crate) fn check_place(path: &Path) -> Result<()> {
         return Err(read_only(path));
     }
     let target = destination(path);
-    let checked = match fs::metadata(&target) {
-        Ok(before) if !before.is_file() => File::options().append(true).open(&target).map(drop),
+    let before = fs::metadata(&target).ok();
+    let checked = match before.map(|before| before.file_type()) {
+        // Its reader would take the end of the test for the end of the file.
+        Some(kind) if kind.is_fifo() => Ok(()),
+        before if is_in_place(&target, before) => {
+            File::options().append(true).open(&target).map(drop)
+        }
         _ => {
             let draft = target.with_file_name(cache::unique(".adasum-new"));
             let made = File::options().write(true).create_new(true).open(&draft);
@@ -154,6 +164,14 @@ pub(crate) fn check_place(path: &Path) -> Result<()> {
     checked.map_err(file_error).context(|| path.display())
 }
 
+    check_replace(path)
+}
+
+/// Whether [`replace`] could write a file at `path`, as far as can be seen now. What is there stays as it is.
+///
+/// # Errors
+/// As [`replace`]. The text names the file.
+pub(crate) fn check_replace(path: &Path) -> Result<()> {
 fn read_only(path: &Path) -> Error {
     Error::invalid(format!("{}: the file is read-only", path.display()))
 }
@@ -231,6 +249,15 @@ fn kind(error: &std::io::Error) -> ErrorKind {
         NotFound | PermissionDenied | NotADirectory | IsADirectory => ErrorKind::InvalidArgument,
         _ => ErrorKind::Io,
     }
+}
+
+/// The text of a file that the user has named.
+///
+/// # Errors
+/// If it cannot be read, is no regular file, larger than 16 MiB or not UTF-8. The text names the file.
+pub(crate) fn read_text(path: &Path) -> Result<String> {
+    let text = String::from_utf8(topo::read_file(path)?);
+    text.map_err(|error| Error::invalid(format!("{}: {error}", path.display())))
 }
 
 /// The error of an input or an output: what failed, and why.

@@ -209,6 +209,11 @@ fn a_cluster_of_ones_own_is_read() {
             "at most 768 devices",
         ),
         (&["--clusters", "nowhere.toml"], "nowhere.toml"),
+        // It has no end.
+        (
+            &["--clusters", "/dev/zero"],
+            "/dev/zero: not a regular file",
+        ),
     ] {
         let output = adasum_run(&[&["simulate"], options].concat())
             .output()

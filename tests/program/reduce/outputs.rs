@@ -57,6 +57,26 @@ fn an_output_is_no_other_file_of_the_command() {
     assert!(!run.path("x.npz").exists() && !run.path("later.npz").exists());
 }
 
+/// A place that cannot be written is known before a file is read.
+#[test]
+fn places_of_outputs_are_looked_at_first() {
+    let run = run("place", 8);
+    fs::write(&run.files[0], "not a file of tensors").unwrap();
+    for (options, said) in [
+        (
+            &["-o", "none/x.npz"][..],
+            "--output: none/x.npz: No such file",
+        ),
+        (
+            &["-o", "x.npz", "--stats", "none/x.json"],
+            "--stats: none/x.json: No such file",
+        ),
+    ] {
+        let text = run.refused(options);
+        assert!(text.contains(said), "{text}");
+    }
+}
+
 #[test]
 fn only_force_replaces_read_only_files_and_follows_links() {
     let run = run("force", 8);

@@ -26,7 +26,7 @@ use crate::cli::io;
 use crate::cli::lab::reduce::statistics::Statistics;
 use crate::cli::lab::reduce::tensor::Tensor;
 use crate::cli::lab::workload;
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Context, Error, ErrorKind, Result};
 use crate::reduce::{Options, Reduction};
 
 #[derive(Debug, clap::Args)]
@@ -199,12 +199,13 @@ fn check_outputs(args: &Args) -> Result<()> {
         } else if io::is_read_only(path) {
             "the file is read-only; --force replaces it"
         } else {
-            continue;
+            ""
         };
-        if !args.force {
+        if !args.force && !problem.is_empty() {
             let path = path.display();
             return Err(Error::invalid(format!("{name} {path}: {problem}")));
         }
+        io::check_replace(path).context(|| name)?;
     }
     Ok(())
 }

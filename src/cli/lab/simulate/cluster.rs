@@ -4,6 +4,7 @@ use std::path::Path;
 
 use serde::Deserialize;
 
+use crate::cli::io;
 use crate::error::{Error, Result};
 use crate::plan::Machine;
 
@@ -35,11 +36,7 @@ struct File {
 pub(crate) fn find(file: Option<&Path>, name: &str) -> Result<Cluster> {
     let clusters = match file {
         None => parse("clusters.toml", KNOWN)?,
-        Some(path) => {
-            let text = std::fs::read_to_string(path)
-                .map_err(|error| Error::invalid(format!("{}: {error}", path.display())))?;
-            parse(&path.display().to_string(), &text)?
-        }
+        Some(path) => parse(&path.display().to_string(), &io::read_text(path)?)?,
     };
     let names: Vec<String> = clusters
         .iter()

@@ -4,6 +4,7 @@ use std::net::IpAddr;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
+use crate::cli::io;
 use crate::error::{Error, Result};
 
 /// Where drivers keep the addresses.
@@ -27,8 +28,7 @@ pub(crate) fn of_this_machine(devices: &[i32]) -> Result<Vec<String>> {
 
 /// The addresses of `devices` from lines `address_N=IP` of `file`.
 pub(crate) fn from_file(file: &Path, devices: &[i32]) -> Result<Vec<String>> {
-    let text = std::fs::read_to_string(file)
-        .map_err(|error| Error::invalid(format!("{}: {error}", file.display())))?;
+    let text = io::read_text(file)?;
     let find = |device: &i32| {
         let name = format!("address_{device}");
         let mut entries = text.lines().filter_map(|line| line.split_once('='));
