@@ -10,6 +10,7 @@ use std::io::Write;
 use std::os::fd::AsFd;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use serde::Serialize;
@@ -17,39 +18,50 @@ use serde::Serialize;
 use crate::cache;
 use crate::error::{Context, Error, ErrorKind, Result};
 use crate::sys::process;
-
 use crate::topo;
-/// How long a sentence waits for who reads no more.
-const PATIENCE: Duration = Duration::from_secs(5);
+
+/// How long is waited for who reads no more.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(5);
 
 /// A sentence of this program on standard error.
 pub(crate) fn notice(text: &str) {
+    /// Whether nobody read the last sentence: the next ones do not wait as long again.
+    static UNREAD: AtomicBool = AtomicBool::new(false);
     let line = format!("adasum-run: {text}\n");
-    let limit = Instant::now() + PATIENCE;
+    let patience = match UNREAD.load(Ordering::Relaxed) {
+        true => Duration::ZERO,
+        false => PATIENCE,
+    };
     // A closed standard error is no fault, nor is one that nobody reads.
-    let _ = write_unless(std::io::stderr(), line.as_bytes(), || {
-        Instant::now() >= limit
+    let written = write_unless(std::io::stderr(), line.as_bytes(), |unread| {
+        unread >= patience
     });
+    let unread = written.is_err_and(|error| error.kind() == TimedOut);
+    UNREAD.store(unread, Ordering::Relaxed);
 }
 
-/// Writes `bytes`, unless nobody reads them and `give_up` says so: [`TimedOut`].
+/// Writes `bytes`, unless `give_up` says so of the time that nobody has read: [`TimedOut`].
 pub(crate) fn write_unless(
     to: impl AsFd,
     mut bytes: &[u8],
-    give_up: impl Fn() -> bool,
+    give_up: impl Fn(Duration) -> bool,
 ) -> std::io::Result<()> {
     const LOOK: Duration = Duration::from_millis(100);
     let mut file = File::from(to.as_fd().try_clone_to_owned()?);
+    let mut since = Instant::now();
     while !bytes.is_empty() {
         if !process::is_writable(file.as_fd(), LOOK) {
-            if give_up() {
+            if give_up(since.elapsed()) {
                 return Err(TimedOut.into());
             }
             continue;
         }
         let part = &bytes[..bytes.len().min(libc::PIPE_BUF)];
         match file.write(part) {
-            Ok(written) => bytes = &bytes[written..],
+            Ok(written) => {
+                bytes = &bytes[written..];
+                since = Instant::now();
+            }
             Err(error) if matches!(error.kind(), Interrupted | WouldBlock) => {}
             Err(error) => return Err(error),
         }
@@ -118,6 +130,12 @@ pub(crate) fn replace(path: &Path, fill: impl FnOnce(&mut File) -> Result<()>) -
     written.context(|| path.display())
 }
 
+/// Whether a file is written to, and not replaced.
+fn is_in_place(target: &Path, kind: Option<FileType>) -> bool {
+    // A name in /proc is that of an open file, which somebody else goes on writing.
+    target.starts_with("/proc") || kind.is_some_and(|kind| !kind.is_file())
+}
+
 fn fill_new(
     path: &Path,
     permissions: Option<Permissions>,
@@ -130,12 +148,6 @@ fn fill_new(
     }
     fill(&mut file)?;
     // File systems in a network say only now that they are full.
-/// Whether a file is written to, and not replaced.
-fn is_in_place(target: &Path, kind: Option<FileType>) -> bool {
-    // A name in /proc is that of an open file, which somebody else goes on writing.
-    target.starts_with("/proc") || kind.is_some_and(|kind| !kind.is_file())
-}
-
     file.sync_all().map_err(file_error)
 }
 
@@ -147,6 +159,14 @@ pub(crate) fn check_place(path: &Path) -> Result<()> {
     if is_read_only(path) {
         return Err(read_only(path));
     }
+    check_replace(path)
+}
+
+/// Whether [`replace`] could write a file at `path`, as far as can be seen now. What is there stays as it is.
+///
+/// # Errors
+/// As [`replace`]. The text names the file.
+pub(crate) fn check_replace(path: &Path) -> Result<()> {
     let target = destination(path);
     let before = fs::metadata(&target).ok();
     let checked = match before.map(|before| before.file_type()) {
@@ -164,14 +184,6 @@ pub(crate) fn check_place(path: &Path) -> Result<()> {
     checked.map_err(file_error).context(|| path.display())
 }
 
-    check_replace(path)
-}
-
-/// Whether [`replace`] could write a file at `path`, as far as can be seen now. What is there stays as it is.
-///
-/// # Errors
-/// As [`replace`]. The text names the file.
-pub(crate) fn check_replace(path: &Path) -> Result<()> {
 fn read_only(path: &Path) -> Error {
     Error::invalid(format!("{}: the file is read-only", path.display()))
 }
@@ -239,6 +251,15 @@ fn file_error(error: std::io::Error) -> Error {
     Error::new(kind(&error), error.to_string())
 }
 
+/// The text of a file that the user has named.
+///
+/// # Errors
+/// If it cannot be read, is no regular file, larger than 16 MiB or not UTF-8. The text names the file.
+pub(crate) fn read_text(path: &Path) -> Result<String> {
+    let text = String::from_utf8(topo::read_file(path)?);
+    text.map_err(|error| Error::invalid(format!("{}: {error}", path.display())))
+}
+
 /// The error of a file that the user has named in `what`: where it cannot be, the argument is wrong.
 pub(crate) fn file_failed(what: impl Display, error: &std::io::Error) -> Error {
     Error::new(kind(error), format!("{what}: {error}"))
@@ -249,15 +270,6 @@ fn kind(error: &std::io::Error) -> ErrorKind {
         NotFound | PermissionDenied | NotADirectory | IsADirectory => ErrorKind::InvalidArgument,
         _ => ErrorKind::Io,
     }
-}
-
-/// The text of a file that the user has named.
-///
-/// # Errors
-/// If it cannot be read, is no regular file, larger than 16 MiB or not UTF-8. The text names the file.
-pub(crate) fn read_text(path: &Path) -> Result<String> {
-    let text = String::from_utf8(topo::read_file(path)?);
-    text.map_err(|error| Error::invalid(format!("{}: {error}", path.display())))
 }
 
 /// The error of an input or an output: what failed, and why.

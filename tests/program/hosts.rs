@@ -12,16 +12,29 @@ shift
 cd /
 exec sh -c \"$*\"
 ";
+/// As [`SSH`], but what it starts outlives it, as on another machine: only the end of its input says that it has gone.
+const APART: &str = "#!/bin/sh
+host=$1
+shift
+mkfifo in.$host
+exec 3<&0
+cat <&3 > in.$host &
+exec 4< in.$host
+cd /
+setsid env -u ADASUM_LAUNCH_ID sh -c \"$*\" <&4
+";
 /// What a rank knows of the job, on a line.
 const KNOWN: &str = r#"echo $RANK $WORLD_SIZE $LOCAL_RANK $LOCAL_WORLD_SIZE $SERVER_ID $MASTER_ADDR:$MASTER_PORT "[$RANK_TABLE_FILE]" "$HCCL_MOCK_JOB" "$ADASUM_JOB_SECRET" "$MINE""#;
 /// Each rank notes its number and waits for a signal.
 const WAIT: &str = "echo $$ > $RANK.new; mv $RANK.new $RANK; exec sleep 1000";
 
-/// `adasum-run launch` with these options, in a folder with a program `ssh`.
+/// `adasum-run launch` with these options, in a folder with programs `ssh` and `apart`.
 fn launch(folder: &Folder, options: &[&str], script: &str) -> Command {
-    let ssh = folder.path().join("ssh");
-    std::fs::write(&ssh, SSH).unwrap();
-    std::fs::set_permissions(&ssh, std::fs::Permissions::from_mode(0o755)).unwrap();
+    for (name, text) in [("ssh", SSH), ("apart", APART)] {
+        let program = folder.path().join(name);
+        std::fs::write(&program, text).unwrap();
+        std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
+    }
     let mut command = adasum_run(&["launch"]);
     command.args(options).args(["--", "sh", "-c", script]);
     command.current_dir(folder.path());
@@ -179,6 +192,57 @@ fn servers_end_with_the_program_that_started_them() {
             assert_eq!(status.code(), Some(130));
         }
     }
+}
+
+/// However the job ends, ranks elsewhere are told by SIGTERM, and nothing runs there any more when this program returns.
+#[test]
+fn launchers_elsewhere_are_waited_for() {
+    const TOLD: &str = "trap 'echo TERM > $RANK.told; sleep 1; touch $RANK.ended; exit 0' TERM
+        trap 'echo HUP > $RANK.told; exit 1' HUP
+        echo $$ > $RANK.new; mv $RANK.new $RANK
+        sleep 1000 & wait";
+    let fails =
+        format!("test $RANK = 0 || {{ until test -e 0; do sleep 0.1; done; exit 7; }}\n{TOLD}");
+    for (name, script, code, told) in [("signal", TOLD, 130, 0..2), ("failure", &fails, 7, 0..1)] {
+        let folder = Folder::new(&format!("hosts-apart-{name}"));
+        let options = ["--hosts=127.0.0.1:1,localhost:1", "--ssh=./apart"];
+        let child = launch(&folder, &options, script).spawn().unwrap();
+        let ranks = noted(&folder, told.clone());
+        if name == "signal" {
+            send("-INT", child.id());
+        }
+        let output = child.wait_with_output().unwrap();
+        assert_eq!(output.status.code(), Some(code), "{name}: {}", err(&output));
+        for rank in told {
+            let note = |what: &str| folder.path().join(format!("{rank}.{what}"));
+            assert_eq!(
+                std::fs::read_to_string(note("told")).unwrap(),
+                "TERM\n",
+                "{name}"
+            );
+            assert!(note("ended").exists(), "{name}: rank {rank} still ran");
+        }
+        all_gone(&ranks);
+    }
+}
+
+/// A second signal ends the wait for them; they end all the same.
+#[test]
+fn a_second_signal_does_not_wait_for_launchers_elsewhere() {
+    let folder = Folder::new("hosts-apart-twice");
+    let options = ["--hosts=127.0.0.1:1,localhost:1", "--ssh=./apart"];
+    let script = format!("trap '' TERM; {WAIT}");
+    let mut child = launch(&folder, &options, &script).spawn().unwrap();
+    let ranks = noted(&folder, 0..2);
+    eventually("the end", || {
+        send("-INT", child.id());
+        std::thread::sleep(std::time::Duration::from_millis(50));
+        child.try_wait().unwrap()
+    });
+    let said = err(&child.wait_with_output().unwrap());
+    let sentence = "not waited for any longer, and may leave processes: servers 0-1";
+    assert!(said.contains(sentence), "{said}");
+    all_gone(&ranks);
 }
 
 #[test]

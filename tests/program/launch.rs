@@ -7,7 +7,9 @@ use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::support::adasum_run::{Folder, adasum_run, all_gone, err, eventually, out, send};
+use crate::support::adasum_run::{
+    Folder, adasum_run, adasum_run_within, all_gone, children, err, eventually, out, send, variable,
+};
 
 const TABLE: &str = concat!(
     env!("CARGO_MANIFEST_DIR"),
@@ -681,6 +683,104 @@ fn a_reader_that_stops_reading_keeps_nothing_from_ending_the_job() {
         assert_eq!(status.code(), Some(143), "{redirected}");
         all_gone(&pids);
     }
+}
+
+/// A rank that fails ends the job, though its end waits behind lines that nobody reads. Logs have all lines.
+#[test]
+fn a_failure_ends_a_job_whose_output_nobody_reads() {
+    const LINES: usize = 100_000;
+    let script = format!(
+        "echo $$ > $RANK.new; mv $RANK.new $RANK
+        if [ $RANK = 1 ]; then until [ -e printed ]; do sleep 0.1; done; exit 7; fi
+        yes 1234567 | head -n {LINES}; touch printed; exec sleep 1000"
+    );
+    for unread in ["stdout", "both"] {
+        let folder = Folder::new(&format!("launch-unread-{unread}"));
+        let mut command = adasum_run(&["launch", "-n", "2", "--log-dir", "logs"]);
+        command.args(["--", "sh", "-c", &script]);
+        command.current_dir(folder.path());
+        let (_reader, writer) = std::io::pipe().unwrap();
+        if unread == "both" {
+            command.stderr(writer.try_clone().unwrap());
+        } else {
+            command.stderr(Stdio::piped());
+        }
+        let mut child = command.stdout(writer).spawn().unwrap();
+        let ranks = folder.pids(0..2);
+        let status = eventually("the end", || child.try_wait().unwrap());
+        assert_eq!(status.code(), Some(7), "{unread}");
+        all_gone(&ranks);
+        let log = std::fs::read(folder.path().join("logs/device_0/train.log")).unwrap();
+        assert_eq!(log.len(), 8 * LINES, "{unread}");
+        if unread == "stdout" {
+            let said = err(&child.wait_with_output().unwrap());
+            assert!(said.contains("nobody reads the output"), "{said}");
+            assert!(
+                said.contains("rank 1 failed first: exit status 7"),
+                "{said}"
+            );
+        }
+    }
+}
+
+/// A signal ends the wait for what a rank that has failed may still report.
+#[test]
+fn a_signal_ends_the_wait_for_reports() {
+    let folder = Folder::new("launch-signal-report");
+    // What it leaves behind holds its pipes open.
+    let script = r#"echo 'adasum-report: {"report":"joined","rank":0}' >&2
+        setsid sh -c 'touch left; exec sleep 1000' &
+        until [ -e left ]; do sleep 0.1; done
+        echo $$ > 0.new; mv 0.new 0; exit 3"#;
+    let mut command = adasum_run(&["launch", "-n", "1", "--linger", "1000"]);
+    command.args(["--", "sh", "-c", script]);
+    let mut child = start(command.current_dir(folder.path()));
+    all_gone(&folder.pids(0..1));
+    std::thread::sleep(Duration::from_secs(1));
+    let status = eventually("the end", || {
+        send("-INT", child.id());
+        std::thread::sleep(Duration::from_millis(50));
+        child.try_wait().unwrap()
+    });
+    // Or the signal came before the end of the rank.
+    assert!(matches!(status.code(), Some(3 | 130)), "{status}");
+}
+
+#[test]
+fn signals_count_while_ranks_are_started() {
+    let folder = Folder::new("launch-signal-start");
+    let script = "[ $RANK = 0 ] && kill -TERM $PPID; touch started.$RANK; exec sleep 1000";
+    let mut command = adasum_run(&["launch", "-n", "600", "--", "sh", "-c", script]);
+    let output = command.current_dir(folder.path()).output().unwrap();
+    assert_eq!(output.status.code(), Some(143), "{}", err(&output));
+    let started = std::fs::read_dir(folder.path()).unwrap().count();
+    assert!(started < 300, "{started} ranks were started");
+}
+
+/// The reaper of a launcher inside of a job is not ended with that job: it has still to end the ranks.
+#[test]
+fn the_reaper_of_an_inner_launcher_outlives_the_outer_job() {
+    let folder = Folder::new("launch-nested");
+    // What the inner rank leaves behind is in a session of its own, and so nobody's but the reaper's.
+    let script = "setsid sh -c 'echo $$ > 0.new; mv 0.new 0; exec sleep 1000' & wait";
+    let program = env!("CARGO_BIN_EXE_adasum-run");
+    let mut command = adasum_run(&["launch", "-n", "1", "--", program, "launch", "-n", "1"]);
+    command.args(["--", "sh", "-c", script]);
+    let mut outer = start(command.current_dir(folder.path()));
+    let left = folder.pids(0..1)[0];
+    let is_reaper = |pid: &u32| {
+        let words = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        words.split(|byte| *byte == 0).any(|word| word == b"reaper")
+    };
+    let inner = children(outer.id()).into_iter().find(|pid| !is_reaper(pid));
+    let inner = inner.unwrap();
+    let reaper = children(inner).into_iter().find(is_reaper).unwrap();
+    // By its mark the outer job finds what it has to end.
+    assert!(variable(inner, "ADASUM_LAUNCH_ID").is_some());
+    assert_eq!(variable(reaper, "ADASUM_LAUNCH_ID"), None);
+    send("-KILL", inner);
+    assert_eq!(outer.wait().unwrap().code(), Some(137));
+    all_gone(&[reaper, left]);
 }
 
 #[test]

@@ -1,9 +1,12 @@
 //! The processes of a job as threads see them: their lines and their ends, as events.
 
+use std::fs::File;
 use std::io::{ErrorKind::Interrupted, Read, Write};
-use std::os::fd::{AsFd, IntoRawFd};
+use std::os::fd::AsFd;
 use std::os::unix::process::ExitStatusExt;
-use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::SyncSender;
 use std::time::{Duration, Instant};
 
@@ -23,16 +26,17 @@ pub(crate) enum Input {
     Empty,
     /// That of this process.
     Ours,
-    /// This, and no end as long as this process runs.
+    /// This, and no end before the job closes `stdin` of the [`Child`], or this process ends.
     Text(Vec<u8>),
 }
 
-/// Starts a process and the threads that follow it.
+/// Starts a process and the threads that follow it. `failed` is set when it has ended badly, before the event that says so.
 pub(crate) fn spawn(
     command: &mut Command,
     input: Input,
     index: usize,
     sender: &SyncSender<Event>,
+    failed: &Arc<AtomicBool>,
 ) -> std::io::Result<Child> {
     command.stdin(match input {
         Input::Empty => Stdio::null(),
@@ -43,22 +47,20 @@ pub(crate) fn spawn(
     process::own_group_and_die_with_parent(command);
     let mut child = command.spawn()?;
     let pid = child.id();
-    let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
+    let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
     let started = follow(stdout, Pipe::Out, index, sender)
         .and_then(|()| follow(stderr, Pipe::Err, index, sender))
         .and_then(|()| {
-            let sender = sender.clone();
+            let (sender, failed) = (sender.clone(), Arc::clone(failed));
             thread(move || {
                 // An end that cannot be seen is not a success.
                 let unknown = |_| ExitStatus::from_raw(1 << 8);
                 let status = process::wait_for_end(pid).unwrap_or_else(unknown);
+                failed.fetch_or(!status.success(), Ordering::SeqCst);
                 let _ = sender.send(Event::Ended(index, status));
             })
         })
-        .and_then(|()| match stdin {
-            Some(pipe) => thread(move || write_input(pipe, input)),
-            None => Ok(()),
-        });
+        .and_then(|()| write_input(&mut child, input));
     if let Err(error) = started {
         let _ = process::signal_group(pid, libc::SIGKILL);
         let _ = child.wait();
@@ -67,18 +69,28 @@ pub(crate) fn spawn(
     Ok(child)
 }
 
-fn write_input(mut pipe: ChildStdin, input: Input) {
-    // A process that reads no more is no fault.
-    let _ = match input {
-        Input::Empty => Ok(0),
-        Input::Ours => std::io::copy(&mut std::io::stdin().lock(), &mut pipe),
-        Input::Text(text) => {
-            let written = pipe.write_all(&text);
-            // The end of this process closes it.
-            let _open = pipe.into_raw_fd();
-            written.map(|()| 0)
+/// Starts a thread for the input of `child`, if it has one. A process that reads no more is no fault.
+fn write_input(child: &mut Child, input: Input) -> std::io::Result<()> {
+    match input {
+        Input::Empty => Ok(()),
+        Input::Ours => {
+            let Some(mut pipe) = child.stdin.take() else {
+                return Ok(());
+            };
+            thread(move || {
+                let _ = std::io::copy(&mut std::io::stdin().lock(), &mut pipe);
+            })
         }
-    };
+        Input::Text(text) => {
+            let Some(pipe) = &child.stdin else {
+                return Ok(());
+            };
+            let mut copy = File::from(pipe.as_fd().try_clone_to_owned()?);
+            thread(move || {
+                let _ = copy.write_all(&text);
+            })
+        }
+    }
 }
 
 /// Sends the lines of a pipe as events.

@@ -6,6 +6,8 @@
 use std::hash::{BuildHasher, Hasher};
 use std::io::ErrorKind::{BrokenPipe, TimedOut};
 use std::process::{Command, ExitStatus};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::time::{Duration, Instant};
 
@@ -49,6 +51,8 @@ pub(crate) struct Limits {
     pub(crate) grace: Duration,
     /// How long ranks that report failures may take to end by themselves once one has failed.
     pub(crate) linger: Duration,
+    /// How long processes may take to end by themselves once their input has ended, before they get a signal.
+    pub(crate) after_input: Duration,
 }
 
 impl Default for Limits {
@@ -57,6 +61,7 @@ impl Default for Limits {
             timeout: None,
             grace: Duration::from_secs(5),
             linger: Duration::from_secs(2),
+            after_input: Duration::ZERO,
         }
     }
 }
@@ -70,16 +75,18 @@ pub(crate) trait Observer {
     /// A line of a rank, without its line break.
     fn line(&mut self, rank: u32, pipe: Pipe, line: &[u8]) -> std::io::Result<()>;
     /// Whole lines of a rank, each with its line break. Who waits for a reader of them gives up, as
-    /// [`TimedOut`](std::io::ErrorKind::TimedOut), where `give_up` says so.
+    /// [`TimedOut`](std::io::ErrorKind::TimedOut), where `give_up` says so of the time that nobody has read.
     fn lines(
         &mut self,
         rank: u32,
         pipe: Pipe,
         lines: &[u8],
-        _give_up: &dyn Fn() -> bool,
+        _give_up: &dyn Fn(Duration) -> bool,
     ) -> std::io::Result<()> {
         each(lines).try_for_each(|line| self.line(rank, pipe, line))
     }
+    /// The same lines for a log, also where nobody reads the output any more.
+    fn keep(&mut self, _rank: u32, _lines: &[u8]) {}
     /// A sentence of the job for the user.
     fn notice(&mut self, text: &str);
     /// Why the job does not succeed, in a sentence.
@@ -156,6 +163,7 @@ pub(crate) fn run(
         stop: None,
         output: Ok(()),
         output_limit: deadline,
+        failed: Arc::default(),
         reaper: reaper.ok(),
         id,
     };
@@ -163,7 +171,7 @@ pub(crate) fn run(
     drop(sender);
     job.watch(deadline);
     let end = job.conclude(limits);
-    job.stop(end, limits.grace);
+    job.stop(end, limits);
     job.reap();
     match job.output {
         Err(error) if !matches!(error.kind(), BrokenPipe | TimedOut) => {
@@ -212,6 +220,8 @@ struct Job<'a> {
     output: std::io::Result<()>,
     /// Until when the job waits for a reader of its output.
     output_limit: Option<Instant>,
+    /// Whether a rank has ended badly, also while its end waits among the events.
+    failed: Arc<AtomicBool>,
     reaper: Option<Reaper>,
     /// Value of [`reaper::MARK`] in its processes.
     id: String,
@@ -229,7 +239,7 @@ impl Job<'_> {
             }
             let index = self.running.len();
             rank.command.env(reaper::MARK, &self.id);
-            match children::spawn(&mut rank.command, rank.input, index, sender) {
+            match children::spawn(&mut rank.command, rank.input, index, sender, &self.failed) {
                 Ok(child) => {
                     // A job goes on without a reaper.
                     self.reaper = self.reaper.take().and_then(|mut reaper| {
@@ -253,7 +263,7 @@ impl Job<'_> {
 
     /// Handles events until all ranks have ended or there is a reason to stop.
     fn watch(&mut self, deadline: Option<Instant>) {
-        while self.stop.is_none() && self.running.iter().any(|r| r.status.is_none()) {
+        while self.stop.is_none() && self.running.iter().any(Running::runs) {
             if !self.step(deadline) {
                 self.stop = Some(Stop::End(End::TimedOut));
             }
@@ -323,15 +333,23 @@ impl Job<'_> {
     fn pass_on(&mut self, index: usize, pipe: Pipe, lines: &[u8]) {
         let running = &mut self.running[index];
         running.tail.push(lines);
+        self.observer.keep(running.rank, lines);
         if self.output.is_ok() {
-            let limit = self.output_limit;
-            let give_up = || signals::came() || limit.is_some_and(|at| Instant::now() >= at);
+            let (limit, failed) = (self.output_limit, &self.failed);
+            let give_up = |unread| {
+                let over = signals::came() || limit.is_some_and(|at| Instant::now() >= at);
+                over || (unread >= io::PATIENCE && failed.load(Ordering::SeqCst))
+            };
             self.output = self.observer.lines(running.rank, pipe, lines, &give_up);
             match &self.output {
                 Ok(()) => {}
                 Err(error) if error.kind() == TimedOut => {
                     self.look_at_signals();
-                    self.decide(Stop::End(End::TimedOut));
+                    if limit.is_some_and(|at| Instant::now() >= at) {
+                        self.decide(Stop::End(End::TimedOut));
+                    }
+                    self.observer
+                        .notice("nobody reads the output: the rest of it is lost");
                 }
                 Err(_) => self.decide(Stop::End(End::OutputClosed)),
             }
@@ -348,9 +366,12 @@ impl Job<'_> {
         match self.stop {
             None => End::Success,
             Some(Stop::Failed(index, status)) => {
-                self.drain(index);
-                self.linger(limits.linger);
-                self.await_reports(limits.linger);
+                // Ranks that report failures find out and end by themselves.
+                let reporting = |r: &Running| r.presence != Presence::Absent && r.runs();
+                // Of some the end is seen before their last lines are read.
+                let _ = self.drain(index)
+                    && self.wait_while(limits.linger, reporting)
+                    && self.wait_while(limits.linger, Running::may_report);
                 let lines = first_failure(self.observer.what(), &self.running, index, status);
                 self.explain(&lines[0]);
                 self.notices(lines);
@@ -392,36 +413,31 @@ impl Job<'_> {
         }
     }
 
-    /// Waits a moment for the last lines of a rank that has failed.
-    fn drain(&mut self, index: usize) {
+    /// Waits a moment for the last lines of a rank that has failed; `false` if a signal came first.
+    fn drain(&mut self, index: usize) -> bool {
         // What it left behind is of no use without it, and holds its pipes open.
         let _ = process::signal_group(self.running[index].child.id(), libc::SIGKILL);
-        let deadline = Instant::now() + DRAIN;
-        while self.running[index].open_pipes > 0 && self.step(Some(deadline)) {}
+        let rank = self.running[index].rank;
+        self.wait_while(DRAIN, |r| r.rank == rank && r.open_pipes > 0)
     }
 
-    /// Gives ranks that report failures the time to find out and to end.
-    fn linger(&mut self, limit: Duration) {
+    /// Handles events as long as `waits` holds for a rank, and no longer than `limit`; `false` if a signal came first.
+    fn wait_while(&mut self, limit: Duration, waits: impl Fn(&Running) -> bool) -> bool {
         let stop = self.stop.take();
         let deadline = Instant::now().checked_add(limit);
-        let reporting = |r: &Running| r.presence != Presence::Absent && r.status.is_none();
-        while self.running.iter().any(reporting) {
-            if !self.step(deadline) || self.interrupted() {
-                break;
-            }
+        while self.running.iter().any(&waits) && self.step(deadline) && !self.interrupted() {
             self.stop = None;
         }
+        let interrupted = self.interrupted();
         self.stop = stop;
+        !interrupted
     }
 
-    /// Waits for the reports of ranks whose end was seen before their last lines were read.
-    fn await_reports(&mut self, limit: Duration) {
-        let deadline = Instant::now().checked_add(limit);
-        while self.running.iter().any(Running::may_report) && self.step(deadline) {}
-    }
-
-    /// Ends what still runs: the signal that ended the job (else SIGTERM), grace, SIGKILL.
-    fn stop(&mut self, end: End, grace: Duration) {
+    /// Ends what still runs: the end of input, the signal that ended the job (else SIGTERM), grace, SIGKILL.
+    fn stop(&mut self, end: End, limits: &Limits) {
+        self.stop = None;
+        // A second signal means now.
+        let patient = self.end_input(limits.after_input);
         let signal = match end {
             End::Interrupted(signal) => signal,
             _ => libc::SIGTERM,
@@ -429,13 +445,13 @@ impl Job<'_> {
         self.signal_alive(signal);
         // A stopped process would not see the signal before it goes on.
         self.signal_alive(libc::SIGCONT);
-        // A second signal means now.
-        self.stop = None;
-        self.wait_until(Instant::now() + grace);
+        if patient {
+            self.wait_while(limits.grace, Running::runs);
+        }
         self.signal_alive(libc::SIGKILL);
         self.stop = Some(Stop::End(end));
         let deadline = Instant::now() + AFTER_KILL;
-        while self.running.iter().any(|r| r.status.is_none()) {
+        while self.running.iter().any(Running::runs) {
             if !self.step(Some(deadline)) {
                 let alive = alive(self.observer.what(), &self.running);
                 self.observer
@@ -445,13 +461,21 @@ impl Job<'_> {
         }
     }
 
-    fn wait_until(&mut self, deadline: Instant) {
-        while self.running.iter().any(|r| r.status.is_none()) {
-            if !self.step(Some(deadline)) || self.interrupted() {
-                return;
-            }
-            self.stop = None;
+    /// Ends the input of all, and gives those that heed it the time `limit` to end; `false` if a signal came first.
+    fn end_input(&mut self, limit: Duration) -> bool {
+        for running in &mut self.running {
+            drop(running.child.stdin.take());
         }
+        if limit.is_zero() {
+            return true;
+        }
+        let patient = self.wait_while(limit, Running::runs);
+        if self.running.iter().any(Running::runs) {
+            let alive = alive(self.observer.what(), &self.running);
+            let text = format!("not waited for any longer, and may leave processes: {alive}");
+            self.observer.notice(&text);
+        }
+        patient
     }
 
     fn interrupted(&self) -> bool {
@@ -459,7 +483,7 @@ impl Job<'_> {
     }
 
     fn signal_alive(&mut self, signal: i32) {
-        for running in self.running.iter().filter(|r| r.status.is_none()) {
+        for running in self.running.iter().filter(|r| r.runs()) {
             if let Err(error) = process::signal_group(running.child.id(), signal) {
                 let (what, number) = (self.observer.what(), running.rank);
                 let name = failure::signal_name(signal);

@@ -1,6 +1,6 @@
 //! A directory for each rank with what the tutorial's scripts leave there: `env.log` and `train.log`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io::Write;
@@ -8,16 +8,19 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::cli::io;
+use crate::cli::{io, text};
 use crate::error::{Error, Result};
 use crate::topo::JobSecret;
+
+/// What a rank prints.
+const LOG: &str = "train.log";
 
 /// The directories of all ranks that are started here.
 pub(crate) struct Logs {
     folder: PathBuf,
     files: BTreeMap<u32, File>,
-    /// Whether a line could not be written; the user is warned once.
-    pub(crate) failed: bool,
+    /// Ranks whose logs lack lines.
+    incomplete: BTreeSet<u32>,
 }
 
 impl Logs {
@@ -31,7 +34,7 @@ impl Logs {
             .map(|folder| Logs {
                 folder,
                 files: BTreeMap::new(),
-                failed: false,
+                incomplete: BTreeSet::new(),
             })
             .map_err(|error| Error::invalid(format!("--log-dir {}: {error}", folder.display())))
     }
@@ -56,6 +59,13 @@ impl Logs {
                 .file_name()
                 .ok_or_else(|| Error::invalid(format!("--copy {}: not a file", copy.display())))?;
             let target = folder.join(name);
+            // A named pipe would be waited for.
+            if fs::metadata(copy).is_ok_and(|facts| !facts.is_file()) {
+                return Err(Error::invalid(format!(
+                    "--copy {}: not a regular file",
+                    copy.display()
+                )));
+            }
             // Opened for writing, the file itself would be empty before it is read.
             if target.exists() && io::is_same(copy, &target) {
                 continue;
@@ -71,7 +81,7 @@ impl Logs {
             .open(&path)
             .and_then(|mut file| file.write_all(&environment(command)))
             .map_err(|error| failed(&path, error))?;
-        let path = folder.join("train.log");
+        let path = folder.join(LOG);
         let mut options = File::options();
         options
             .create(true)
@@ -86,13 +96,32 @@ impl Logs {
     /// Writes whole lines of `rank`.
     ///
     /// # Errors
-    /// If the disk does not take them.
-    pub(crate) fn lines(&mut self, rank: u32, lines: &[u8]) -> std::io::Result<()> {
-        match self.files.get_mut(&rank) {
-            // One write, so that whoever follows the file sees whole lines.
-            Some(file) => file.write_all(lines),
-            None => Ok(()),
+    /// If the disk does not take them, once: the log ends there, and those of other ranks go on.
+    pub(crate) fn lines(&mut self, rank: u32, lines: &[u8]) -> Result<()> {
+        let Some(file) = self.files.get_mut(&rank) else {
+            return Ok(());
+        };
+        // One write, so that whoever follows the file sees whole lines.
+        file.write_all(lines).map_err(|error| {
+            self.files.remove(&rank);
+            self.incomplete.insert(rank);
+            let path = self.folder.join(format!("device_{rank}/{LOG}"));
+            let what = format!("rank {rank}: its log {} ends here", path.display());
+            io::failed(what, error)
+        })
+    }
+
+    /// # Errors
+    /// If a log lacks lines; names the ranks.
+    pub(crate) fn check(&self) -> Result<()> {
+        if self.incomplete.is_empty() {
+            return Ok(());
         }
+        let ranks = text::numbers("rank", self.incomplete.iter().copied());
+        Err(io::failed(
+            "--log-dir",
+            format!("the logs lack lines of {ranks}"),
+        ))
     }
 }
 

@@ -140,7 +140,8 @@ With --trace, ADASUM_TRACE_DIR names a folder in TMPDIR in which ranks that redu
 all of it becomes FILE when the job ends, however it ends. Each of several launchers writes its own ranks: give each a FILE of its own.
 
 Exit code: that of the first rank that fails (of the last attempt), 128 + n if signal n killed it; 0 when all ranks end with
-0, or when nobody reads standard output any more, which stops the job; 2 wrong usage or rank table; 124 timeout; 126, 127 the
+0, or when standard output is closed, which stops the job; 1 when a log, report or trace of a job that succeeds
+cannot be written; 2 wrong usage or rank table; 124 timeout; 126, 127 the
 program cannot be started; 130 interrupted by ^C, 143 by SIGTERM.";
 
 /// Facts of a job in `report.json`.
@@ -228,13 +229,15 @@ pub(crate) fn run(args: &Args) -> Result<End> {
     output.finish();
     let trace = launch.trace.as_ref().map_or(Ok(()), Trace::write);
     let report = match (&launch.report, &ran) {
+    let logs = output.logs.as_ref().map_or(Ok(()), Logs::check);
         (Some(folder), Ok((end, attempts))) => {
             launch.write_report(folder, *end, *attempts, start.elapsed(), output.cause)
         }
         _ => Ok(()),
     };
     let end = ran.map(|(end, _)| end);
-    job::with_written(job::with_written(end, trace), report)
+    let written = [logs, trace, report];
+    written.into_iter().fold(end, job::with_written)
 }
 
 impl Launch<'_> {

@@ -102,7 +102,7 @@ impl Output {
 pub(crate) fn write_lines(
     pipe: Pipe,
     lines: &[u8],
-    give_up: &dyn Fn() -> bool,
+    give_up: &dyn Fn(Duration) -> bool,
 ) -> std::io::Result<()> {
     match pipe {
         Pipe::Out => write_unless(std::io::stdout(), lines, give_up),
@@ -126,7 +126,7 @@ pub(crate) enum Prefix {
 
 impl Observer for Output {
     fn line(&mut self, rank: u32, pipe: Pipe, line: &[u8]) -> std::io::Result<()> {
-        self.lines(rank, pipe, &[line, b"\n"].concat(), &|| false)
+        self.lines(rank, pipe, &[line, b"\n"].concat(), &|_| false)
     }
 
     fn lines(
@@ -134,16 +134,8 @@ impl Observer for Output {
         rank: u32,
         pipe: Pipe,
         lines: &[u8],
-        give_up: &dyn Fn() -> bool,
+        give_up: &dyn Fn(Duration) -> bool,
     ) -> std::io::Result<()> {
-        if let Some(logs) = self.logs.as_mut().filter(|logs| !logs.failed)
-            && let Err(error) = logs.lines(rank, lines)
-        {
-            logs.failed = true;
-            self.notice(&format!(
-                "rank {rank}: cannot write its log, nor others: {error}"
-            ));
-        }
         if self.silent {
             return Ok(());
         }
@@ -159,6 +151,14 @@ impl Observer for Output {
             whole.push(b'\n');
         }
         self.bar.suspend(|| write_lines(pipe, &whole, give_up))
+    }
+
+    fn keep(&mut self, rank: u32, lines: &[u8]) {
+        if let Some(logs) = &mut self.logs
+            && let Err(error) = logs.lines(rank, lines)
+        {
+            self.notice(&error.to_string());
+        }
     }
 
     fn notice(&mut self, text: &str) {

@@ -42,6 +42,11 @@ impl Running {
         }
     }
 
+    /// Whether its end has not been seen.
+    pub(crate) fn runs(&self) -> bool {
+        self.status.is_none()
+    }
+
     /// Keeps what a report says; returns progress.
     pub(crate) fn take(&mut self, report: Report) -> Option<Progress> {
         match report {
@@ -132,7 +137,7 @@ pub(crate) fn first_failure(
         let failed = text::numbers(what, ranks.into_iter());
         lines.push(format!("then {failed} failed: {how}"));
     }
-    if running.iter().any(|rank| rank.status.is_none()) {
+    if running.iter().any(Running::runs) {
         lines.push(format!("stopping the others: {}", alive(what, running)));
     }
     lines
@@ -140,6 +145,6 @@ pub(crate) fn first_failure(
 
 /// The ranks (or what they are) that still run.
 pub(crate) fn alive(what: &str, running: &[Running]) -> String {
-    let alive = running.iter().filter(|rank| rank.status.is_none());
+    let alive = running.iter().filter(|rank| rank.runs());
     text::numbers(what, alive.map(|rank| rank.rank))
 }

@@ -130,6 +130,8 @@ impl Start {
             line.extend([b" ", name.as_bytes(), b"=", &word(value)].concat());
         }
         line.push(b'\n');
+            // A signal would end ssh only, and leave the launcher that it leads to.
+            after_input: LATER,
         Ok(line)
     }
 }
@@ -176,7 +178,7 @@ impl Observer for PassOn {
     }
 
     fn line(&mut self, _server: u32, pipe: Pipe, line: &[u8]) -> std::io::Result<()> {
-        self.lines(0, pipe, &[line, b"\n"].concat(), &|| false)
+        self.lines(0, pipe, &[line, b"\n"].concat(), &|_| false)
     }
 
     fn lines(
@@ -184,7 +186,7 @@ impl Observer for PassOn {
         _server: u32,
         pipe: Pipe,
         lines: &[u8],
-        give_up: &dyn Fn() -> bool,
+        give_up: &dyn Fn(Duration) -> bool,
     ) -> std::io::Result<()> {
         write_lines(pipe, lines, give_up)
     }
