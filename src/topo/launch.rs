@@ -88,6 +88,13 @@ impl Launch {
 }
 
 impl Meeting {
+    /// The variable of the host, before that of any launcher.
+    pub const ADDRESS_VARIABLE: &'static str = OWN_ADDRESS;
+    /// The variable of the port, before that of any launcher.
+    pub const PORT_VARIABLE: &'static str = OWN_PORT;
+    /// The variable of the file, which counts before all of them.
+    pub const FILE_VARIABLE: &'static str = FILE;
+
     /// The meeting that the environment names: the file `ADASUM_ROOTINFO_FILE`, or rank 0 at `ADASUM_MASTER_ADDR` and
     /// `ADASUM_MASTER_PORT`, without those at `MASTER_ADDR` and the port behind `MASTER_PORT`, without those at `MS_SCHED_HOST`
     /// and the port behind `MS_SCHED_PORT`. Who may join knows the secret of [`super::JobSecret::from_env`].

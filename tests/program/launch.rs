@@ -901,6 +901,125 @@ fn each_rank_has_a_directory_with_its_logs() {
     assert!(!folder.path().join("logs/device_0").exists());
 }
 
+/// A disk that is full for one log is not for the others, and the job is no success.
+#[test]
+fn a_log_that_ends_early_is_named() {
+    let folder = Folder::new("launch-full");
+    // Files get no longer than a few KB.
+    let limit = "trap '' XFSZ; ulimit -f 8";
+    let script = "if [ $RANK = 0 ]; then yes | head -c 100000; touch full; exit $1; fi
+        until [ -e full ]; do sleep 0.1; done; sleep 1; echo late";
+    for (code, expected) in [("0", 1), ("5", 5)] {
+        let options = ["launch", "-n", "2", "--silent", "--log-dir", "logs", "--"];
+        let mut command = adasum_run_within(limit, &options);
+        command.args(["sh", "-c", script, "sh", code]);
+        // `env.log` is short.
+        let home = std::env::var_os("HOME").unwrap_or_default();
+        command
+            .env_clear()
+            .env("PATH", "/usr/bin:/bin")
+            .env("HOME", home);
+        let output = command.current_dir(folder.path()).output().unwrap();
+        let said = err(&output);
+        assert_eq!(output.status.code(), Some(expected), "{said}");
+        let path = folder.path().join("logs/device_0/train.log");
+        let sentence = format!(
+            "rank 0: its log {} ends here: File too large",
+            path.display()
+        );
+        assert_eq!(said.matches(&sentence).count(), 1, "{said}");
+        assert!(
+            said.contains("--log-dir: the logs lack lines of rank 0\n"),
+            "{said}"
+        );
+        if code == "0" {
+            let other = folder.path().join("logs/device_1/train.log");
+            assert_eq!(std::fs::read_to_string(other).unwrap(), "late\n");
+        }
+        std::fs::remove_file(folder.path().join("full")).unwrap();
+    }
+}
+
+/// What cannot be read or written is known before a rank is started.
+#[test]
+fn files_are_looked_at_before_ranks_are_started() {
+    let folder = Folder::new("launch-places");
+    std::fs::create_dir_all(folder.path().join("report/index.html")).unwrap();
+    let made = Command::new("mkfifo")
+        .arg(folder.path().join("pipe"))
+        .status();
+    assert!(made.unwrap().success());
+    for (options, part) in [
+        (&["--report", "report"][..], "--report: "),
+        (
+            &["--trace", "none/trace.json"],
+            "--trace: none/trace.json: ",
+        ),
+        (
+            &["--log-dir", "logs", "--own-dir", "--copy", "pipe"],
+            "--copy pipe: not a regular file",
+        ),
+    ] {
+        let output = shell(&folder, options, "touch started").output().unwrap();
+        assert_eq!(output.status.code(), Some(2), "{options:?}");
+        assert!(err(&output).contains(part), "{options:?}: {}", err(&output));
+    }
+    assert!(!folder.path().join("started").exists());
+}
+
+/// Variables of the user's reach the ranks, or are refused.
+#[test]
+fn variables_that_the_launcher_sets_are_refused() {
+    let run = |options: &[&str]| {
+        let mut command = adasum_run(&["launch", "-n", "1", "--prefix", "none"]);
+        let script = "echo $HCCL_MOCK_NET $MINE";
+        command
+            .args(options)
+            .args(["--", "sh", "-c", script])
+            .output()
+            .unwrap()
+    };
+    let output = run(&["-x", "HCCL_MOCK_NET=tcp", "-x", "MINE=1", "-x", "MINE=2"]);
+    assert_eq!(out(&output), "tcp 2\n", "{}", err(&output));
+    for name in [
+        "RANK",
+        "RANK_TABLE_FILE",
+        "MASTER_ADDR",
+        "ADASUM_JOB_SECRET",
+        "ADASUM_LAUNCH_ID",
+        "ADASUM_REPORT",
+    ] {
+        let output = run(&["-x", &format!("{name}=of the user's")]);
+        assert_eq!(output.status.code(), Some(2), "{name}");
+        let said = err(&output);
+        assert!(
+            said.contains(&format!("--env {name}: ranks get this variable from")),
+            "{said}"
+        );
+        assert_eq!(out(&output), "");
+    }
+}
+
+/// What is given to this program counts before what its environment says.
+#[test]
+fn a_meeting_on_the_command_line_is_that_of_the_ranks() {
+    let meeting = |options: &[&str]| {
+        let script = "echo $ADASUM_MASTER_ADDR,$ADASUM_MASTER_PORT,$ADASUM_ROOTINFO_FILE";
+        let mut command = adasum_run(&["launch", "-n", "1", "--prefix", "none"]);
+        command.args(options).args(["--", "sh", "-c", script]);
+        command
+            .env("ADASUM_MASTER_ADDR", "host")
+            .env("ADASUM_MASTER_PORT", "7");
+        out(&command
+            .env("ADASUM_ROOTINFO_FILE", "file")
+            .output()
+            .unwrap())
+    };
+    assert_eq!(meeting(&[]), "host,7,file\n");
+    assert_eq!(meeting(&["--master-addr", "127.0.0.1"]), ",7,\n");
+    assert_eq!(meeting(&["--master-port", "23456"]), "host,,\n");
+}
+
 #[test]
 fn a_job_that_fails_is_started_again_as_often_as_asked() {
     let folder = Folder::new("launch-restarts");

@@ -70,7 +70,7 @@ pub(crate) struct Args {
     /// After a failure, let ranks that use this library end by themselves for so many seconds [default: 2]
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     linger: Option<Duration>,
-    /// Start all ranks again, at most so many times, when one has failed
+    /// Start all ranks of this launcher again, at most so many times, when one has failed. Of several launchers, each needs it
     #[arg(long, value_name = "N", default_value_t = 0)]
     restarts: u32,
     /// Write each rank's output to DIR/device_R/train.log and its environment to env.log beside it
@@ -94,10 +94,11 @@ pub(crate) struct Args {
     /// Run each rank on cores of its own: the cores that this program may use, in equal shares
     #[arg(long)]
     bind_to_cores: bool,
-    /// MASTER_ADDR of the ranks [default: this machine if all servers are here, else the first server's server_id]
+    /// MASTER_ADDR of the ranks, whatever ADASUM_MASTER_ADDR says here [default: this machine if all servers are here, else the
+    /// first server's server_id]
     #[arg(long, value_name = "HOST")]
     master_addr: Option<String>,
-    /// MASTER_PORT of the ranks [default: a free one if all servers are here, else 29500]
+    /// MASTER_PORT of the ranks, whatever ADASUM_MASTER_PORT says here [default: a free one if all servers are here, else 29500]
     #[arg(long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..))]
     master_port: Option<u16>,
     /// Draw what ranks record (loss, accuracy, cosine and gain of tensors) into this folder: index.html, SVG, CSV, JSON
@@ -228,8 +229,8 @@ pub(crate) fn run(args: &Args) -> Result<End> {
     let ran = launch.run(&mut output);
     output.finish();
     let trace = launch.trace.as_ref().map_or(Ok(()), Trace::write);
-    let report = match (&launch.report, &ran) {
     let logs = output.logs.as_ref().map_or(Ok(()), Logs::check);
+    let report = match (&launch.report, &ran) {
         (Some(folder), Ok((end, attempts))) => {
             launch.write_report(folder, *end, *attempts, start.elapsed(), output.cause)
         }
@@ -300,6 +301,8 @@ impl Launch<'_> {
                 ranks::hide_table(command);
             }
             command.envs(self.master.clone());
+            let (address, port) = (args.master_addr.is_some(), args.master_port.is_some());
+            ranks::hide_meeting(command, address, port);
             command.env("ADASUM_RESTART_COUNT", attempt.to_string());
             command.envs(secret.as_ref().map(JobSecret::variable));
             command.envs(self.report.as_ref().map(report::Folder::variable));
@@ -309,6 +312,7 @@ impl Launch<'_> {
                 rank.input = Input::Ours;
             }
             let command = &mut rank.command;
+            args.start.check_variables(command)?;
             if let Some(cores) = cores.get(started.len()) {
                 process::run_on(command, cores);
             }

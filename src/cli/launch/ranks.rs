@@ -8,7 +8,7 @@ use crate::cli::io::failed;
 use crate::cli::launch::children::Input;
 use crate::cli::launch::job::{Rank, job_name};
 use crate::error::Result;
-use crate::topo::{RankTable, Server, ServerDevice};
+use crate::topo::{Meeting, RankTable, Server, ServerDevice};
 
 /// Devices of the mock where nothing else is said.
 pub(crate) const MOCK_DEVICES: usize = 8;
@@ -40,8 +40,8 @@ pub(crate) fn rank(
         .iter()
         .filter_map(|device| usize::try_from(device.device_id).ok());
     let needed = last.max().map_or(0, |last| last + 1);
-    if needed > MOCK_DEVICES && std::env::var_os(MOCK_DEVICES_VARIABLE).is_none() {
-        command.env(MOCK_DEVICES_VARIABLE, needed.to_string());
+    if needed > MOCK_DEVICES {
+        set_default(&mut command, MOCK_DEVICES_VARIABLE, &needed.to_string());
     }
     let (index, id) = (server.index, &server.id);
     Rank {
@@ -85,13 +85,33 @@ pub(crate) fn hide_table(command: &mut Command) {
     }
 }
 
+/// Removes the variables that would count before a `MASTER_ADDR` and a `MASTER_PORT` of the command line.
+pub(crate) fn hide_meeting(command: &mut Command, address: bool, port: bool) {
+    for (hidden, name) in [
+        (address, Meeting::ADDRESS_VARIABLE),
+        (port, Meeting::PORT_VARIABLE),
+        (address || port, Meeting::FILE_VARIABLE),
+    ] {
+        if hidden {
+            command.env_remove(name);
+        }
+    }
+}
+
 /// Variables for the mock of HCCL: which ranks belong together and how they reach each other.
 pub(crate) fn set_mock(command: &mut Command, job: Option<&str>, all_here: bool) {
     if let Some(job) = job {
         command.env("HCCL_MOCK_JOB", job);
     }
-    if all_here && std::env::var_os("HCCL_MOCK_NET").is_none() {
-        command.env("HCCL_MOCK_NET", "shm");
+    if all_here {
+        set_default(command, "HCCL_MOCK_NET", "shm");
+    }
+}
+
+/// Sets a variable that neither the environment nor `command` has yet.
+fn set_default(command: &mut Command, name: &str, value: &str) {
+    if std::env::var_os(name).is_none() && !command.get_envs().any(|(known, _)| known == name) {
+        command.env(name, value);
     }
 }
 

@@ -1,5 +1,6 @@
 //! `--hosts`: a launcher on each of several machines. Their commands are printed, or started over ssh.
 
+use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::process::Command;
@@ -12,13 +13,14 @@ use crate::cli::launch::children::Input;
 use crate::cli::launch::event::Pipe;
 use crate::cli::launch::job::{self, End, Limits, Observer, Rank, job_name};
 use crate::cli::launch::output::write_lines;
-use crate::cli::launch::{ranks, signals};
+use crate::cli::launch::{ranks, reaper, signals};
 use crate::error::{Error, Result};
+use crate::reduce::REPORT_VARIABLE;
 use crate::topo::JobSecret;
 
 /// Never asks for a password, which would be waited for.
 const SSH: &str = "ssh -o BatchMode=yes";
-/// How much later than the launchers this program ends a job that has a limit.
+/// How much later than the launchers this program ends a job that has a limit: what they take to end their ranks, and some seconds.
 const LATER: Duration = Duration::from_secs(15);
 
 #[derive(Debug, clap::Args)]
@@ -31,7 +33,7 @@ pub(crate) struct Start {
     )]
     ssh: Option<String>,
     /// Give the ranks this variable, as it is here if there is no value; may be given several times. With --ssh they get nothing
-    /// else of this environment
+    /// else of this environment. Variables that this program sets itself are refused
     #[arg(short = 'x', long = "env", value_name = "NAME[=VALUE]", value_parser = variable)]
     variables: Vec<(String, OsString)>,
     /// Stop the job when standard input ends: for whoever starts this program over ssh
@@ -43,6 +45,30 @@ impl Start {
     /// Variables of the user's for the ranks.
     pub(crate) fn variables(&self) -> &[(String, OsString)] {
         &self.variables
+    }
+
+    /// Whether `command`, which is complete, has the variables of the user's.
+    ///
+    /// # Errors
+    /// Names one that this program sets itself.
+    pub(crate) fn check_variables(&self, command: &Command) -> Result<()> {
+        // Of several values the last counts. The job sets these two later.
+        let given: BTreeMap<&str, &OsStr> = self
+            .variables
+            .iter()
+            .map(|(name, value)| (name.as_str(), value.as_os_str()))
+            .collect();
+        let own = given.into_iter().find(|&(name, value)| {
+            let is_kept =
+                |(known, kept): (&OsStr, Option<&OsStr>)| known == name && kept == Some(value);
+            [reaper::MARK, REPORT_VARIABLE].contains(&name) || !command.get_envs().any(is_kept)
+        });
+        match own {
+            None => Ok(()),
+            Some((name, _)) => Err(Error::invalid(format!(
+                "--env {name}: ranks get this variable from adasum-run launch itself, with another value"
+            ))),
+        }
     }
 
     /// Has the end of standard input stop the job, if that is asked for.
@@ -104,6 +130,8 @@ impl Start {
         }
         let limits = Limits {
             timeout: timeout.map(|limit| limit.saturating_add(LATER)),
+            // A signal would end ssh only, and leave the launcher that it leads to.
+            after_input: LATER,
             ..Limits::default()
         };
         // The ranks are those of the launchers.
@@ -130,8 +158,6 @@ impl Start {
             line.extend([b" ", name.as_bytes(), b"=", &word(value)].concat());
         }
         line.push(b'\n');
-            // A signal would end ssh only, and leave the launcher that it leads to.
-            after_input: LATER,
         Ok(line)
     }
 }
