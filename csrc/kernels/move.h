@@ -32,6 +32,7 @@ public:
     using From = T;
     using To = T;
     static constexpr uint32_t WIDE_BYTES = 0;
+    static constexpr bool KEEPS_BITS = true;
 
     static __aicore__ inline void apply(const AscendC::LocalTensor<T> &to, const AscendC::LocalTensor<T> &from,
                                         const AscendC::LocalTensor<float> &, float, uint32_t count) {
@@ -50,6 +51,7 @@ public:
     using From = FromType;
     using To = ToType;
     static constexpr uint32_t WIDE_BYTES = sizeof(To) == sizeof(float) ? 0 : UNIT * 4;
+    static constexpr bool KEEPS_BITS = false;
 
     // The product goes straight into an fp32 result.
     static __aicore__ inline void apply(const AscendC::LocalTensor<float> &to, const AscendC::LocalTensor<From> &from,
@@ -111,8 +113,13 @@ public:
             GM_ADDR to = PACK ? arguments.fused : tensor;
             from_.SetGlobalBuffer(reinterpret_cast<__gm__ From *>(from));
             to_.SetGlobalBuffer(reinterpret_cast<__gm__ To *>(to));
-            uint32_t count = padded(span.len);
-            move(PACK ? span.within : span.offset, PACK ? span.offset : span.within, count, arguments.factor);
+            uint64_t start = PACK ? span.within : span.offset;
+            uint64_t end = PACK ? span.offset : span.within;
+            // What lies where it is to go stays as it is: other ranks may read it meanwhile.
+            if (Operation::KEEPS_BITS && from + start * sizeof(From) == to + end * sizeof(To)) {
+                continue;
+            }
+            move(start, end, padded(span.len), arguments.factor);
         }
     }
 
