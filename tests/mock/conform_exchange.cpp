@@ -1,7 +1,10 @@
 // Collectives of HCCL as programs see them: every operation, data type and reduction, communicators of one process.
 
+#include <atomic>
+#include <chrono>
 #include <cmath>
 #include <set>
+#include <thread>
 
 #include "conform.h"
 
@@ -81,6 +84,50 @@ const Behaviour alltoallv("alltoallv", Ranks::Threads, 4, [](const Rank &me) {
         return i % 20 < me.rank + from ? static_cast<int64_t>(from * 1000 + me.rank * 20 + i % 20) : -1;
     }, "all to all v");
 });
+
+// Rank 0's call returns before rank 1 calls; on the 910A only behind that, and behind what its stream held before.
+// Source: hcomm, src/legacy/ascend910/framework/communicator/impl/hccl_communicator_host.cc, RegressCalPreOp.
+void alltoallv_host(const Rank &me, bool waits) {
+    static std::atomic<bool> called{false};
+    static std::atomic<bool> returned{false};
+    const World world(me);
+    const Vector<float> send(2, [&](size_t i) { return static_cast<float>(me.rank * 10 + i); });
+    const Vector<float> recv(2);
+    const uint64_t counts[] = {1, 1};
+    const uint64_t places[] = {0, 1};
+    const auto call = [&] {
+        OK(HcclAlltoAllV(send.at(), counts, places, FP32, recv.at(), counts, places, FP32, world.comm, world.stream));
+    };
+    call(); // the first one makes links, for which the host waits everywhere
+    world.synchronize();
+    if (me.rank == 0) {
+        aclrtEvent before = nullptr;
+        OK(aclrtCreateEvent(&before));
+        OK(aclrtRecordEvent(before, world.stream));
+        call();
+        returned = true;
+        aclrtEventRecordedStatus status = ACL_EVENT_RECORDED_STATUS_NOT_READY;
+        OK(aclrtQueryEventStatus(before, &status));
+        CHECK(!waits || (called && status == ACL_EVENT_RECORDED_STATUS_COMPLETE));
+        world.synchronize();
+        OK(aclrtDestroyEvent(before));
+    } else {
+        // Where the other waits this is long enough to see one that does not.
+        const auto limit = std::chrono::steady_clock::now() + std::chrono::milliseconds(waits ? 500 : 30'000);
+        while (!returned && std::chrono::steady_clock::now() < limit) {
+            std::this_thread::sleep_for(std::chrono::milliseconds(1));
+        }
+        CHECK(returned != waits);
+        called = true;
+        call();
+        world.synchronize();
+    }
+    recv.expect([&](size_t i) { return static_cast<float>(i * 10 + me.rank); }, "all to all v");
+}
+const Behaviour alltoallv_ordered("alltoallv-host-goes-on", Ranks::Threads, 2,
+                                  [](const Rank &me) { alltoallv_host(me, false); });
+const Behaviour alltoallv_counts("alltoallv-910A-host-waits", Ranks::Threads, 2,
+                                 [](const Rank &me) { alltoallv_host(me, true); }, {{"ASCEND_MOCK_SOC", "Ascend910A"}});
 
 // Its pointers are needed, its buffers only where something is sent or received, and never one for both.
 // Source: hcomm src/legacy/ascend910/framework/op_base/src/op_base.cc:4117, .../common/src/param_check.cc:161.

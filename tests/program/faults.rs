@@ -448,6 +448,24 @@ fn every_operation_may_die_stall_or_fail() {
     run_all(&folder, &good, &faults, 3);
 }
 
+/// On the 910A the host waits in an exchange for the counts of all ranks. Servers of 8 use it.
+#[test]
+fn a_rank_may_die_in_an_exchange_that_holds_the_host() {
+    const VARIABLES: &[(&str, &str)] = &[("ASCEND_MOCK_SOC", "Ascend910A")];
+    let folder = folder_of("faults-910A", 2);
+    let good = job(&folder, None, VARIABLES);
+    let exchanges = operations(&good)
+        .into_iter()
+        .filter(|(operation, _)| *operation == "HcclAlltoAllV");
+    let faults = exchanges.map(|operation| Fault {
+        rank: 6,
+        operations: vec![operation],
+        kind: "die",
+        variables: VARIABLES,
+    });
+    run_all(&folder, &good, &faults.collect::<Vec<_>>(), 3);
+}
+
 /// Ranks that read each other's memory, and what each of them does in the step behind the warm-up.
 struct Shared {
     folder: Folder,

@@ -71,8 +71,25 @@ void refuse_same(const void *send, const void *recv) {
     }
 }
 
+// The 910A needs the counts of all ranks on the host: they are gathered on the stream, for which the host waits. Source: hcomm,
+// src/legacy/ascend910, alltoall_operator.cc, JudgeIfNeedPreProcessAndGetParam, and hccl_communicator_host.cc, RegressCalPreOp.
+void gather_counts(Comm &comm, aclrtStream stream) {
+    if (family() != Family::Ascend910A) {
+        return;
+    }
+    Operation operation;
+    operation.signature.op = Op::AlltoAllVCounts;
+    comm.submit(std::move(operation), all_but(comm), stream);
+    const std::chrono::milliseconds limit = comm.plan().settings.execution_timeout;
+    const aclError code = aclrtSynchronizeStreamWithTimeout(stream, static_cast<int32_t>(limit.count()));
+    if (code != ACL_SUCCESS) {
+        fault(HCCL_E_RUNTIME, "EI9999: %s: the stream gave %d while the host waited for the counts of all ranks",
+              comm.self().c_str(), code);
+    }
+}
+
 // Where the two types differ each side counts in its own, but on the 950, which looks at recvType only.
-void all_to_all(Op op, Parts send, const Parts &recv, Comm &comm, aclrtStream stream) {
+void all_to_all(Op op, Parts send, const Parts &recv, Comm &comm, aclrtStream stream, bool counts_known = true) {
     if (family() == Family::Ascend950) {
         send.dtype = recv.dtype;
     }
@@ -91,6 +108,9 @@ void all_to_all(Op op, Parts send, const Parts &recv, Comm &comm, aclrtStream st
     if (given != got) {
         fault(HCCL_E_PARA, "EI0003: the rank sends itself %llu bytes and receives %llu",
               static_cast<unsigned long long>(given), static_cast<unsigned long long>(got));
+    }
+    if (!counts_known) {
+        gather_counts(comm, stream);
     }
     comm.submit(std::move(operation), all_but(comm), stream);
 }
@@ -257,7 +277,8 @@ HcclResult HcclAlltoAllV(const void *sendBuf, const void *sendCounts, const void
     return guarded("HcclAlltoAllV", [&] {
         const Parts send{sendBuf, sendType, counts_of(sendCounts, "sendCounts"), counts_of(sdispls, "sdispls")};
         const Parts recv{recvBuf, recvType, counts_of(recvCounts, "recvCounts"), counts_of(rdispls, "rdispls")};
-        run_or_defer(comm, stream, 0, true, [=](Comm &found) { all_to_all(Op::AlltoAllV, send, recv, found, stream); });
+        run_or_defer(comm, stream, 0, true,
+                     [=](Comm &found) { all_to_all(Op::AlltoAllV, send, recv, found, stream, false); });
     });
 }
 

@@ -213,7 +213,8 @@ bool run_collective(Execution &run) {
     case Op::ReduceScatter: reduce_scatter(run); return true;
     case Op::Broadcast: broadcast(run); return true;
     case Op::Reduce: reduce_to_root(run); return true;
-    case Op::Barrier: return meet(run, 0).has_value();
+    case Op::Barrier:
+    case Op::AlltoAllVCounts: return meet(run, 0).has_value();
     default: fault(HCCL_E_INTERNAL, "EI9999: %s is no collective", op_name(signature.op));
     }
 }

@@ -234,7 +234,7 @@ bool is_staged(const Signature &signature) {
 }
 
 bool can_be_left(const Signature &signature) {
-    return made_of_transfers(signature.op) || is_staged(signature) || signature.op == Op::Barrier;
+    return made_of_transfers(signature.op) || is_staged(signature) || brings_nothing(signature.op);
 }
 
 bool run_operation(Execution &execution) {

@@ -85,12 +85,15 @@ const char *op_name(Op op) {
     case Op::Scatter: return "HcclScatter";
     case Op::AlltoAll: return "HcclAlltoAll";
     case Op::AlltoAllV: return "HcclAlltoAllV";
+    case Op::AlltoAllVCounts: return "HcclAlltoAllV (its counts)";
     case Op::AllGatherV: return "HcclAllGatherV";
     case Op::ReduceScatterV: return "HcclReduceScatterV";
     case Op::Group: return "HcclGroupEnd";
     }
     return "an unknown operation";
 }
+
+bool brings_nothing(Op op) { return op == Op::Barrier || op == Op::AlltoAllVCounts; }
 
 bool made_of_transfers(Op op) {
     switch (op) {
@@ -124,7 +127,7 @@ const char *reduce_name(uint32_t reduce) {
 
 std::string describe(const Signature &signature) {
     std::string text = op_name(signature.op);
-    if (signature.op == Op::Barrier || signature.op == Op::None) {
+    if (brings_nothing(signature.op) || signature.op == Op::None) {
         return text;
     }
     text += format(" (%llu bytes, %s", static_cast<unsigned long long>(signature.bytes), type_name(signature.dtype));

@@ -25,6 +25,7 @@ enum class Op : uint32_t {
     Scatter,
     AlltoAll,
     AlltoAllV,
+    AlltoAllVCounts, // what ranks tell each other before it
     AllGatherV,
     ReduceScatterV,
     Group // of sends and receives
@@ -72,6 +73,7 @@ struct Operation {
 
 // Whether the operation consists of transfers between pairs of ranks.
 bool made_of_transfers(Op op);
+bool brings_nothing(Op op); // ranks only meet
 
 const char *op_name(Op op);
 // Bytes of an element; 0 for a number that is no type.
