@@ -754,7 +754,7 @@ fn signals_count_while_ranks_are_started() {
     let output = command.current_dir(folder.path()).output().unwrap();
     assert_eq!(output.status.code(), Some(143), "{}", err(&output));
     let started = std::fs::read_dir(folder.path()).unwrap().count();
-    assert!(started < 300, "{started} ranks were started");
+    assert!(started < 600, "all ranks were started");
 }
 
 /// The reaper of a launcher inside of a job is not ended with that job: it has still to end the ranks.

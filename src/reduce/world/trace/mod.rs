@@ -111,7 +111,7 @@ struct Pending {
 }
 
 impl Trace {
-    /// What the environment asks for, of the world of `size` ranks that `rank` has joined; `None` if nothing.
+    /// What the environment asks for, of the world of `size` ranks that `rank` is to join; `None` if nothing.
     ///
     /// # Errors
     /// If a file cannot be made; the text names the variable. If the device has no events with times.
