@@ -209,20 +209,25 @@ fn a_rank_without_memory_leaves_nobody_waiting() {
             let stream = Stream::new(world.device()).unwrap();
             world.barrier(&stream).unwrap();
             stream.synchronize().unwrap();
-            let (free, _) = world.device().memory().unwrap().unwrap();
-            let take = || Buffer::new(world.device(), free - (50 << 20)).unwrap();
-            let held = (world.rank() == 1).then(take);
-            let error = make(world).unwrap_err();
-            let (kind, word) = match world.rank() {
-                0 => (ErrorKind::Mismatch, "rank 1 could not make"),
-                _ => (ErrorKind::OutOfMemory, "memory"),
-            };
-            assert_eq!(error.kind(), kind, "{error}");
-            assert!(error.to_string().contains(word), "{error}");
-            drop(held);
-            make(world).unwrap();
+            is_refused_without_memory(world, || make(world));
         });
     }
+}
+
+/// `make` fails on both ranks while rank 1 has 50 MB left, and not afterwards.
+fn is_refused_without_memory(world: &World, mut make: impl FnMut() -> adasum::Result<()>) {
+    let (free, _) = world.device().memory().unwrap().unwrap();
+    let take = || Buffer::new(world.device(), free - (50 << 20)).unwrap();
+    let held = (world.rank() == 1).then(take);
+    let error = make().unwrap_err();
+    let (kind, word) = match world.rank() {
+        0 => (ErrorKind::Mismatch, "rank 1 could not make"),
+        _ => (ErrorKind::OutOfMemory, "memory"),
+    };
+    assert_eq!(error.kind(), kind, "{error}");
+    assert!(error.to_string().contains(word), "{error}");
+    drop(held);
+    make().unwrap();
 }
 
 /// A subset that one rank has no memory for is refused on all, and the world goes on.
@@ -237,18 +242,7 @@ fn a_subset_without_memory_leaves_nobody_waiting() {
             ..Options::default()
         };
         let mut reducer = with(world, &counts, &options);
-        let (free, _) = world.device().memory().unwrap().unwrap();
-        let take = || Buffer::new(world.device(), free - (50 << 20)).unwrap();
-        let held = (world.rank() == 1).then(take);
-        let error = reducer.prepare_some(&subset).unwrap_err();
-        let (kind, word) = match world.rank() {
-            0 => (ErrorKind::Mismatch, "rank 1 could not make"),
-            _ => (ErrorKind::OutOfMemory, "memory"),
-        };
-        assert_eq!(error.kind(), kind, "{error}");
-        assert!(error.to_string().contains(word), "{error}");
-        drop(held);
-        reducer.prepare_some(&subset).unwrap();
+        is_refused_without_memory(world, || reducer.prepare_some(&subset));
     });
 }
 

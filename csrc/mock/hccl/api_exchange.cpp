@@ -89,7 +89,7 @@ void gather_counts(Comm &comm, aclrtStream stream) {
 }
 
 // Where the two types differ each side counts in its own, but on the 950, which looks at recvType only.
-void all_to_all(Op op, Parts send, const Parts &recv, Comm &comm, aclrtStream stream, bool counts_known = true) {
+Operation all_to_all(Op op, Parts send, const Parts &recv, const Comm &comm, aclrtStream stream) {
     if (family() == Family::Ascend950) {
         send.dtype = recv.dtype;
     }
@@ -109,10 +109,7 @@ void all_to_all(Op op, Parts send, const Parts &recv, Comm &comm, aclrtStream st
         fault(HCCL_E_PARA, "EI0003: the rank sends itself %llu bytes and receives %llu",
               static_cast<unsigned long long>(given), static_cast<unsigned long long>(got));
     }
-    if (!counts_known) {
-        gather_counts(comm, stream);
-    }
-    comm.submit(std::move(operation), all_but(comm), stream);
+    return operation;
 }
 
 std::vector<uint64_t> places_of(const std::vector<uint64_t> &counts) {
@@ -264,8 +261,9 @@ HcclResult HcclAlltoAll(const void *sendBuf, uint64_t sendCount, HcclDataType se
         run_or_defer(comm, stream, sendCount * type_bytes(sendType), false, [=](Comm &found) {
             const std::vector<uint64_t> counts(found.size(), sendCount);
             const std::vector<uint64_t> places = places_of(counts);
-            all_to_all(Op::AlltoAll, {sendBuf, sendType, counts.data(), places.data()},
-                       {recvBuf, sendType, counts.data(), places.data()}, found, stream);
+            Operation operation = all_to_all(Op::AlltoAll, {sendBuf, sendType, counts.data(), places.data()},
+                                             {recvBuf, sendType, counts.data(), places.data()}, found, stream);
+            found.submit(std::move(operation), all_but(found), stream);
         });
     });
 }
@@ -277,8 +275,11 @@ HcclResult HcclAlltoAllV(const void *sendBuf, const void *sendCounts, const void
     return guarded("HcclAlltoAllV", [&] {
         const Parts send{sendBuf, sendType, counts_of(sendCounts, "sendCounts"), counts_of(sdispls, "sdispls")};
         const Parts recv{recvBuf, recvType, counts_of(recvCounts, "recvCounts"), counts_of(rdispls, "rdispls")};
-        run_or_defer(comm, stream, 0, true,
-                     [=](Comm &found) { all_to_all(Op::AlltoAllV, send, recv, found, stream, false); });
+        run_or_defer(comm, stream, 0, true, [=](Comm &found) {
+            Operation operation = all_to_all(Op::AlltoAllV, send, recv, found, stream);
+            gather_counts(found, stream);
+            found.submit(std::move(operation), all_but(found), stream);
+        });
     });
 }
 
@@ -297,8 +298,9 @@ HcclResult HcclAlltoAllVC(const void *sendBuf, const void *sendCountMatrix, Hccl
             }
             const std::vector<uint64_t> send_places = places_of(sends);
             const std::vector<uint64_t> recv_places = places_of(recvs);
-            all_to_all(Op::AlltoAllV, {sendBuf, sendType, sends.data(), send_places.data()},
-                       {recvBuf, recvType, recvs.data(), recv_places.data()}, found, stream);
+            Operation operation = all_to_all(Op::AlltoAllV, {sendBuf, sendType, sends.data(), send_places.data()},
+                                             {recvBuf, recvType, recvs.data(), recv_places.data()}, found, stream);
+            found.submit(std::move(operation), all_but(found), stream);
         });
     });
 }

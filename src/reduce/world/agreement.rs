@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::ascend::{Buffer, Comm, DataType, Stream};
+use crate::ascend::{Buffer, Comm, DataType, Span, Stream};
 use crate::error::{Context, Error, ErrorKind, Result};
 use crate::plan::{Description, Fingerprint, first_difference};
 use crate::reduce::world::World;
@@ -68,30 +68,35 @@ impl World {
     ///
     /// Collective. Waits for all ranks, at most `timeout`.
     pub(crate) fn gather(&self, bytes: &[u8], timeout: Duration) -> Result<Vec<u8>> {
-        let device = self.device();
-        let mine = Buffer::from_slice(device, bytes)?.span();
-        let all = Buffer::new(device, bytes.len() * self.size() as usize)?.span();
-        let stream = Stream::new(device)?;
-        let watched = self.watched("gathering from all ranks", all.len() as u64)?;
-        self.enqueue_watched(&watched, timeout, &stream, |stream| {
-            self.comm().all_gather(&mine, &all, DataType::U8, stream)
-        })?;
-        self.synchronize(&stream, timeout)
-            .context(|| format!("rank {}: waiting for all ranks", self.rank()))?;
-        let mut gathered = vec![0_u8; all.len()];
-        all.read(&mut gathered)?;
-        Ok(gathered)
+        through(self.comm(), bytes, |mine, all, stream| {
+            let watched = self.watched("gathering from all ranks", all.len() as u64)?;
+            self.enqueue_watched(&watched, timeout, stream, |stream| {
+                self.comm().all_gather(mine, all, DataType::U8, stream)
+            })?;
+            self.synchronize(stream, timeout)
+                .context(|| format!("rank {}: waiting for all ranks", self.rank()))
+        })
     }
 }
 
 /// As [`World::gather`], for the ranks of a communicator that is no world yet.
 pub(super) fn gather_by(comm: &Comm, bytes: &[u8], timeout: Duration) -> Result<Vec<u8>> {
+    through(comm, bytes, |mine, all, stream| {
+        comm.all_gather(mine, all, DataType::U8, stream)?;
+        stream.synchronize_timeout(timeout)
+    })
+}
+
+/// What `gather` brings from `bytes` in device memory to the memory of all that the ranks of `comm` have.
+fn through(
+    comm: &Comm,
+    bytes: &[u8],
+    gather: impl FnOnce(&Span, &Span, &Stream) -> Result<()>,
+) -> Result<Vec<u8>> {
     let device = comm.device();
     let mine = Buffer::from_slice(device, bytes)?.span();
     let all = Buffer::new(device, bytes.len() * comm.size() as usize)?.span();
-    let stream = Stream::new(device)?;
-    comm.all_gather(&mine, &all, DataType::U8, &stream)?;
-    stream.synchronize_timeout(timeout)?;
+    gather(&mine, &all, &Stream::new(device)?)?;
     let mut gathered = vec![0_u8; all.len()];
     all.read(&mut gathered)?;
     Ok(gathered)

@@ -1,12 +1,11 @@
 //! Waiting for the work of a world, its end, and what is freed of a world that has failed.
 
-use std::sync::{Arc, MutexGuard, PoisonError, TryLockError, Weak};
+use std::sync::{Arc, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use crate::ascend::{Comm, Stream};
 use crate::error::{Context, Error, ErrorKind, Result};
 use crate::kernel::Culprit;
-use crate::reduce::world::order::Order;
 use crate::reduce::world::report::Trouble;
 use crate::reduce::world::watch::Watch;
 use crate::reduce::world::{Inner, World, lock};
@@ -45,29 +44,6 @@ impl World {
         }
         self.inner.settled();
         Ok(())
-    }
-
-    /// The order of work, when no other thread enqueues any more.
-    fn order_within(&self, timeout: Duration) -> Result<MutexGuard<'_, Order>> {
-        let start = Instant::now();
-        loop {
-            match self.inner.work.order.try_lock() {
-                Ok(order) => return Ok(order),
-                Err(TryLockError::Poisoned(order)) => return Ok(order.into_inner()),
-                Err(TryLockError::WouldBlock) if start.elapsed() < timeout => {
-                    std::thread::sleep(Duration::from_millis(1));
-                }
-                Err(TryLockError::WouldBlock) => {
-                    return Err(Error::new(
-                        ErrorKind::Timeout,
-                        format!(
-                            "rank {}: another thread of this rank has not come back from a call that enqueues for {timeout:?}",
-                            self.rank()
-                        ),
-                    ));
-                }
-            }
-        }
     }
 
     /// Waits until what `stream` holds is done, at most `timeout`. The first failure of that work or of the world's own
@@ -311,9 +287,6 @@ impl Inner {
         {
             // A panic there is a bug there; the world ends all the same.
             let _ = thread.join();
-        }
-        if let Some(trace) = &self.work.trace {
-            trace.stop();
         }
     }
 

@@ -1,11 +1,11 @@
 //! The one order in which all work of a world is enqueued.
 
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::Duration;
+use std::sync::{Arc, MutexGuard, TryLockError};
+use std::time::{Duration, Instant};
 
 use crate::ascend::{Event, Stream};
-use crate::error::Result;
+use crate::error::{Error, ErrorKind, Result};
 use crate::reduce::world::streams::{CallStreams, StreamRole};
 use crate::reduce::world::trace::Trace;
 use crate::reduce::world::watch::WatchedStage;
@@ -143,6 +143,29 @@ impl World {
             streams.scalars.wait(&order.start)?;
             work(&streams)
         })
+    }
+
+    /// The order of work, when no other thread enqueues any more.
+    pub(super) fn order_within(&self, timeout: Duration) -> Result<MutexGuard<'_, Order>> {
+        let start = Instant::now();
+        loop {
+            match self.inner.work.order.try_lock() {
+                Ok(order) => return Ok(order),
+                Err(TryLockError::Poisoned(order)) => return Ok(order.into_inner()),
+                Err(TryLockError::WouldBlock) if start.elapsed() < timeout => {
+                    std::thread::sleep(Duration::from_millis(1));
+                }
+                Err(TryLockError::WouldBlock) => {
+                    return Err(Error::new(
+                        ErrorKind::Timeout,
+                        format!(
+                            "rank {}: another thread of this rank has not come back from a call that enqueues for {timeout:?}",
+                            self.rank()
+                        ),
+                    ));
+                }
+            }
+        }
     }
 
     fn in_order(&self, stream: &Stream, work: impl FnOnce(&Order) -> Result<()>) -> Result<()> {

@@ -53,7 +53,7 @@ const DEVICE: [Track; 4] = [Track::Step, Track::Payload, Track::Kernels, Track::
 /// Writes the spans of one world, as long as it lives.
 pub(super) struct Trace {
     shared: Arc<Shared>,
-    thread: Mutex<Option<JoinHandle<()>>>,
+    thread: Option<JoinHandle<()>>,
 }
 
 /// A stage that is being enqueued: its begin is recorded.
@@ -159,7 +159,7 @@ impl Trace {
             .map_err(|error| Error::new(ErrorKind::Io, format!("no thread for traces: {error}")))?;
         Ok(Some(Trace {
             shared,
-            thread: Mutex::new(Some(thread)),
+            thread: Some(thread),
         }))
     }
 
@@ -300,27 +300,17 @@ impl Trace {
         state.collect(self.shared.clock.now());
         waited
     }
+}
 
-    /// Writes what has ended and ends the thread.
-    pub(super) fn stop(&self) {
+/// Writes what has ended and ends the thread.
+impl Drop for Trace {
+    fn drop(&mut self) {
         self.shared.state().over = true;
         self.shared.changed.notify_all();
-        let thread = self
-            .thread
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .take();
-        if let Some(thread) = thread {
+        if let Some(thread) = self.thread.take() {
             // A panic there is a bug there; the world ends all the same.
             let _ = thread.join();
         }
-    }
-}
-
-/// Of a world that nobody joined.
-impl Drop for Trace {
-    fn drop(&mut self) {
-        self.stop();
     }
 }
 
