@@ -11,7 +11,7 @@ from typing import Any, Callable, Iterable, Iterator, Mapping, Optional, Sequenc
 from adasum import _abi
 from adasum._library import Error, Handle, array, call, milliseconds
 from adasum.device import HostCopies, KeptStreams, Stream
-from adasum.tensors import TensorSpec, View, specs, type_name, view_for
+from adasum.tensors import TensorSpec, View, listed, specs, type_name, view_for
 from adasum.world import World, stream_address
 
 #: Tensors of any kind that `view` knows, in the order of the specs; of a mapping, its values.
@@ -24,10 +24,10 @@ AnyStream = Union[int, Stream]
 
 def described(tensors: Specs) -> list[TensorSpec]:
     """The specs of tensors; specs are themselves."""
-    listed = tensors if isinstance(tensors, Mapping) else list(tensors)
-    if isinstance(listed, list) and all(isinstance(tensor, TensorSpec) for tensor in listed):
-        return listed
-    return specs(listed)
+    given = listed("tensors", tensors)
+    if isinstance(given, list) and all(isinstance(tensor, TensorSpec) for tensor in given):
+        return given
+    return specs(given)
 
 
 def _named(name: str, tensors: Mapping[str, Any], wanted: str) -> Any:
@@ -155,11 +155,12 @@ class TensorUser(StreamUser):
 
     def _views(self, name: str, tensors: Tensors, wanted: Sequence[TensorSpec]) -> tuple[list[View], bool]:
         """What the argument `name` is, and whether it is on the device; it must be as `wanted`."""
-        if len(tensors) != len(wanted):
-            raise ValueError(f"{name} has {len(tensors)} tensors, expected are {len(wanted)}")
-        listed = [_named(name, tensors, spec.name) for spec in wanted] if isinstance(tensors, Mapping) else tensors
+        given = listed(name, tensors)
+        if len(given) != len(wanted):
+            raise ValueError(f"{name} has {len(given)} tensors, expected are {len(wanted)}")
+        ordered = [_named(name, given, spec.name) for spec in wanted] if isinstance(given, Mapping) else given
         views = []
-        for spec, tensor in zip(wanted, listed):
+        for spec, tensor in zip(wanted, ordered):
             try:
                 seen = view_for(self._device, tensor)
             except (TypeError, ValueError) as error:

@@ -39,6 +39,10 @@ class Error(RuntimeError):
         self.status = status
         self.vendor_code = vendor_code
 
+    def __reduce__(self) -> Any:
+        # Pools of processes hand on errors of their workers by pickling.
+        return type(self), (str(self), self.status, self.vendor_code)
+
 
 class ArgumentError(Error, ValueError):
     """An argument, option, environment variable or file is wrong."""
@@ -224,6 +228,9 @@ class Handle:
         self._uses = _Uses()
         self._owned: list[Closable] = []
         self._end = weakref.finalize(self, _end, os.getpid(), getattr(library(), self._destroy), pointer, self._uses, self._owned)
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(f"{type(self).__name__} objects belong to their process: they can be neither copied nor pickled")
 
     @property
     def pointer(self) -> Any:

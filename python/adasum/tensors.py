@@ -121,7 +121,10 @@ def view(tensor: Any) -> View:
         if not (flags.c_contiguous and flags.writeable):
             raise ValueError("the array is not contiguous or not writable")
         return View(tensor.ctypes.data, tensor.size, _type_of(tensor.dtype), False)
-    buffer = memoryview(tensor)
+    try:
+        buffer = memoryview(tensor)
+    except TypeError:
+        raise TypeError(f"a {type(tensor).__name__} is neither a tensor nor a buffer") from None
     if buffer.readonly or not buffer.c_contiguous:
         raise ValueError("the buffer is not contiguous or not writable")
     # ctypes says the order of bytes, too.
@@ -203,9 +206,29 @@ def _type_of(dtype: Any) -> int:
     return _TYPE_NAMES[name]
 
 
+def listed(name: str, tensors: Any) -> Union[Mapping[str, Any], list[Any]]:
+    """The argument `name`, which is several tensors, as a mapping or a list. One tensor is refused: its rows would pass for tensors."""
+    if isinstance(tensors, Mapping):
+        return tensors
+    if not isinstance(tensors, Iterable) or _is_tensor(tensors):
+        raise TypeError(f"{name} is a {type(tensors).__name__}: it must be a list or a mapping of tensors; of one tensor it is [tensor]")
+    return list(tensors)
+
+
+def _is_tensor(value: Any) -> bool:
+    if hasattr(value, "data_ptr") or hasattr(value, "dtype"):
+        return True
+    try:
+        memoryview(value)
+    except TypeError:
+        return False
+    return True
+
+
 def specs(tensors: Union[Mapping[str, Any], Iterable[Any]]) -> list[TensorSpec]:
     """Specs of tensors with names, or without: then "0", "1", ..."""
-    return specs_of(tensors.items() if isinstance(tensors, Mapping) else ((str(i), tensor) for i, tensor in enumerate(tensors)))
+    given = listed("tensors", tensors)
+    return specs_of(given.items() if isinstance(given, Mapping) else ((str(i), tensor) for i, tensor in enumerate(given)))
 
 
 def specs_of(named: Iterable[tuple[str, Any]]) -> list[TensorSpec]:

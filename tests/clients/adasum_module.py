@@ -6,12 +6,14 @@ loudly, where there is none.
 What comes out is compared with AdaSum in double precision, written here from the paper."""
 
 import array
+import copy
 import ctypes
 import gc
 import json
 import logging
 import math
 import os
+import pickle
 import subprocess
 import sys
 import threading
@@ -124,6 +126,14 @@ def takes_mappings_by_name(world):
         for index, name in enumerate("abcd"):
             near(f"tensor {name}", named[name], expected(index))
         refuses(ValueError, "lacks 'b'", lambda: reducer.reduce({"x" if name == "b" else name: named[name] for name in named}))
+
+
+def is_pickled_or_refuses(world):
+    error = refuses(adasum.ArgumentError, "radix", lambda: adasum.Options(radix=9))
+    other = pickle.loads(pickle.dumps(error))
+    assert type(other) is adasum.ArgumentError and (str(other), other.status) == (str(error), error.status), other
+    refuses(TypeError, "World objects belong to their process", lambda: pickle.dumps(world))
+    refuses(TypeError, "Options objects belong to their process", lambda: copy.deepcopy({"options": adasum.Options()}))
 
 
 def ends_nothing_in_a_forked_child():
@@ -549,6 +559,15 @@ def refuses_what_is_wrong(world):
         refuses(TypeError, "stream is a str", lambda: world.barrier("0"))
     assert reducer.closed
     refuses(ValueError, "is closed", lambda: reducer.reduce(data))
+    # One tensor: its rows would pass for tensors, and each be reduced for itself.
+    matrix = memoryview(array.array("f", range(6))).cast("B").cast("f", (2, 3))
+    for one in (data[1], matrix, Tensor(data[1], "float32"), adasum.TensorSpec("x", 7, adasum.F32)):
+        refuses(TypeError, f"tensors is a {type(one).__name__}: ", lambda: adasum.GradientReducer(world, one))
+    refuses(TypeError, "tensors is a NoneType", lambda: adasum.specs(None))
+    refuses(TypeError, "tensor '0': a tuple is neither a tensor nor a buffer", lambda: adasum.specs([("x", data[1])]))
+    with adasum.MeanReducer(world, [data[1], data[1]]) as reducer:
+        refuses(TypeError, "tensors is a memoryview", lambda: reducer.reduce(matrix))
+        refuses(ValueError, "tensors has 1 tensors, expected are 2", lambda: reducer.reduce(part for part in data[1:2]))
     # What ctypes does not take: it says which argument.
     refuses(TypeError, "adasum_world_from_rank_table: argument 2: ", lambda: adasum.World.from_rank_table("table", "0"))
     refuses(TypeError, "aclrtSetDevice: argument 1: ", lambda: adasum.Stream("0"))
@@ -903,7 +922,7 @@ def main(folder):
                      votes_on_overflow, reduces_flat_buffers, refuses_tensors_of_other_devices, leaves_the_device_of_a_thread,
                      scatters_and_collects, gathers_rows, clips_norms, accumulates,
                      makes_parts, fuses_by_parameter, ends_what_nobody_holds,
-                     refuses_what_is_wrong, ends_behind_calls_of_other_threads, keeps_streams_that_are_closed, refuses_a_second_thread,
+                     refuses_what_is_wrong, is_pickled_or_refuses, ends_behind_calls_of_other_threads, keeps_streams_that_are_closed, refuses_a_second_thread,
                      reduces_numpy):
             case(world)
         keeps_a_journal(world, folder)

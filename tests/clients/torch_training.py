@@ -6,8 +6,10 @@ own arithmetic in bf16 and combinations in float64, which are rounded once.
 
 Each test is a function; further arguments choose some by name. N is a power of two."""
 
+import copy
 import gc
 import inspect
+import io
 import logging
 import math
 import os
@@ -623,7 +625,8 @@ def broadcasts():
     assert all(other == mine for other in everyone)
     assert model.brain[0, 0].item() == root
     assert adasum.torch.broadcast_object(RANK, root) == root
-    raises(TypeError, ["params is a tensor"], lambda: adasum.torch.broadcast_parameters(torch.ones(2), 0))
+    raises(TypeError, ["params is a Tensor"], lambda: adasum.torch.broadcast_parameters(torch.ones(2), 0))
+    raises(TypeError, ["params is a Sequential"], lambda: adasum.torch.broadcast_parameters(model, 0))
 
 
 @test
@@ -642,6 +645,9 @@ def optimizer_errors():
     raises(ValueError, ["process_set", "adasum.torch.world"], lambda: wrap(process_set=object()))
     raises(ValueError, ["gradient_predivide_factor", "Average"], lambda: wrap(gradient_predivide_factor=2.0))
     raises(ValueError, ["gradient_predivide_factor is 0", "above 0"], lambda: wrap(op=adasum.torch.Average, gradient_predivide_factor=0))
+    factor = dict(op=adasum.torch.Average, gradient_predivide_factor=2.0)
+    raises(ValueError, ["gradient_predivide_factor and scale"], lambda: wrap(scale=0.5, **factor))
+    raises(ValueError, ["reduction is 'sum'", "op asks for 'mean'"], lambda: wrap(op=adasum.torch.Average, reduction="sum"))
     raises(ValueError, ["pairs (name, parameter)"], lambda: wrap(named_parameters=model.parameters()))
     raises(ValueError, ["lacks", "group 0, parameter 0", "(8, 12)"], lambda: wrap(named_parameters=named[1:]))
     raises(ValueError, ["several times: first.bias"], lambda: wrap(named_parameters=named + [named[1]]))
@@ -657,6 +663,9 @@ def optimizer_errors():
         raises(AssertionError, ["skip_synchronize"], lambda: optimizer.skip_synchronize())
         raises(RuntimeError, ["wrap the optimizer again"], lambda: optimizer.add_param_group({"params": []}))
         raises(AttributeError, ["nothing"], lambda: optimizer.nothing)
+        # The base class of optimizers would save and copy what lacks the wrapped one.
+        raises(TypeError, ["DeltaOptimizer", "state_dict()"], lambda: torch.save(optimizer, io.BytesIO()))
+        raises(TypeError, ["DeltaOptimizer", "state_dict()"], lambda: copy.deepcopy(optimizer))
         assert isinstance(optimizer, torch.optim.Optimizer) and optimizer.param_groups is plain.param_groups
         torch.optim.lr_scheduler.StepLR(optimizer, 1)
         steps = []

@@ -16,8 +16,8 @@ def broadcast_parameters(
 ) -> None:
     """Gives all ranks the values that rank `root_rank` of the group has: of a `state_dict()`, `named_parameters()` or `parameters()`, whose tensors
     are changed in place. Entries that are no tensors are left alone. Collective: the same tensors on all ranks."""
-    if isinstance(params, torch.Tensor):
-        raise TypeError("params is a tensor: it must be a state_dict, or tensors, or pairs of name and tensor")
+    if isinstance(params, (torch.Tensor, torch.nn.Module)) or not isinstance(params, Iterable):
+        raise TypeError(f"params is a {type(params).__name__}: it must be a state_dict, or tensors, or pairs of name and tensor")
     listed = params.items() if isinstance(params, Mapping) else params
     for entry in listed:
         tensor = entry[1] if isinstance(entry, tuple) else entry

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
-from typing import TYPE_CHECKING, Any, Callable, Optional
+from typing import TYPE_CHECKING, Any, Callable, NoReturn, Optional
 
 import torch
 import torch.distributed as dist
@@ -143,6 +143,10 @@ class Reducing:
         except BaseException:
             self._end_world(in_good_order=False)
             raise
+
+    def __reduce__(self) -> NoReturn:
+        # The base class of optimizers would leave out the optimizer, and say nothing.
+        raise TypeError(f"{type(self).__name__} objects belong to their process: they can be neither copied nor pickled; state_dict() can")
 
     @property
     def world(self) -> adasum.World:

@@ -400,6 +400,8 @@ def DistributedOptimizer(
     choices: options of the reducer, and of a world of its own."""
     if not isinstance(op, Op):
         raise ValueError(f"op is {op!r}: it must be adasum.torch.Adasum, Average or Sum")
+    if choices.get("reduction") not in (None, op.value):
+        raise ValueError(f"reduction is {choices['reduction']!r}, but op asks for {op.value!r}")
     if compression not in (None, Compression.none):
         raise ValueError(f"compression is {compression}: there is none here, tensors travel in the type that they have")
     if num_groups != 0 or groups is not None:
@@ -412,6 +414,8 @@ def DistributedOptimizer(
             raise ValueError(f"gradient_predivide_factor is {gradient_predivide_factor}: it is for op=adasum.torch.Average only")
         if not gradient_predivide_factor > 0:
             raise ValueError(f"gradient_predivide_factor is {gradient_predivide_factor}: it must be above 0")
+        if "scale" in choices or "result_scale" in choices:
+            raise ValueError("gradient_predivide_factor and scale or result_scale are given: the factor sets both")
         choices["scale"], choices["result_scale"] = 1 / gradient_predivide_factor, gradient_predivide_factor
     if op is Adasum:
         choices.setdefault("delta_form", "local")
