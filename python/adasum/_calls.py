@@ -6,13 +6,16 @@ import threading
 from contextlib import contextmanager
 from ctypes import c_size_t, c_uint64, c_void_p
 from dataclasses import dataclass
-from typing import Any, Callable, Iterable, Iterator, Mapping, Optional, Sequence, Union
+from typing import TYPE_CHECKING, Any, Callable, Iterable, Iterator, Mapping, Optional, Sequence, Union
 
 from adasum import _abi
 from adasum._library import Error, Handle, array, call, milliseconds
 from adasum.device import HostCopies, KeptStreams, Stream
 from adasum.tensors import TensorSpec, View, listed, specs, type_name, view_for
 from adasum.world import World, stream_address
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 #: Tensors of any kind that `view` knows, in the order of the specs; of a mapping, its values.
 Tensors = Union[Mapping[str, Any], Sequence[Any]]
@@ -137,7 +140,7 @@ class StreamUser(Handle):
         """Ends it, behind calls that other threads are in; a second time does nothing. Work on the device must be done."""
         super().close()
 
-    def __enter__(self) -> Any:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: Any) -> None:

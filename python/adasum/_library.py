@@ -52,6 +52,9 @@ class WaitError(Error, TimeoutError):
     """A wait reached its limit."""
 
 
+# Tracebacks name them as programs do.
+Error.__module__ = ArgumentError.__module__ = WaitError.__module__ = "adasum"
+
 _KINDS = {"INVALID_ARGUMENT": ArgumentError, "NULL_ARGUMENT": ArgumentError, "TIMEOUT": WaitError}
 
 
@@ -280,4 +283,7 @@ def array(name: str, kind: Any, values: Sequence[Any]) -> Any:
     what = f"{name} has"
     for value in values:
         _check(what, kind, value)
-    return (kind * len(values))(*values)
+    try:
+        return (kind * len(values))(*values)
+    except TypeError as error:
+        raise TypeError(f"{name}: {error}") from error

@@ -131,7 +131,7 @@ def takes_mappings_by_name(world):
 def is_pickled_or_refuses(world):
     error = refuses(adasum.ArgumentError, "radix", lambda: adasum.Options(radix=9))
     other = pickle.loads(pickle.dumps(error))
-    assert type(other) is adasum.ArgumentError and (str(other), other.status) == (str(error), error.status), other
+    assert str(type(other)) == "<class 'adasum.ArgumentError'>" and (str(other), other.status) == (str(error), error.status), other
     refuses(TypeError, "World objects belong to their process", lambda: pickle.dumps(world))
     refuses(TypeError, "Options objects belong to their process", lambda: copy.deepcopy({"options": adasum.Options()}))
 
@@ -578,6 +578,7 @@ def refuses_what_is_wrong(world):
     refuses(ValueError, "must not have a NUL", lambda: adasum.Options(radix="2\0x"))
     refuses(ValueError, f"is {2**32 + 1}", lambda: adasum.World.from_root_info(0, adasum.root_info(0), 2**32 + 1, 0))
     refuses(ValueError, f"ranks has {2**32}", lambda: world.part([2**32], 1))
+    refuses(TypeError, "ranks: 'str' object", lambda: world.part("01", 1))
     for seconds in (1e300, 10**400, 2**64 / 1000, math.nan, math.inf, 0):
         refuses(ValueError, f"timeout is {seconds!r}", lambda: world.finish(timeout=seconds))
     refuses(ValueError, "argument 2 of adasum_journal_open is -1", lambda: adasum.Journal(".", -1))
