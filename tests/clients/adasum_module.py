@@ -853,6 +853,9 @@ def world_by_root_info(folder):
     """One rank's bytes, handed on by a file; here every rank is a server."""
     info = shared(folder / "root-info", adasum.root_info(RANK) if RANK == 0 else b"")
     servers = adasum.Options(devices_per_server=1)
+    error = refuses(adasum.Error, "EI0003", lambda: adasum.World.from_root_info(RANK, bytes(len(info)), SIZE, RANK, servers))
+    # Once.
+    assert str(error).count(f"rank {RANK} of {SIZE}") == 1, error
     with adasum.World.from_root_info(RANK, info, SIZE, RANK, options=servers) as world:
         assert (world.rank, world.size, world.servers, world.device) == (RANK, SIZE, SIZE, RANK)
         data = inputs()

@@ -737,6 +737,17 @@ def options_of_a_world_of_its_own():
 
 
 @test
+def started_by_the_program():
+    """Ranks that torch.multiprocessing.spawn starts have no LOCAL_RANK: each has a device of its own."""
+    number = os.environ.pop("LOCAL_RANK")
+    try:
+        with adasum.torch.world(HOST) as world:
+            assert world.device == RANK, world.device
+    finally:
+        os.environ["LOCAL_RANK"] = number
+
+
+@test
 def grouping_is_said():
     """How ranks are combined: a warning where means are taken that nobody asked for."""
     logger, records = logging.getLogger("adasum"), Records()

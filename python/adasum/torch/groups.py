@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import socket
 from typing import TYPE_CHECKING, Any, Callable, NoReturn, Optional
 
 import torch
@@ -23,7 +24,8 @@ _WORLD_OPTIONS = ("devices_per_server", "create_timeout_ms")
 
 def world(group: Optional[dist.ProcessGroup] = None, /, **choices: Unpack[adasum.OptionValues]) -> adasum.World:
     """The world of the ranks of a process group, or of all ranks: on torch's current NPU if the program has set or used one or sees only
-    one, else on device LOCAL_RANK, which is one of the mock's where there is no NPU. Collective among the group.
+    one, else on device LOCAL_RANK, which is one of the mock's where there is no NPU. Where LOCAL_RANK is not set, as under
+    torch.multiprocessing.spawn, ranks of a host count from 0. Collective among the group.
 
     `choices` are options. `devices_per_server` says how many consecutive ranks are combined by their mean before AdaSum
     combines servers. Without it that is LOCAL_WORLD_SIZE (as torchrun sets it), but 1 if the group is not larger or no multiple of
@@ -58,8 +60,10 @@ def _made(group: Optional[dist.ProcessGroup], size: int, choices: adasum.OptionV
         # torch_npu takes the number for that of a rank, modulo the number of devices, and asks for the communicator of that device
         # (torch_npu/csrc/distributed/ProcessGroupHCCL.cpp, getDeviceForRank).
         return adasum.World.from_comm(backend.get_hccl_comm(torch.npu.current_device()), **choices)
-    device = _device()
     rank = dist.get_rank(group)
+    hosts = [""] * size
+    dist.all_gather_object(hosts, socket.gethostname(), group=group)
+    device = _device(hosts[:rank].count(hosts[rank]))
     info = [adasum.root_info(device) if rank == 0 else b""]
     dist.broadcast_object_list(info, src=global_rank(group, 0), group=group)
     return adasum.World.from_root_info(device, info[0], size, rank, **choices)
@@ -99,12 +103,12 @@ def _hccl(group: Optional[dist.ProcessGroup]) -> Any:
     return backend if hasattr(backend, "get_hccl_comm") else None
 
 
-def _device() -> int:
+def _device(number: int) -> int:
     """The device of this rank: torch's current NPU if the program has set or used one, or if this process sees only one; else LOCAL_RANK, as
-    without set_device every rank's current NPU would be 0."""
+    without set_device every rank's current NPU would be 0; or `number`, for programs that start their ranks themselves."""
     if hasattr(torch, "npu") and torch.npu.is_available() and (torch.npu.is_initialized() or torch.npu.device_count() == 1):
         return int(torch.npu.current_device())
-    return int(os.environ.get("LOCAL_RANK", "0"))
+    return int(os.environ.get("LOCAL_RANK", number))
 
 
 def global_rank(group: Optional[dist.ProcessGroup], rank: int) -> int:

@@ -371,7 +371,6 @@ impl World {
 /// The communicator that one rank made `root` for.
 fn comm_at(device: &Device, root: &RootInfo, size: u32, rank: u32) -> Result<Comm> {
     Comm::from_root_info(device, root, size, rank, &CommConfig::default())
-        .context(|| format!("rank {rank} of {size}"))
 }
 
 /// The shape of `size` ranks with `locals` a server.
