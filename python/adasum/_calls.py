@@ -164,10 +164,7 @@ class TensorUser(StreamUser):
         ordered = [_named(name, given, spec.name) for spec in wanted] if isinstance(given, Mapping) else given
         views = []
         for spec, tensor in zip(wanted, ordered):
-            try:
-                seen = view_for(self._device, tensor)
-            except (TypeError, ValueError) as error:
-                raise type(error)(f"{name}, tensor {spec.name!r}: {error}") from error
+            seen = view_for(f"{name}, tensor {spec.name!r}", self._device, tensor)
             if (seen.count, seen.dtype) != (spec.count, spec.dtype):
                 raise ValueError(
                     f"{name}, tensor {spec.name!r} has {seen.count} elements of type {type_name(seen.dtype)}, "

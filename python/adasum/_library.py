@@ -278,6 +278,13 @@ def milliseconds(name: str, seconds: float) -> int:
     return max(1, round(seconds * 1000))
 
 
+def text(name: str, value: Any) -> bytes:
+    """The argument `name`, which is text, as the library takes it."""
+    if not isinstance(value, str):
+        raise TypeError(f"{name} is {value!r}: it must be a str")
+    return value.encode()
+
+
 def array(name: str, kind: Any, values: Sequence[Any]) -> Any:
     """The argument `name` as an array of a ctypes type."""
     what = f"{name} has"

@@ -10,7 +10,7 @@ from typing import Any, Mapping, Optional, Sequence, Union
 
 from adasum import _abi
 from adasum._calls import AnyStream, Specs, TensorPart, Tensors, TensorUser, part_arrays
-from adasum._library import DEFAULT_TIMEOUT, Handle, array, call, milliseconds
+from adasum._library import DEFAULT_TIMEOUT, Handle, array, call, milliseconds, text
 from adasum.reducers import TensorStatistics
 from adasum.world import World
 
@@ -94,6 +94,13 @@ class GradientAccumulator(TensorUser):
         self._in_place("gradients", gradients, range(len(self.specs)), stream, timeout, enqueue)
 
 
+def _names(name: str, mapping: Any) -> Any:
+    """The names in the argument `name`, which is a mapping from them, as the library takes them."""
+    if not isinstance(mapping, Mapping):
+        raise TypeError(f"{name} is a {type(mapping).__name__}: it must be a mapping, as {{name: value}}")
+    return array(name, c_char_p, [text(f"a name in {name}", each) for each in mapping])
+
+
 class Journal(Handle):
     """One rank's file of what a training records over time, for `adasum-run launch --report`. From any thread. Local."""
 
@@ -102,7 +109,7 @@ class Journal(Handle):
     def __init__(self, folder: Union[str, os.PathLike[str]], rank: int):
         """Opens rank_R.jsonl in the folder, which must exist; what the file holds already is kept."""
         out = ctypes.POINTER(_abi.adasum_journal)()
-        call("adasum_journal_open", os.fspath(folder).encode(), rank, byref(out))
+        call("adasum_journal_open", os.fsencode(folder), rank, byref(out))
         super().__init__(out)
 
     @classmethod
@@ -125,14 +132,14 @@ class Journal(Handle):
         `step` counts from 1; a later record of the same step completes or replaces an earlier one. `values` are figures as loss and
         accuracy; where several ranks record one, the mean over them is drawn. `statistics` are the reduction's by name of the tensor: one
         rank is enough. `epoch` is how many epochs have passed, and `run` which of several trainings of a job it is about."""
-        tensors = statistics or {}
+        tensors = {} if statistics is None else statistics
+        names = [_names("values", values), _names("statistics", tensors)]
         figures = [
             figure for each in tensors.values() for figure in (each.norm, each.cosine, each.gain, each.kappa, float(each.nonfinite))
         ]
         call(
-            "adasum_journal_record", self, run.encode(), step, epoch, array("values", c_char_p, [name.encode() for name in values]),
-            array("values", c_double, list(values.values())), len(values), array("statistics", c_char_p, [name.encode() for name in tensors]),
-            array("statistics", c_double, figures), len(tensors),
+            "adasum_journal_record", self, text("run", run), step, epoch, names[0], array("values", c_double, list(values.values())),
+            len(values), names[1], array("statistics", c_double, figures), len(tensors),
         )
 
     def __enter__(self) -> Journal:

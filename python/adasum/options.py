@@ -8,7 +8,7 @@ from ctypes import byref
 from typing import TYPE_CHECKING, Any, Optional, Union
 
 from adasum import _abi
-from adasum._library import Handle, call
+from adasum._library import Handle, call, text
 from adasum._options import OptionValues
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ class Options(Handle):
     def from_boost(cls, path: Union[str, os.PathLike[str]], level: str = "O2", **choices: Unpack[OptionValues]) -> Options:
         """What MindSpore's boost configuration in the JSON file `path` says; `choices` win."""
         options = cls()
-        call("adasum_options_load_boost", options, os.fspath(path).encode(), level.encode())
+        call("adasum_options_load_boost", options, os.fsencode(path), text("level", level))
         options._set(choices)
         return options
 

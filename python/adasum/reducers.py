@@ -175,7 +175,7 @@ class GradientReducer(_AdasumReducer):
 
     def _flat(self, indices: Optional[Sequence[int]], buffer: Any, stream: Optional[AnyStream], timeout: float) -> None:
         limit = milliseconds("timeout", timeout)
-        seen = view_for(self._device, buffer)
+        seen = view_for("buffer", self._device, buffer)
         if indices is None:
             function, numbers, wanted = "adasum_reducer_reduce_flat", [], list(self.specs)
         else:

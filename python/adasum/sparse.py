@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, Optional
 
 from adasum._abi import CONSTANTS
 from adasum._calls import AnyStream
-from adasum._library import DEFAULT_TIMEOUT, call, milliseconds
+from adasum._library import DEFAULT_TIMEOUT, call, milliseconds, text
 from adasum._options import OptionValues
 from adasum.device import HostCopies
 from adasum.options import Options, chosen
@@ -51,7 +51,10 @@ def _row_numbers(indices: Any, wanted: str, device: int) -> _RowNumbers:
     if hasattr(indices, "data_ptr"):
         kind, contiguous = type_text(indices.dtype), indices.is_contiguous()
     else:
-        buffer = memoryview(indices)
+        try:
+            buffer = memoryview(indices)
+        except TypeError:
+            raise TypeError(f"indices is a {type(indices).__name__}: it must be a tensor or a buffer of whole numbers") from None
         whole = (buffer.format or "").lstrip("@=<") in ("i", "l", "q")
         kind, contiguous = f"int{8 * buffer.itemsize}" if whole else f"format {buffer.format!r}", buffer.c_contiguous
     if kind != wanted:
@@ -92,16 +95,17 @@ class SparseReducer(AnyReducer):
         self._format, number, self._index_bytes = _INDEX_TYPES[index]
         self._index = index
         self._dtype, self._width, self._rows = dtype, width, rows
+        element_bytes(dtype)
         given = chosen(options, choices)
         super().__init__(world, lambda owner, out: call(
-            "adasum_reducer_create_sparse", owner, name.encode(), width, dtype, number, rows, int(exact), given, out))
+            "adasum_reducer_create_sparse", owner, text("name", name), width, dtype, number, rows, int(exact), given, out))
 
     def gather(self, indices: Any, values: Any, stream: Optional[AnyStream] = None, timeout: float = DEFAULT_TIMEOUT) -> SparseRows:
         """Gathers the rows of all ranks. `values` has rows times width elements, row behind row; `indices` is a contiguous buffer or tensor with a
         number for each row, of the reducer's type and in the place of `values`. Collective. On the device stream-ordered if `exact`, else it
         waits once for the others' numbers of rows; on the host it waits at most `timeout` seconds."""
         limit = milliseconds("timeout", timeout)
-        seen = view_for(self._device, values)
+        seen = view_for("values", self._device, values)
         if seen.dtype != self._dtype or seen.count % self._width != 0:
             raise ValueError(
                 f"values has {seen.count} elements of type {type_name(seen.dtype)}, the reducer was made for rows of "

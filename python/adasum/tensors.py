@@ -137,12 +137,15 @@ def view(tensor: Any) -> View:
     return View(address, buffer.nbytes // buffer.itemsize, dtype, False)
 
 
-def view_for(device: int, tensor: Any) -> View:
-    """The view of a tensor for a world on NPU `device`; a tensor on another NPU is refused."""
-    seen = view(tensor)
-    # A View says itself that it is for the world's device.
-    if seen.device and seen is not tensor:
-        check_npu(device, seen.device_id)
+def view_for(name: str, device: int, tensor: Any) -> View:
+    """The view of the argument `name` for a world on NPU `device`; a tensor on another NPU is refused."""
+    try:
+        seen = view(tensor)
+        # A View says itself that it is for the world's device.
+        if seen.device and seen is not tensor:
+            check_npu(device, seen.device_id)
+    except (TypeError, ValueError) as error:
+        raise type(error)(f"{name}: {error}") from error
     return seen
 
 

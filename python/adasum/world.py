@@ -75,7 +75,7 @@ class World(Handle):
     ) -> World:
         """The world of the rank table in the file `path`, as its rank `rank`. With a table of version 2.0, and on Ascend 950, ranks meet as
         `from_environment` says."""
-        return cls._from("rank_table", os.fspath(path).encode(), rank, chosen(options, choices))
+        return cls._from("rank_table", os.fsencode(path), rank, chosen(options, choices))
 
     @classmethod
     def from_root_info(
@@ -156,7 +156,7 @@ class World(Handle):
 
         On the device: enqueued on `stream`. On the host: done when it returns, which takes at most `timeout` seconds."""
         limit = milliseconds("timeout", timeout)
-        seen = view_for(self.device, values)
+        seen = view_for("values", self.device, values)
         if seen.dtype != F32:
             raise TypeError(f"values has elements of type {type_name(seen.dtype)}: they must be fp32")
         if seen.device:

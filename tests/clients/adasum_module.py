@@ -419,6 +419,7 @@ def gathers_rows(world):
         other = (world.device + 1) % SIZE
         for kind, part, wrong in (
             (TypeError, "type int32, the reducer was made for int64", array.array("i", [1])),
+            (TypeError, "indices is a list", [1]),
             (TypeError, "type format 'f'", array.array("f", [1, 1])),
             (TypeError, "type int32", Tensor(array.array("i", [1]), "int32")),
             (ValueError, "indices is not contiguous", memoryview(array.array("q", [1, 1, 1]))[::2]),
@@ -506,6 +507,8 @@ def keeps_a_journal(world, folder):
         reducer.reduce(everything)
         statistics = dict(zip("abcd", reducer.statistics()))
         refuses(ValueError, "argument 3 of adasum_journal_record is -1", lambda: journal.record(-1, {}))
+        refuses(TypeError, "statistics is a list", lambda: journal.record(1, {}, reducer.statistics()))
+        refuses(TypeError, "a name in values is 3", lambda: journal.record(1, {3: 1.0}))
         refuses(ValueError, "values has b'a", lambda: journal.record(1, {"a\0b": 1.0}))
         refuses(ValueError, "must not have a NUL", lambda: journal.record(1, {}, run="a\0"))
         journal.record(1, {"loss": 0.5}, statistics, epoch=0.25)
@@ -568,6 +571,9 @@ def refuses_what_is_wrong(world):
     with adasum.MeanReducer(world, [data[1], data[1]]) as reducer:
         refuses(TypeError, "tensors is a memoryview", lambda: reducer.reduce(matrix))
         refuses(ValueError, "tensors has 1 tensors, expected are 2", lambda: reducer.reduce(part for part in data[1:2]))
+    refuses(TypeError, "values: a list is neither", lambda: world.all_reduce_sum([1.0]))
+    refuses(TypeError, "name is 3", lambda: adasum.SparseReducer(world, 3, 4, 4))
+    refuses(ValueError, "dtype is 99", lambda: adasum.SparseReducer(world, "x", 4, 4, 99))
     # What ctypes does not take: it says which argument.
     refuses(TypeError, "adasum_world_from_rank_table: argument 2: ", lambda: adasum.World.from_rank_table("table", "0"))
     refuses(TypeError, "aclrtSetDevice: argument 1: ", lambda: adasum.Stream("0"))
