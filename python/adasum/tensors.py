@@ -124,7 +124,7 @@ def view(tensor: Any) -> View:
     try:
         buffer = memoryview(tensor)
     except TypeError:
-        raise TypeError(f"a {type(tensor).__name__} is neither a tensor nor a buffer") from None
+        raise TypeError(f"a {type(tensor).__name__} is neither a tensor of torch or MindSpore nor a buffer") from None
     if buffer.readonly or not buffer.c_contiguous:
         raise ValueError("the buffer is not contiguous or not writable")
     # ctypes says the order of bytes, too.

@@ -567,7 +567,7 @@ def refuses_what_is_wrong(world):
     for one in (data[1], matrix, Tensor(data[1], "float32"), adasum.TensorSpec("x", 7, adasum.F32)):
         refuses(TypeError, f"tensors is a {type(one).__name__}: ", lambda: adasum.GradientReducer(world, one))
     refuses(TypeError, "tensors is a NoneType", lambda: adasum.specs(None))
-    refuses(TypeError, "tensor '0': a tuple is neither a tensor nor a buffer", lambda: adasum.specs([("x", data[1])]))
+    refuses(TypeError, "tensor '0': a tuple is neither a tensor of torch or MindSpore nor a buffer", lambda: adasum.specs([("x", data[1])]))
     with adasum.MeanReducer(world, [data[1], data[1]]) as reducer:
         refuses(TypeError, "tensors is a memoryview", lambda: reducer.reduce(matrix))
         refuses(ValueError, "tensors has 1 tensors, expected are 2", lambda: reducer.reduce(part for part in data[1:2]))
