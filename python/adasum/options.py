@@ -67,9 +67,17 @@ def check_choices(choices: Any, world: Optional[World]) -> None:
     """Refuses choices that do not fit what steps on whole results on every rank, in a world that was given, or in one of its own."""
     if choices.get("scattered"):
         raise ValueError("scattered leaves each result on one rank, and every rank needs all of them here: use adasum.GradientReducer")
+    if world is not None:
+        check_servers(choices, world)
+
+
+def check_servers(choices: Any, world: World) -> None:
+    """Refuses a number of ranks a server that is not the world's, which was made with its own."""
     asked = choices.get("devices_per_server")
-    if world is not None and asked not in (None, "auto", world.devices_per_server):
-        raise ValueError(f"devices_per_server is {asked}, but the world that was given has {world.devices_per_server} ranks in a server")
+    if asked is not None and str(asked) not in ("auto", str(world.devices_per_server)):
+        raise ValueError(
+            f"devices_per_server is {asked}, but the world that was given has {world.devices_per_server} ranks in a server: it is an option of worlds"
+        )
 
 
 def chosen(options: Optional[Options], choices: Any) -> Optional[Options]:

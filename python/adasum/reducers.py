@@ -18,7 +18,7 @@ from adasum._calls import AnyStream, Specs, StreamUser, TensorPart, Tensors, Ten
 from adasum._library import DEFAULT_TIMEOUT, array, call, milliseconds
 from adasum._options import OptionValues
 from adasum.device import Stream
-from adasum.options import Options, chosen
+from adasum.options import Options, check_servers, chosen
 from adasum.tensors import View, type_name, view_for
 from adasum.world import World, stream_address
 
@@ -59,6 +59,7 @@ class _TensorReducer(AnyReducer, TensorUser):
 
     def __init__(self, world: World, tensors: Specs, options: Optional[Options] = None, **choices: Unpack[OptionValues]):
         """Plans for these tensors (specs, or tensors whose specs are taken), allocates buffers and warms up every link. Collective."""
+        check_servers(choices, world)
         given = chosen(options, choices)
         TensorUser.__init__(
             self, world, tensors,

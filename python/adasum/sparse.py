@@ -12,7 +12,7 @@ from adasum._calls import AnyStream
 from adasum._library import DEFAULT_TIMEOUT, call, milliseconds, text
 from adasum._options import OptionValues
 from adasum.device import HostCopies
-from adasum.options import Options, chosen
+from adasum.options import Options, check_servers, chosen
 from adasum.reducers import AnyReducer
 from adasum.tensors import F32, View, address_of, check_npu, element_bytes, place_of, refuse_internal_format, type_name, type_text, view_for
 from adasum.world import World
@@ -96,6 +96,7 @@ class SparseReducer(AnyReducer):
         self._index = index
         self._dtype, self._width, self._rows = dtype, width, rows
         element_bytes(dtype)
+        check_servers(choices, world)
         given = chosen(options, choices)
         super().__init__(world, lambda owner, out: call(
             "adasum_reducer_create_sparse", owner, text("name", name), width, dtype, number, rows, int(exact), given, out))

@@ -562,6 +562,8 @@ def refuses_what_is_wrong(world):
         refuses(TypeError, "stream is a str", lambda: world.barrier("0"))
     assert reducer.closed
     refuses(ValueError, "is closed", lambda: reducer.reduce(data))
+    refuses(ValueError, f"devices_per_server is {LOCALS + 1}, but the world", lambda: adasum.GradientReducer(world, data, devices_per_server=LOCALS + 1))
+    adasum.MeanReducer(world, data, devices_per_server=LOCALS).close()
     # One tensor: its rows would pass for tensors, and each be reduced for itself.
     matrix = memoryview(array.array("f", range(6))).cast("B").cast("f", (2, 3))
     for one in (data[1], matrix, Tensor(data[1], "float32"), adasum.TensorSpec("x", 7, adasum.F32)):
