@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import socket
-from typing import TYPE_CHECKING, Any, Callable, NoReturn, Optional
+from typing import TYPE_CHECKING, Any, Callable, Optional
 
 import torch
 import torch.distributed as dist
@@ -147,10 +147,6 @@ class Reducing:
         except BaseException:
             self._end_world(in_good_order=False)
             raise
-
-    def __reduce__(self) -> NoReturn:
-        # The base class of optimizers would leave out the optimizer, and say nothing.
-        raise TypeError(f"{type(self).__name__} objects belong to their process: they can be neither copied nor pickled; state_dict() can")
 
     @property
     def world(self) -> adasum.World:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import enum
 import weakref
-from typing import TYPE_CHECKING, Any, Callable, Iterable, Iterator, Optional, Union
+from typing import TYPE_CHECKING, Any, Callable, Iterable, Iterator, NoReturn, Optional, Union
 
 import torch
 import torch.distributed as dist
@@ -102,6 +102,10 @@ class _Wrapper(Reducing, torch.optim.Optimizer):
         self._passes = _BackwardPasses(self._named, None)
         if passes is not None:
             self.set_backward_passes_per_step(passes)
+
+    def __reduce__(self) -> NoReturn:
+        # The base class would leave out the wrapped optimizer, and say nothing.
+        raise TypeError(f"{type(self).__name__} objects belong to their process: they can be neither copied nor pickled; their state_dict() can")
 
     @property
     def param_groups(self) -> Any:

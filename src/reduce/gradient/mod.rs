@@ -74,7 +74,7 @@ impl GradientReducer {
         {
             return Err(Error::invalid(format!(
                 "one server of {} ranks: AdaSum combines servers, so the result would be a plain mean; set \
-                 allow_plain_mean, or make each rank a server of its own (devices_per_server 1)",
+                 allow_plain_mean, or make the world with devices_per_server 1: then each rank is a server",
                 shape.locals
             )));
         }
