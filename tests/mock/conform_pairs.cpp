@@ -214,6 +214,40 @@ const Behaviour barrier("barrier-blocks-the-stream", Ranks::Threads, 2, [](const
     }
     world.synchronize();
 });
+// HCCL_EXEC_TIMEOUT is no limit of a barrier on the 910A and A3; on the A2, where HCCL makes a graph of its tasks, and the 950 it is.
+// Source: hcomm, src/legacy/ascend910: framework/op_base/src/op_base_host.cc:252, platform/task/dispatcher.cc:296,
+// dispatcher_graph.cc:87, framework/device/framework/aicpu_communicator.cc:430; src/legacy/ascend950/framework/entrance/op_base/
+// op_base_v2.cc:1391.
+void barrier_limit(const Rank &me, bool limited) {
+    const World world(me);
+    OK(HcclBarrier(world.comm, world.stream));
+    world.synchronize();
+    if (me.rank == 0) {
+        OK(HcclBarrier(world.comm, world.stream));
+        RETURNS(limited ? 507048 : 507046, aclrtSynchronizeStreamWithTimeout(world.stream, 2500));
+        write_file(folder() + "/seen", "");
+    } else {
+        read_file(folder() + "/seen");
+    }
+    if (!limited) {
+        if (me.rank == 1) {
+            OK(HcclBarrier(world.comm, world.stream));
+        }
+        world.synchronize();
+    }
+}
+const Environment SECOND = {{"HCCL_EXEC_TIMEOUT", "1"}, {"HCCL_CONNECT_TIMEOUT", "1"}};
+Environment second_on(const char *soc) {
+    Environment environment = SECOND;
+    environment.push_back({"ASCEND_MOCK_SOC", soc});
+    return environment;
+}
+const Behaviour barrier_a2("barrier-has-the-limit-A2", Ranks::Threads, 2,
+                           [](const Rank &me) { barrier_limit(me, true); }, SECOND);
+const Behaviour barrier_a3("barrier-has-no-limit-A3", Ranks::Threads, 2,
+                           [](const Rank &me) { barrier_limit(me, false); }, second_on("Ascend910_9391"));
+const Behaviour barrier_910a("barrier-has-no-limit-910A", Ranks::Threads, 2,
+                             [](const Rank &me) { barrier_limit(me, false); }, second_on("Ascend910A"));
 
 } // namespace
 

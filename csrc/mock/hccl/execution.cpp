@@ -143,14 +143,23 @@ bool Execution::wait(std::vector<uint32_t> peers, bool any, const char *what, Mi
     return true;
 }
 
+// A barrier of the 910A or A3 waits as long as the hardware can; on the A2 its tasks are a graph, which has the usual limit. Source:
+// hcomm, src/legacy/ascend910: framework/op_base/src/op_base_host.cc:252, platform/task/dispatcher.cc:296, dispatcher_graph.cc:87,
+// framework/device/framework/aicpu_communicator.cc:430.
+std::chrono::seconds Execution::limit() const {
+    constexpr std::chrono::seconds LONGEST(17340); // of the 910A; the A3 may wait for ever
+    const bool unlimited = family() == Family::Ascend910A || family() == Family::Ascend910C;
+    return operation_.signature.op == Op::Barrier && unlimited ? LONGEST : comm_.plan().settings.execution_timeout;
+}
+
 void Execution::check(const std::vector<uint32_t> &missing, const char *what) const {
     if (cancelled_) {
         fault(HCCL_E_INTERNAL, "EI9999: %s: %s was aborted with its stream", comm_.self().c_str(),
               describe(operation_.signature).c_str());
     }
     comm_.check_failed();
-    const auto limit = comm_.plan().settings.execution_timeout;
-    if (limit.count() == 0 || Clock::now() - start_ < limit) {
+    const std::chrono::seconds most = limit();
+    if (most.count() == 0 || Clock::now() - start_ < most) {
         return;
     }
     std::string text =

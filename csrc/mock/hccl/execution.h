@@ -63,6 +63,7 @@ private:
     template <class Missing>
     bool wait(std::vector<uint32_t> peers, bool any, const char *what, Missing missing);
     void check(const std::vector<uint32_t> &missing, const char *what) const;
+    std::chrono::seconds limit() const; // of a wait for peers
     std::string activity(uint32_t peer) const;
 
     Comm &comm_;
