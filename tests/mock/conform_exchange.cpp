@@ -395,14 +395,16 @@ const Behaviour refused_310("reduce-refused-310P", [](const Rank &me) {
     unsupported(me, {{HCCL_DATA_TYPE_INT64, HCCL_REDUCE_SUM}, {HCCL_DATA_TYPE_BFP16, HCCL_REDUCE_SUM}});
 }, {{"ASCEND_MOCK_SOC", "Ascend310P3"}});
 
-// A number that is no type or no reduction: E_PARA.
+// A number that is no type or no reduction is not supported.
+// Source: hcomm, src/legacy/ascend910/framework/common/src/param_check.cc:281, :306; hccl, src/ops/op_common/op_common.cc:2913, :2977.
 const Behaviour numbers("reduce-unknown-numbers", [](const Rank &me) {
     const World world(me);
     const Vector<float> data(8);
-    RETURNS(HCCL_E_PARA,
+    RETURNS(HCCL_E_NOT_SUPPORT,
             HcclAllReduce(data.at(), data.at(), 4, HCCL_DATA_TYPE_RESERVED, HCCL_REDUCE_SUM, world.comm, world.stream));
-    RETURNS(HCCL_E_PARA, HcclAllReduce(data.at(), data.at(), 4, FP32, HCCL_REDUCE_RESERVED, world.comm, world.stream));
-    RETURNS(HCCL_E_PARA,
+    RETURNS(HCCL_E_NOT_SUPPORT,
+            HcclAllReduce(data.at(), data.at(), 4, FP32, HCCL_REDUCE_RESERVED, world.comm, world.stream));
+    RETURNS(HCCL_E_NOT_SUPPORT,
             HcclAllReduce(data.at(), data.at(), 4, FP32, static_cast<HcclReduceOp>(4), world.comm, world.stream));
 });
 
@@ -418,7 +420,7 @@ const Behaviour movable("move-types-910B", [](const Rank &me) {
     }
     RETURNS(HCCL_E_NOT_SUPPORT, broadcast(world, data, HCCL_DATA_TYPE_INT128));
     RETURNS(HCCL_E_NOT_SUPPORT, broadcast(world, data, HCCL_DATA_TYPE_FP8E4M3));
-    RETURNS(HCCL_E_PARA, broadcast(world, data, 13));
+    RETURNS(HCCL_E_NOT_SUPPORT, broadcast(world, data, 13));
     world.synchronize();
 });
 const Behaviour movable_a("move-types-910A", [](const Rank &me) {

@@ -36,13 +36,18 @@ std::string name_of(HcclComm comm) {
     return name;
 }
 
-// A communicator needs a device.
+// A communicator needs a device, before anything else. Source: hcomm, src/legacy/ascend910/framework/op_base/src/op_base.cc:773, :1383, :2010.
 const Behaviour no_device("creation-needs-a-device", [](const Rank &) {
     HcclComm comm = nullptr;
     HcclRootInfo info;
     FAILS(HCCL_E_RUNTIME, "no device", HcclCommInitClusterInfo(table_path().c_str(), 0, &comm));
     FAILS(HCCL_E_RUNTIME, "no device", HcclGetRootInfo(&info));
+    FAILS(HCCL_E_RUNTIME, "no device", HcclGetRootInfo(nullptr));
+    FAILS(HCCL_E_RUNTIME, "no device", HcclCommInitRootInfo(0, nullptr, 0, nullptr));
+    FAILS(HCCL_E_RUNTIME, "no device", HcclCommInitClusterInfo(nullptr, 0, nullptr));
+    OK(aclrtSetDevice(0));
     RETURNS(HCCL_E_PTR, HcclGetRootInfo(nullptr));
+    RETURNS(HCCL_E_PTR, HcclCommInitClusterInfo(nullptr, 0, &comm));
 });
 
 // Rank, size and name; the world of a rank table is hccl_world_group.
@@ -201,6 +206,15 @@ const Behaviour async_error("async-error-none", [](const Rank &me) {
     CHECK(error == HCCL_SUCCESS);
     RETURNS(HCCL_E_PTR, HcclGetCommAsyncError(world.comm, nullptr));
 });
+
+// Of the 950 it never tells anything, and writes nothing.
+// Source: hcomm, src/legacy/ascend950/framework/entrance/op_base/op_base_v2.cc:2989.
+const Behaviour async_error_950("async-error-950", [](const Rank &me) {
+    const World world(me);
+    HcclResult error = HCCL_E_INTERNAL;
+    OK(HcclGetCommAsyncError(world.comm, &error));
+    CHECK(error == HCCL_E_INTERNAL);
+}, {{"ASCEND_MOCK_SOC", "Ascend950PR_9599"}});
 
 // Memory ranges: alignment and flags are 0, ranges do not overlap, activated memory lies inside.
 const Behaviour ranges("memory-ranges", [](const Rank &me) {

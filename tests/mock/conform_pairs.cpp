@@ -67,7 +67,8 @@ const Behaviour count_0("send-count-0-first", [](const Rank &) {
     OK(HcclRecv(nullptr, 0, HCCL_DATA_TYPE_RESERVED, 99, nullptr, nullptr));
 });
 
-// The order of checks: pointers, count, type, self, rank.
+// The order of checks: pointers, count, type, self, rank. Source: hcomm, src/legacy/ascend910, framework/op_base/src/op_base.cc:3261
+// and algorithm/impl/coll_executor/coll_send_receive/coll_send_executor.cc:118: no link leads to the rank itself.
 const Behaviour check_order("send-order-of-checks", Ranks::Threads, 2, [](const Rank &me) {
     const World world(me);
     const Vector<float> data(8);
@@ -76,11 +77,19 @@ const Behaviour check_order("send-order-of-checks", Ranks::Threads, 2, [](const 
     RETURNS(HCCL_E_PTR, HcclSend(nullptr, large, none, 9, world.comm, world.stream));
     RETURNS(HCCL_E_PTR, HcclSend(data.at(), large, none, 9, nullptr, world.stream));
     FAILS(HCCL_E_PARA, "count", HcclSend(data.at(), large, none, 9, world.comm, world.stream));
-    FAILS(HCCL_E_PARA, "dataType", HcclSend(data.at(), 8, none, me.rank, world.comm, world.stream));
-    RETURNS(HCCL_E_NOT_SUPPORT, HcclSend(data.at(), 8, FP32, me.rank, world.comm, world.stream));
+    FAILS(HCCL_E_NOT_SUPPORT, "dataType", HcclSend(data.at(), 8, none, me.rank, world.comm, world.stream));
+    FAILS(HCCL_E_PARA, "to itself", HcclSend(data.at(), 8, FP32, me.rank, world.comm, world.stream));
     FAILS(HCCL_E_PARA, "destRank", HcclSend(data.at(), 8, FP32, 2, world.comm, world.stream));
     FAILS(HCCL_E_PARA, "srcRank", HcclRecv(data.at(), 8, FP32, 2, world.comm, world.stream));
 });
+
+// Source: hccl, src/ops/send/send_op.cc:144.
+const Behaviour self_950("send-to-itself-950", [](const Rank &me) {
+    const World world(me);
+    const Vector<float> data(8);
+    RETURNS(HCCL_E_NOT_SUPPORT, HcclSend(data.at(), 8, FP32, 0, world.comm, world.stream));
+    RETURNS(HCCL_E_NOT_SUPPORT, HcclRecv(data.at(), 8, FP32, 0, world.comm, world.stream));
+}, {{"ASCEND_MOCK_SOC", "Ascend950PR_9599"}});
 
 // Send and receive are a rendezvous at any size: a send ends when it was received.
 const Behaviour rendezvous("send-is-a-rendezvous", Ranks::Threads, 2, [](const Rank &me) {
@@ -150,13 +159,20 @@ const Behaviour batch_self("batch-with-self", [](const Rank &me) {
     RETURNS(HCCL_E_PARA, HcclBatchSendRecv(items, 2, world.comm, world.stream));
 });
 
-// A batch of nothing: E_PARA, but from CANN 9.0 on a success before any other check; there the own pair has one type, too.
+// A batch of nothing: E_PARA, but from CANN 9.0 on a success, on the 950 before any other check; there the own pair has one type,
+// too. Source: hcomm, src/legacy/ascend910/framework/op_base/src/op_base.cc:5228; hccl, src/ops/batch_send_recv/batch_send_recv_op.cc:40.
+const Behaviour batch_nothing_950("batch-of-nothing-950", [](const Rank &) {
+    OK(HcclBatchSendRecv(nullptr, 0, nullptr, nullptr));
+}, {{"ASCEND_MOCK_CANN", "9.0.0"}, {"ASCEND_MOCK_SOC", "Ascend950PR_9599"}});
 const Behaviour batch_new("batch-9.0", [](const Rank &me) {
     const World world(me);
     const Vector<float> a(8);
     const Vector<float> b(8);
-    OK(HcclBatchSendRecv(nullptr, 0, nullptr, nullptr));
     HcclSendRecvItem items[] = {item(true, a, 0), item(false, b, 0)};
+    OK(HcclBatchSendRecv(items, 0, world.comm, world.stream));
+    RETURNS(HCCL_E_PTR, HcclBatchSendRecv(nullptr, 0, world.comm, world.stream));
+    RETURNS(HCCL_E_PTR, HcclBatchSendRecv(items, 0, nullptr, world.stream));
+    RETURNS(HCCL_E_PTR, HcclBatchSendRecv(items, 0, world.comm, nullptr));
     OK(HcclBatchSendRecv(items, 2, world.comm, world.stream));
     items[1].dataType = HCCL_DATA_TYPE_INT32;
     FAILS(HCCL_E_PARA, "sends itself fp32 and receives int32", HcclBatchSendRecv(items, 2, world.comm, world.stream));

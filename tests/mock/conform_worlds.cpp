@@ -68,6 +68,8 @@ const Behaviour root_info_signals("root-info-and-signals", Ranks::Processes, 2, 
     CHECK(setitimer(ITIMER_REAL, &none, nullptr) == 0);
     OK(HcclCommDestroy(comm));
 });
+// Numbers come before pointers. A configuration that is NULL is a wrong one, and not a NULL pointer as elsewhere.
+// Source: hcomm, src/legacy/ascend910/framework/op_base/src/op_base.cc:2148-2214.
 const Behaviour root_info_rank("root-info-rank-and-size", [](const Rank &) {
     OK(aclrtSetDevice(0));
     HcclRootInfo info;
@@ -75,6 +77,8 @@ const Behaviour root_info_rank("root-info-rank-and-size", [](const Rank &) {
     OK(HcclGetRootInfo(&info));
     RETURNS(HCCL_E_PARA, HcclCommInitRootInfo(2, &info, 2, &comm));
     RETURNS(HCCL_E_PARA, HcclCommInitRootInfo(0, &info, 0, &comm));
+    RETURNS(HCCL_E_PARA, HcclCommInitRootInfo(1, nullptr, 1, nullptr));
+    RETURNS(HCCL_E_PARA, HcclCommInitRootInfoConfig(1, &info, 0, nullptr, &comm));
     RETURNS(HCCL_E_PTR, HcclCommInitRootInfo(1, nullptr, 0, &comm));
     RETURNS(HCCL_E_PTR, HcclCommInitRootInfo(1, &info, 0, nullptr));
     OK(HcclCommInitRootInfo(1, &info, 0, &comm));

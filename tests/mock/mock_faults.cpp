@@ -381,8 +381,7 @@ void arguments(const Rank &me) {
     RETURNS(HCCL_E_PTR, HcclSend(nullptr, 8, FP32, 1, comm, stream));
     RETURNS(HCCL_E_PTR, HcclSend(data.at(), 8, FP32, 1, comm, nullptr));
     RETURNS(HCCL_E_PARA, HcclSend(data.at(), 0x800000000ULL, FP32, 1, comm, stream));
-    RETURNS(HCCL_E_PARA, HcclSend(data.at(), 8, HCCL_DATA_TYPE_RESERVED, 1, comm, stream));
-    RETURNS(HCCL_E_NOT_SUPPORT, HcclSend(data.at(), 8, FP32, me.rank, comm, stream));
+    RETURNS(HCCL_E_NOT_SUPPORT, HcclSend(data.at(), 8, HCCL_DATA_TYPE_RESERVED, 1, comm, stream));
     RETURNS(HCCL_E_PARA, HcclSend(data.at(), 8, FP32, me.size, comm, stream));
     FAILS(HCCL_E_PARA, "is not memory of device", HcclSend(host.data(), 8, FP32, 1 - me.rank, comm, stream));
     FAILS(HCCL_E_PARA, "its allocation ends", HcclSend(data.at(32), 64, FP32, 1 - me.rank, comm, stream));

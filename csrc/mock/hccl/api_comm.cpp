@@ -15,6 +15,16 @@ namespace {
 // The way for a rank that is not in a sub-communicator to say so: no list, and this id.
 constexpr uint64_t NOT_A_MEMBER = 0xffffffff;
 
+// In the vendor's order. Source: hcomm, src/legacy/ascend910/framework/op_base/src/op_base.cc:2010-2030 and :2148-2172.
+void check_root_info_call(uint32_t size, const HcclRootInfo *info, uint32_t rank, const HcclComm *comm) {
+    require_device();
+    if (size == 0 || rank >= size) {
+        fault(HCCL_E_PARA, "EI0003: rank %u and nRanks %u: nRanks must be 1 or more, rank below it", rank, size);
+    }
+    require(comm, "comm");
+    require(info, "rootInfo");
+}
+
 void run_or_defer(const std::function<void()> &run) {
     if (!defer_job(run)) {
         run();
@@ -30,6 +40,7 @@ extern "C" ASCEND_MOCK_SHARED const char *adasum_mock_version(void) { return ASC
 
 HcclResult HcclGetRootInfo(HcclRootInfo *rootInfo) {
     return guarded("HcclGetRootInfo", [&] {
+        require_device();
         require(rootInfo, "rootInfo");
         refuse_if(Deviation::RootInfoRefused, HCCL_E_INTERNAL, "root info");
         make_root_info(rootInfo);
@@ -41,8 +52,7 @@ HcclResult HcclGetRootInfo(HcclRootInfo *rootInfo) {
 HcclResult HcclCommInitRootInfo(uint32_t nRanks, const HcclRootInfo *rootInfo, uint32_t rank, HcclComm *comm) {
     return guarded("HcclCommInitRootInfo", [&] {
         const auto run = [=] {
-            require(comm, "comm");
-            require(rootInfo, "rootInfo");
+            check_root_info_call(nRanks, rootInfo, rank, comm);
             *comm = publish(create_from_root_info(*rootInfo, nRanks, rank, environment_settings()));
         };
         run_or_defer(run);
@@ -53,8 +63,10 @@ HcclResult HcclCommInitRootInfoConfig(uint32_t nRanks, const HcclRootInfo *rootI
                                       const HcclCommConfig *config, HcclComm *comm) {
     return guarded("HcclCommInitRootInfoConfig", [&] {
         const auto run = [=] {
-            require(comm, "comm");
-            require(rootInfo, "rootInfo");
+            check_root_info_call(nRanks, rootInfo, rank, comm);
+            if (config == nullptr && family() != Family::Ascend950) {
+                fault(HCCL_E_PARA, "EI0003: config is NULL");
+            }
             refuse_if(Deviation::WorldRefused, HCCL_E_INTERNAL, "the world");
             *comm = publish(create_from_root_info(*rootInfo, nRanks, rank, config_settings(config, For::RootInfo)));
         };
@@ -65,6 +77,7 @@ HcclResult HcclCommInitRootInfoConfig(uint32_t nRanks, const HcclRootInfo *rootI
 HcclResult HcclCommInitClusterInfo(const char *clusterInfo, uint32_t rank, HcclComm *comm) {
     return guarded("HcclCommInitClusterInfo", [&] {
         const auto run = [=] {
+            require_device();
             require(clusterInfo, "clusterInfo");
             require(comm, "comm");
             *comm = publish(create_from_table(clusterInfo, rank, Origin::Table, environment_settings(), false));
@@ -77,6 +90,7 @@ HcclResult HcclCommInitClusterInfoConfig(const char *clusterInfo, uint32_t rank,
                                          HcclComm *comm) {
     return guarded("HcclCommInitClusterInfoConfig", [&] {
         const auto run = [=] {
+            require_device();
             require(clusterInfo, "clusterInfo");
             require(comm, "comm");
             *comm =
@@ -239,12 +253,14 @@ HcclResult HcclGetConfig(HcclConfig config, HcclConfigValue *configValue) {
     });
 }
 
-// Tells of a peer that ended, nothing else: as the vendor's, it is no detector of hangs.
+// Tells of a peer that ended, nothing else: as the vendor's, it is no detector of hangs. The 950 writes nothing.
 HcclResult HcclGetCommAsyncError(HcclComm comm, HcclResult *asyncError) {
     return guarded("HcclGetCommAsyncError", [&] {
         const std::shared_ptr<Comm> found = find_comm(comm);
         require(asyncError, "asyncError");
-        *asyncError = found->asynchronous_error();
+        if (family() != Family::Ascend950) {
+            *asyncError = found->asynchronous_error();
+        }
     });
 }
 

@@ -86,8 +86,8 @@ void transfer(Op op, void *buffer, uint64_t count, HcclDataType dtype, uint32_t 
     const std::shared_ptr<Comm> comm = find_ready(handle);
     check_movable(dtype);
     if (peer == comm->rank()) {
-        fault(HCCL_E_NOT_SUPPORT, "EI0003: %s: a rank cannot send to itself or receive from itself",
-              comm->self().c_str());
+        fault(family() == Family::Ascend950 ? HCCL_E_NOT_SUPPORT : HCCL_E_PARA,
+              "EI0003: %s: a rank cannot send to itself or receive from itself", comm->self().c_str());
     }
     check_rank(*comm, peer, send ? "destRank" : "srcRank");
     check_place(*comm, stream);
@@ -104,7 +104,7 @@ void transfer(Op op, void *buffer, uint64_t count, HcclDataType dtype, uint32_t 
     comm->submit(std::move(operation), {peer}, stream);
 }
 
-// From CANN 9.0 on a batch of nothing is nothing, whatever else is passed, and a rank's own pair has one type.
+// From CANN 9.0 on a batch of nothing is nothing (on the 950 whatever else is passed), and a rank's own pair has one type.
 bool newer_batches() { return cann_version() >= 900; }
 
 // Among the transfers of a batch at most one send and one receive per peer; with itself a rank needs both, and equal.
@@ -136,12 +136,16 @@ void check_pairs(const Comm &comm, const std::vector<Transfer> &transfers) {
 }
 
 void batch(const HcclSendRecvItem *items, uint32_t count, HcclComm handle, aclrtStream stream) {
-    if (newer_batches() && nothing_to_do(count, "HcclBatchSendRecv")) {
+    const bool nothing = newer_batches() && nothing_to_do(count, "HcclBatchSendRecv");
+    if (nothing && family() == Family::Ascend950) {
         return;
     }
     const std::shared_ptr<Comm> comm = find_ready(handle);
-    require(items, "sendRecvInfo");
     require(static_cast<char *>(stream), "stream");
+    require(items, "sendRecvInfo");
+    if (nothing) {
+        return;
+    }
     if (count == 0 || count > 2 * comm->size()) {
         fault(HCCL_E_PARA, "EI0003: itemNum %u must be from 1 to %u, twice the number of ranks", count,
               2 * comm->size());

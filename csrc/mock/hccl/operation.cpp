@@ -44,6 +44,9 @@ bool small_integer(uint32_t dtype) {
 }
 
 bool can_move(uint32_t dtype) {
+    if (find_type(dtype) == nullptr) {
+        return false;
+    }
     if (dtype >= HCCL_DATA_TYPE_HIF8) {
         return family() == Family::Ascend950;
     }
@@ -52,7 +55,8 @@ bool can_move(uint32_t dtype) {
 
 bool can_reduce(uint32_t dtype, uint32_t reduce) {
     const bool common = any_of(dtype, {HCCL_DATA_TYPE_FP16, HCCL_DATA_TYPE_FP32});
-    if (reduce == HCCL_REDUCE_PROD && any_of(dtype, {HCCL_DATA_TYPE_INT16, HCCL_DATA_TYPE_BFP16})) {
+    if (reduce > HCCL_REDUCE_MIN ||
+        (reduce == HCCL_REDUCE_PROD && any_of(dtype, {HCCL_DATA_TYPE_INT16, HCCL_DATA_TYPE_BFP16}))) {
         return false;
     }
     switch (family()) {
@@ -141,24 +145,16 @@ std::string describe(const Signature &signature) {
 }
 
 void check_movable(uint32_t dtype) {
-    if (type_bytes(dtype) == 0) {
-        fault(HCCL_E_PARA, "EI0003: dataType %u is no element type", dtype);
-    }
     if (!can_move(dtype)) {
-        fault(HCCL_E_NOT_SUPPORT, "EI0003: dataType %s is not supported by this processor", type_name(dtype));
+        fault(HCCL_E_NOT_SUPPORT, "EI0003: dataType %u, %s, is not supported by this processor", dtype,
+              type_name(dtype));
     }
 }
 
 void check_reducible(uint32_t dtype, uint32_t reduce) {
-    if (type_bytes(dtype) == 0) {
-        fault(HCCL_E_PARA, "EI0003: dataType %u is no element type", dtype);
-    }
-    if (reduce > HCCL_REDUCE_MIN) {
-        fault(HCCL_E_PARA, "EI0003: op %u is no reduction", reduce);
-    }
     if (!can_reduce(dtype, reduce)) {
-        fault(HCCL_E_NOT_SUPPORT, "EI0003: %s of %s is not supported by this processor", reduce_name(reduce),
-              type_name(dtype));
+        fault(HCCL_E_NOT_SUPPORT, "EI0003: op %u, %s, of dataType %u, %s, is not supported by this processor", reduce,
+              reduce_name(reduce), dtype, type_name(dtype));
     }
 }
 

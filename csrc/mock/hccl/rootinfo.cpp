@@ -261,9 +261,8 @@ std::shared_ptr<Comm> create_from_root_info(const HcclRootInfo &info, uint32_t s
     set_world_rank(require_device(), rank, false);
     check_rejoin();
     const Content content = content_of(info);
-    if (size == 0 || size > MOST_RANKS || rank >= size) {
-        fault(HCCL_E_PARA, "EI0003: rank %u and nRanks %u: nRanks must be from 1 to %u, rank below it", rank, size,
-              MOST_RANKS);
+    if (size > MOST_RANKS) {
+        fault(HCCL_E_PARA, "EI0003: nRanks is %u: %u are the most here", size, MOST_RANKS);
     }
     CommPlan plan;
     plan.id = digest(std::string("root info ") + content.id);
