@@ -54,6 +54,22 @@ const Behaviour pageable_error("copy-async-of-pageable-memory-tells-the-streams-
     CHECK(host[0] == 7);
 });
 
+// Memory of the host, pinned too, is set in the call, whatever the stream holds.
+// Source: runtime, src/runtime/core/src/launch/memory_common.cc:102.
+const Behaviour set_host("memset-async-of-host-memory-is-at-once", [](const Rank &me) {
+    const World world(me, false);
+    void *host = nullptr;
+    OK(aclrtMallocHost(&host, 64));
+    std::memset(host, 0, 64);
+    sleep_in_stream(world.stream, 300);
+    const double begin = now();
+    OK(aclrtMemsetAsync(host, 64, 1, 32, world.stream));
+    const auto *bytes = static_cast<const char *>(host);
+    CHECK(now() - begin < 0.25 && bytes[0] == 1 && bytes[31] == 1 && bytes[32] == 0);
+    world.synchronize();
+    OK(aclrtFreeHost(host));
+});
+
 // Pinned memory is copied in stream order. Source: runtime, api_error.cc:2272.
 const Behaviour registered("copy-async-of-pinned-memory-is-later", [](const Rank &me) {
     const World world(me, false);

@@ -285,6 +285,10 @@ aclError aclrtMemsetAsync(void *devPtr, size_t maxCount, int32_t value, size_t c
     return guarded("aclrtMemsetAsync", [&] {
         const std::shared_ptr<Stream> queue = usable_stream(stream);
         check_set(devPtr, maxCount, count);
+        if (!is_device_memory(devPtr)) { // out of turn, pinned memory too
+            std::memset(devPtr, value, count);
+            return;
+        }
         queue->push_brief("a memset", [=](const Cancelled &) {
             set(devPtr, value, count);
             return Outcome{};
