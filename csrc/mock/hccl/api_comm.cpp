@@ -253,7 +253,7 @@ HcclResult HcclGetConfig(HcclConfig config, HcclConfigValue *configValue) {
     });
 }
 
-// Tells of a peer that ended, nothing else: as the vendor's, it is no detector of hangs. The 950 writes nothing.
+// Tells of a peer on the network that ended, nothing else: as the vendor's, it is no detector of hangs. The 950 writes nothing.
 HcclResult HcclGetCommAsyncError(HcclComm comm, HcclResult *asyncError) {
     return guarded("HcclGetCommAsyncError", [&] {
         const std::shared_ptr<Comm> found = find_comm(comm);

@@ -345,9 +345,10 @@ void Comm::check_failed() {
     }
 }
 
+// Only the network tells of a peer that is gone. Source: hcomm, src/legacy/ascend910, heartbeat.cc:1995 (CheckErrorCqe).
 HcclResult Comm::asynchronous_error() {
     std::lock_guard<std::mutex> lock(state_);
-    return code_ == HCCL_E_REMOTE ? HCCL_E_REMOTE : HCCL_SUCCESS;
+    return code_ == HCCL_E_REMOTE && !all_mapped() ? HCCL_E_REMOTE : HCCL_SUCCESS;
 }
 
 uint32_t Comm::next_generation(const std::string &name) {
