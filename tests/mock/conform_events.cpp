@@ -231,12 +231,19 @@ const Behaviour no_sync("event-without-sync-flag", [](const Rank &me) {
     OK(aclrtDestroyEvent(event));
 });
 
-// Flags must be known ones, and at least one.
+// Flags must be known ones, and at least one; some stand alone, and not for both calls.
+// Source: runtime, src/runtime/api/impl/api_error.cc:1628 (EventCreate), :1653 (EventCreateEx).
 const Behaviour flags("event-flags", [](const Rank &me) {
     const World world(me, false);
     aclrtEvent event = nullptr;
     RETURNS(107000, aclrtCreateEventExWithFlag(&event, 0));
     RETURNS(107000, aclrtCreateEventExWithFlag(&event, 0x100));
+    RETURNS(107000, aclrtCreateEventExWithFlag(&event, ACL_EVENT_EXTERNAL));
+    RETURNS(107000, aclrtCreateEventExWithFlag(&event, ACL_EVENT_SYNC | ACL_EVENT_IPC));
+    RETURNS(107000, aclrtCreateEventWithFlag(&event, ACL_EVENT_SYNC | ACL_EVENT_EXTERNAL));
+    RETURNS(107000, aclrtCreateEventWithFlag(&event, ACL_EVENT_IPC));
+    OK(aclrtCreateEventWithFlag(&event, ACL_EVENT_EXTERNAL));
+    OK(aclrtDestroyEvent(event));
     RETURNS(100000, aclrtCreateEventExWithFlag(nullptr, ACL_EVENT_SYNC));
 });
 

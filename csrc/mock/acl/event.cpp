@@ -76,11 +76,13 @@ std::shared_ptr<Event> find_event(aclrtEvent handle) {
 }
 
 void create_event(aclrtEvent *handle, Kind kind, uint32_t flags) {
-    constexpr uint32_t ALL = ACL_EVENT_SYNC | ACL_EVENT_CAPTURE_STREAM_PROGRESS | ACL_EVENT_TIME_LINE |
-                             ACL_EVENT_DEVICE_USE_ONLY | ACL_EVENT_EXTERNAL | ACL_EVENT_IPC;
+    constexpr uint32_t TOGETHER = ACL_EVENT_SYNC | ACL_EVENT_CAPTURE_STREAM_PROGRESS | ACL_EVENT_TIME_LINE;
     require(handle, "event");
-    if (kind != Kind::Plain && (flags == 0 || (flags & ~ALL) != 0)) {
-        fail(ACL_ERROR_RT_PARAM_INVALID, "flags 0x%x: at least one of 0x%x is due, and no other", flags, ALL);
+    const bool alone = kind == Kind::Extended ? flags == ACL_EVENT_IPC
+                                              : flags == ACL_EVENT_DEVICE_USE_ONLY || flags == ACL_EVENT_EXTERNAL;
+    if (kind != Kind::Plain && !alone && (flags == 0 || (flags & ~TOGETHER) != 0)) {
+        fail(ACL_ERROR_RT_PARAM_INVALID,
+             "flags 0x%x: at least one of 0x%x is due, and no other; or one that stands alone", flags, TOGETHER);
     }
     *handle = events().add(std::make_shared<Event>(kind, flags, require_context()));
 }
