@@ -56,6 +56,12 @@ pub(super) fn is_unsupported(error: &Error) -> bool {
         || u32::try_from(code) == Ok(acl::ACL_ERROR_RT_FEATURE_NOT_SUPPORT)
 }
 
+/// Whether HCCL refused to end a communicator because a call of another thread is in it (hcomm, op_base.cc:3684).
+pub(super) fn is_busy(error: &Error) -> bool {
+    let code = error.vendor_code().map(|vendor| vendor.code);
+    code.is_some_and(|code| u32::try_from(code) == Ok(HcclResult::HCCL_E_AGAIN.0))
+}
+
 /// An error unless `code` is success.
 pub(super) fn hccl(backend: &Backend, function: &'static str, code: HcclResult) -> Result<()> {
     let kind = match code {

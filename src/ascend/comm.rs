@@ -95,7 +95,9 @@ struct Inner {
     comm: Handle<HcclComm>,
     /// Somebody else's: never split and never destroyed here.
     borrowed: bool,
-    /// Set once destroyed: the handle is no good any more.
+    /// Set once it is to end: later calls are kept out.
+    closed: AtomicBool,
+    /// Set while it is being destroyed, and after: the handle is no good any more.
     gone: AtomicBool,
     /// Held while a call uses the communicator: HCCL wants them one at a time.
     turn: Mutex<()>,
@@ -224,7 +226,8 @@ impl Comm {
             device: device.clone(),
             comm: Handle(HcclComm(comm)),
             borrowed: true,
-            gone: AtomicBool::new(false),
+            closed: AtomicBool::default(),
+            gone: AtomicBool::default(),
             turn: Mutex::default(),
             queued: Queued::default(),
             parent: None,
@@ -307,11 +310,12 @@ impl Comm {
         inner.destroy().context(|| format!("communicator {name}"))
     }
 
-    /// Ends the communicator also while another thread is in a call of it, which then fails: the only way out of a call
+    /// Ends the communicator also while a call of another thread builds links, which then fails: the only way out of a call
     /// that waits for a peer. Later calls fail. Wraps `HcclCommDestroy`.
     ///
     /// # Errors
-    /// If work of it may be on a stream that was neither synchronised nor aborted since; it can be tried again.
+    /// If work of it may be on a stream that was neither synchronised nor aborted since, or another thread is in any other
+    /// call of it (`HCCL_E_AGAIN`); it can be tried again, and is when the object is dropped.
     pub fn abort(&self) -> Result<()> {
         // Whoever is not stuck in a call is kept out of one.
         let _turn = self.inner.turn.try_lock();
@@ -337,7 +341,8 @@ fn create(
         device: device.clone(),
         comm: Handle(comm),
         borrowed: false,
-        gone: AtomicBool::new(false),
+        closed: AtomicBool::default(),
+        gone: AtomicBool::default(),
         turn: Mutex::default(),
         queued: Queued::default(),
         parent,
@@ -379,7 +384,9 @@ impl Inner {
         if self.borrowed || self.gone.swap(true, Ordering::AcqRel) {
             return Ok(());
         }
+        let before = self.closed.swap(true, Ordering::AcqRel);
         if !self.queued.has_ended() {
+            self.closed.store(before, Ordering::Release);
             self.gone.store(false, Ordering::Release);
             return Err(Error::new(
                 ErrorKind::InvalidState,
@@ -387,13 +394,17 @@ impl Inner {
             ));
         }
         let backend = self.device.ready()?;
-        // SAFETY: created by this object; the mark above makes this happen once, and keeps later calls out.
-        unsafe { check!(backend.hccl.HcclCommDestroy(self.comm.0)) }
+        // SAFETY: created by this object; the marks above make this happen once, and keep later calls out.
+        let ended = unsafe { check!(backend.hccl.HcclCommDestroy(self.comm.0)) };
+        if ended.as_ref().is_err_and(check::is_busy) {
+            self.gone.store(false, Ordering::Release);
+        }
+        ended
     }
 
     /// An error once the communicator has ended.
     fn require_live(&self) -> Result<()> {
-        if self.gone.load(Ordering::Acquire) {
+        if self.closed.load(Ordering::Acquire) {
             return Err(Error::new(
                 ErrorKind::InvalidState,
                 "the communicator has ended",

@@ -227,6 +227,44 @@ fn a_communicator_ends_after_its_work() {
     });
 }
 
+/// HCCL does not end a communicator that a call of another thread is in, unless that builds links: here the call waits for a place
+/// in the queue of its stream.
+#[test]
+fn a_communicator_that_a_call_is_in_ends_later() {
+    const PLACES: usize = 2047; // of a stream of the A2
+    let done = std::sync::Barrier::new(2);
+    ranks(2, |comm, stream| {
+        comm.barrier(&stream).unwrap();
+        stream.synchronize().unwrap();
+        if comm.rank() == 1 {
+            let alone = || comm.sub(&[1], 7, 0, &CommConfig::default());
+            let part = alone().unwrap();
+            let buffer = Buffer::new(comm.device(), 8).unwrap();
+            comm.barrier(&stream).unwrap(); // rank 0 does not come
+            for _ in 1..PLACES {
+                stream.zero(&buffer.span()).unwrap();
+            }
+            let begun = std::sync::Barrier::new(2);
+            thread::scope(|scope| {
+                let call = scope.spawn(|| {
+                    begun.wait();
+                    part.barrier(&stream)
+                });
+                begun.wait();
+                thread::sleep(Duration::from_secs(1));
+                let error = part.abort().unwrap_err();
+                assert_eq!(error.vendor_code().unwrap().code, 20, "{error}");
+                assert!(stream.abort().unwrap());
+                assert!(call.join().unwrap().is_err());
+            });
+            part.abort().unwrap();
+            drop(alone().unwrap()); // HCCL has forgotten the name
+            comm.abort().unwrap();
+        }
+        done.wait();
+    });
+}
+
 #[test]
 fn queued_work_is_known_by_its_streams() {
     let done = std::sync::Barrier::new(2);
