@@ -41,9 +41,11 @@ public:
         window_ = buffer_.template Get<uint32_t>();
     }
 
+    __aicore__ inline bool holds(uint64_t entry) const { return entry >= begin_ && entry < end_; }
+
     // Makes sure that `entry` is in the window; no entry from `limit` on is touched.
     __aicore__ inline void seek(uint64_t entry, uint64_t limit) {
-        if (entry < begin_ || entry >= end_) {
+        if (!holds(entry)) {
             load(entry, limit);
         }
     }

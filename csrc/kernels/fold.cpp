@@ -36,8 +36,9 @@ public:
         if (segments.begin == segments.end) {
             return true;
         }
-        segments_.seek(segments.end - 1, segment_count_);
-        unit_end_ = end_of(segments.end - 1);
+        uint64_t last = segments.end - 1;
+        segments_.seek(last, segment_count_);
+        unit_end_ = segments_.number(last, SEGMENT_FIRST_UNIT) + units_of(segments_.number(last, SEGMENT_LEN));
         for (uint64_t first = segments.begin; first < segments.end; first += RESULTS) {
             uint32_t count = static_cast<uint32_t>(smaller(RESULTS, segments.end - first));
             wait_for<HardEvent::MTE3_S>();
@@ -63,7 +64,7 @@ private:
     __aicore__ inline void fold_segment(uint64_t segment, const LocalTensor<float> &result) {
         segments_.seek(segment, segment_count_);
         uint64_t unit = segments_.number(segment, SEGMENT_FIRST_UNIT);
-        uint64_t end = end_of(segment);
+        uint64_t end = unit + units_of(segments_.number(segment, SEGMENT_LEN));
         if (end - unit == 1) {
             LocalTensor<float> only = record(unit);
             copy_bits(result.ReinterpretCast<int32_t>(), only.ReinterpretCast<int32_t>(), words_);
@@ -84,11 +85,6 @@ private:
             load(unit);
         }
         return window_[static_cast<uint32_t>(unit - window_begin_) * words_];
-    }
-
-    // The unit behind the last one of a segment in the window.
-    __aicore__ inline uint64_t end_of(uint64_t segment) const {
-        return segments_.number(segment, SEGMENT_FIRST_UNIT) + units_of(segments_.number(segment, SEGMENT_LEN));
     }
 
     // Fills the window from the record of `unit` on: the units of the block's segments follow one another.

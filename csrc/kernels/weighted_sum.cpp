@@ -123,9 +123,11 @@ private:
             return;
         }
         tensor_ = tensor;
-        // As far as segments are known that name them.
-        uint64_t known = cursor_.known_tensor();
-        coefficients_.seek(tensor, (known < tensor ? tensor : known) + 1);
+        if (!coefficients_.holds(tensor)) {
+            // As far as segments are known that name them.
+            uint64_t known = cursor_.known_tensor();
+            coefficients_.load(tensor, (known < tensor ? tensor : known) + 1);
+        }
         if (coefficients_.word(tensor, COEFFICIENT_FLAGS) == MISSING) {
             do_without_weights();
             return;
@@ -198,11 +200,10 @@ private:
     }
 
     // Another place of the result.
-    __aicore__ inline GlobalTensor<T> copy_of_out(uint64_t copy) {
+    __aicore__ inline const GlobalTensor<T> &copy_of_out(uint64_t copy) {
         copies_.seek(copy, copy_count_);
-        GlobalTensor<T> place;
-        place.SetGlobalBuffer(reinterpret_cast<__gm__ T *>(copies_.number(copy, 0)));
-        return place;
+        copy_.SetGlobalBuffer(reinterpret_cast<__gm__ T *>(copies_.number(copy, 0)));
+        return copy_;
     }
 
     __aicore__ inline void sum_part(const LocalTensor<T> &result, const LocalTensor<T> &tiles, uint32_t part) {
@@ -332,6 +333,7 @@ private:
     UnitCursor cursor_;
     GlobalTensor<T> vectors_[MAX_RADIX];
     GlobalTensor<T> out_;
+    GlobalTensor<T> copy_;
     float weights_[MAX_RADIX];
     float scales_[MAX_RADIX];
     float lows_[MAX_RADIX];

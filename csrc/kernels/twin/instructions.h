@@ -84,7 +84,8 @@ inline void DataCopyPad(const LocalTensor<T> &dst, const GlobalTensor<T> &src, c
     ADASUM_TWIN_CHECK(!pad.isPad && pad.leftPadding == 0 && pad.rightPadding == 0,
                       "DataCopyPad: the twin does not pad");
     uint32_t count = twin::copy_count<T>(params);
-    dst.load(src.access(0, count), count);
+    dst.check_aligned(twin::BLOCK_BYTES);
+    std::memcpy(dst.write(0, count), src.access(0, count), count * sizeof(T));
 }
 
 template <typename T>
@@ -278,9 +279,13 @@ inline void WholeReduceSum(const LocalTensor<T> &dst, const LocalTensor<T> &src,
     while (mask[0] >> lane != 1) {
         ++lane;
     }
+    if (repeatTime == 0) {
+        return;
+    }
+    T *to = dst.write(0, static_cast<uint32_t>((repeatTime - 1) * dstRepStride + 1));
+    const T *from = src.read(lane, static_cast<uint32_t>((repeatTime - 1) * srcRepStride * BLOCK + 1));
     for (int32_t repeat = 0; repeat < repeatTime; ++repeat) {
-        *dst.write(static_cast<uint32_t>(repeat * dstRepStride), 1) =
-            *src.read(static_cast<uint32_t>(repeat * srcRepStride * BLOCK) + lane, 1);
+        to[repeat * dstRepStride] = from[repeat * srcRepStride * BLOCK];
     }
 }
 

@@ -55,7 +55,7 @@ public:
         ADASUM_TWIN_CHECK(buffer->state == twin::State::FREE, "AllocTensor finds no free buffer");
         next_ = next_ + 1 < count_ ? next_ + 1 : 0;
         buffer->state = twin::State::ALLOCATED;
-        return LocalTensor<T>(buffer, 0, buffer->bytes);
+        return LocalTensor<T>(buffer, buffer->base, buffer->bytes);
     }
 
     template <typename T>
@@ -74,14 +74,13 @@ public:
         first_ = (first_ + 1) % depth;
         --waiting_;
         buffer->state = twin::State::TAKEN;
-        return LocalTensor<T>(buffer, 0, buffer->bytes);
+        return LocalTensor<T>(buffer, buffer->base, buffer->bytes);
     }
 
     template <typename T>
     void FreeTensor(LocalTensor<T> &tensor) {
         take(tensor.buffer(), twin::State::TAKEN, "FreeTensor of a tensor that was not taken from its queue");
         tensor.buffer()->state = twin::State::FREE;
-        tensor.buffer()->alias_count = 0;
     }
 
 private:
@@ -106,7 +105,7 @@ class TBuf {
 public:
     template <typename T>
     LocalTensor<T> Get() {
-        return LocalTensor<T>(&buffer_, 0, buffer_.bytes);
+        return LocalTensor<T>(&buffer_, buffer_.base, buffer_.bytes);
     }
 
 private:

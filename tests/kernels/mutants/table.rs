@@ -52,7 +52,7 @@ mutants! {
         "device.h", "smaller(ENTRIES, limit - entry)", "ENTRIES",
     )];
     mutant_table_beyond_its_window: "weighted_sum", BOUNDS, [(
-        "device.h", "if (entry < begin_ || entry >= end_) {", "if (entry < begin_ || end_ == 0) {",
+        "device.h", "return entry >= begin_ && entry < end_;", "return entry >= begin_ && end_ != 0;",
     )];
     // 4: queues.
     mutant_gram_without_enque: "gram", QUEUES, [("gram.cpp", "tiles_.EnQue(tiles);\n", "")];
