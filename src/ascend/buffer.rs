@@ -462,6 +462,11 @@ impl Span {
         matches!(self.allocation.origin, Origin::Borrowed)
     }
 
+    /// Whether both are parts of one allocation, by what they hold of it.
+    pub(super) fn shares_allocation(&self, other: &Span) -> bool {
+        Arc::ptr_eq(&self.allocation, &other.allocation)
+    }
+
     /// What a stream keeps while queued work uses this span.
     pub(super) fn allocation(&self) -> Arc<Allocation> {
         Arc::clone(&self.allocation)

@@ -267,13 +267,10 @@ impl Stream {
     /// one waits for.
     pub fn keep(&self, spans: &[Span]) {
         let mut kept = self.0.kept();
-        let mut last = None;
-        for span in spans {
-            let Some(used) = keep(span) else { continue };
-            let address = Arc::as_ptr(&used).addr();
-            // Tensors of one buffer follow each other.
-            if last.replace(address) != Some(address) {
-                kept.insert(address, used);
+        // Tensors of one buffer follow each other.
+        for alike in spans.chunk_by(Span::shares_allocation) {
+            if let Some(used) = keep(&alike[0]) {
+                kept.insert(Arc::as_ptr(&used).addr(), used);
             }
         }
     }

@@ -18,6 +18,17 @@ pub(in crate::reduce) struct Memory {
     pub(super) peers: Arc<[Option<Span>]>,
 }
 
+impl Memory {
+    /// Where the buffers lie.
+    pub(super) fn addresses(&self) -> impl Iterator<Item = u64> {
+        let peers = self.peers.iter().flatten();
+        [&self.fused, &self.scratch]
+            .into_iter()
+            .chain(peers)
+            .map(Span::address)
+    }
+}
+
 /// A buffer of a bucket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Base {

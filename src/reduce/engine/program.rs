@@ -13,6 +13,7 @@ use crate::reduce::engine::build::{Which, bucket};
 use crate::reduce::engine::clock::Clock;
 use crate::reduce::engine::issue::BucketProgress;
 use crate::reduce::engine::message_log::MessageLog;
+use crate::reduce::engine::place::Memory;
 use crate::reduce::engine::rendezvous::CommonBarriers;
 use crate::reduce::engine::schedule::Schedule;
 use crate::reduce::engine::slots::Slots;
@@ -32,6 +33,8 @@ pub(in crate::reduce) struct Program {
     /// The device memory of all tables.
     pub(in crate::reduce) tables: DeviceMemory,
     addresses: AddressTable,
+    /// Where the tensors and buffers lie that these addresses are of.
+    origins: Vec<u64>,
     pub(in crate::reduce) reduction: Schedule,
     collection: Schedule,
     barrier: Option<Arc<WatchedStage>>,
@@ -97,6 +100,7 @@ impl Program {
             reduction: schedule(Pass::Reduction, in_common),
             collection: schedule(Pass::Collection, false),
             addresses: AddressTable::new(&tables, entries)?,
+            origins: Vec::new(),
             barrier,
             tables: tables.taken(),
             saved: None,
@@ -151,19 +155,21 @@ impl Program {
         let gradients = run.tensors;
         let mut flat = Vec::with_capacity(self.buckets.len());
         let mut memories = Vec::with_capacity(self.buckets.len());
-        let mut addresses = Vec::with_capacity(self.addresses.len());
+        let tensors = gradients.unwrap_or_default();
+        let mut origins: Vec<u64> = tensors.iter().map(Span::address).collect();
         for (index, bucket) in self.buckets.iter().enumerate() {
             let mut memory = slots.memory(index, bucket)?;
             let in_place = match gradients {
                 Some(gradients) => bucket.in_place(gradients, &mut memory)?,
                 None => false,
             };
-            for entry in &bucket.entries {
-                addresses.push(entry.address(gradients, &memory)?);
-            }
+            origins.extend(memory.addresses());
             flat.push(in_place);
             memories.push(memory);
         }
+        let moved = origins != self.origins;
+        let addresses = moved.then(|| self.addresses_in(gradients, &memories));
+        let addresses = addresses.transpose()?;
         let schedule = match run.pass {
             Pass::Reduction => &self.reduction,
             Pass::Collection => &self.collection,
@@ -172,8 +178,11 @@ impl Program {
         let overlap = slots.under_way.min(self.buckets.len()) > 1 && run.clock.is_none();
         world.enqueue_on(stream, overlap, |streams| {
             world.begin(run.name(), &schedule.watched, run.timeout, streams.payload)?;
-            if let Some(changed) = self.addresses.update(addresses, streams.kernels)? {
-                streams.payload.wait(changed)?;
+            if let Some(addresses) = addresses {
+                if let Some(changed) = self.addresses.update(addresses, streams.kernels)? {
+                    streams.payload.wait(changed)?;
+                }
+                self.origins = origins;
             }
             let mut progress: Vec<BucketProgress<'_>> = (0..)
                 .zip(self.buckets.iter().zip(&memories))
@@ -217,6 +226,17 @@ impl Program {
             }
             world.end(streams.payload)
         })
+    }
+
+    /// The addresses of all entries.
+    fn addresses_in(&self, gradients: Option<&[Span]>, memories: &[Memory]) -> Result<Vec<u64>> {
+        let mut addresses = Vec::with_capacity(self.addresses.len());
+        for (bucket, memory) in self.buckets.iter().zip(memories) {
+            for entry in &bucket.entries {
+                addresses.push(entry.address(gradients, memory)?);
+            }
+        }
+        Ok(addresses)
     }
 }
 
