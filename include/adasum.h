@@ -1223,7 +1223,7 @@ void adasum_gradient_accumulator_destroy(struct adasum_gradient_accumulator *acc
  * Opens the journal of `rank`: the file rank_R.jsonl in the folder `folder`, which must exist; what it holds already is kept. End
  * it with adasum_journal_destroy. Local.
  *
- * Errors: ADASUM_IO if the file cannot be opened.
+ * Errors: ADASUM_INVALID_ARGUMENT if `folder` is ""; ADASUM_IO if the file cannot be opened.
  *
  * # Safety
  * `folder` is NULL or a C string; `out` may be written to.

@@ -40,8 +40,6 @@ struct Ground {
     _device: Device,
     memory: Span,
     stream: usize,
-    /// A folder whose journal of rank 0 is kept by nobody.
-    journals: CString,
 }
 
 impl Ground {
@@ -64,13 +62,7 @@ fn ground() -> &'static Ground {
         let mut stream = aclrtStream(null_mut());
         let code = unsafe { sys::backend().unwrap().acl.aclrtCreateStream(&mut stream) };
         assert_eq!(code.0, 0);
-        let journals = std::env::temp_dir().join(format!("adasum-c-abi-{}", std::process::id()));
-        // Of a process of before with this number.
-        let _ = std::fs::remove_dir_all(&journals);
-        std::fs::create_dir(&journals).unwrap();
-        std::os::unix::fs::symlink("/dev/null", journals.join("rank_0.jsonl")).unwrap();
         Ground {
-            journals: CString::new(journals.into_os_string().into_encoded_bytes()).unwrap(),
             memory: Buffer::zeroed(&device, SLAB).unwrap().span(),
             stream: stream.0 as usize,
             _device: device,
@@ -100,6 +92,19 @@ impl Sizes {
 struct Made {
     handle: *mut adasum_reducer,
     sizes: Sizes,
+}
+
+/// Opens a journal that nobody keeps.
+fn open_journal(journal: &mut *mut adasum_journal) -> adasum_status {
+    let thread = std::thread::current().id();
+    let folder = format!("adasum-c-abi-{}-{thread:?}", std::process::id());
+    let folder = std::env::temp_dir().join(folder);
+    std::fs::create_dir(&folder).unwrap();
+    std::os::unix::fs::symlink("/dev/null", folder.join("rank_0.jsonl")).unwrap();
+    let name = CString::new(folder.as_os_str().as_encoded_bytes()).unwrap();
+    let status = unsafe { adasum_journal_open(name.as_ptr(), 0, journal) };
+    std::fs::remove_dir_all(&folder).unwrap();
+    status
 }
 
 struct Machine<'a> {
@@ -748,7 +753,7 @@ impl<'a> Machine<'a> {
             match self.byte() % 4 {
                 0 => adasum_journal_open(self.text(), u32::from(self.byte()) + 1, &mut journal),
                 1 => adasum_journal_from_env(0, &mut journal),
-                _ => adasum_journal_open(ground().journals.as_ptr(), 0, &mut journal),
+                _ => open_journal(&mut journal),
             }
         };
         assert!(self.answered(status) || journal.is_null());

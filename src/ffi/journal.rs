@@ -29,7 +29,7 @@ impl From<Journal> for adasum_journal {
 /// Opens the journal of `rank`: the file rank_R.jsonl in the folder `folder`, which must exist; what it holds already is kept. End
 /// it with adasum_journal_destroy. Local.
 ///
-/// Errors: ADASUM_IO if the file cannot be opened.
+/// Errors: ADASUM_INVALID_ARGUMENT if `folder` is ""; ADASUM_IO if the file cannot be opened.
 ///
 /// # Safety
 /// `folder` is NULL or a C string; `out` may be written to.

@@ -147,6 +147,7 @@ static void journals(void) {
     IS_NULL("adasum_journal_open", "folder", adasum_journal_open(NULL, 3, &journal));
     IS_NULL("adasum_journal_open", "out", adasum_journal_open(".", 3, NULL));
     REFUSED(ADASUM_INVALID_ARGUMENT, "folder: ", adasum_journal_open("\xff", 3, &journal));
+    REFUSED(ADASUM_INVALID_ARGUMENT, "folder of the journal", adasum_journal_open("", 3, &journal));
     IS_NULL("adasum_journal_from_env", "out", adasum_journal_from_env(3, NULL));
     IS_NULL("adasum_journal_record", "journal", adasum_journal_record(NULL, "", 1, 0.0, NULL, NULL, 0, NULL, NULL, 0));
     CHECK(journal == NULL);

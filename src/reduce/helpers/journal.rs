@@ -155,8 +155,11 @@ impl Journal {
     /// The journal of `rank` in `folder`; what it holds already is kept.
     ///
     /// # Errors
-    /// If the file cannot be opened.
+    /// If the name of the folder is empty, or the file cannot be opened.
     pub fn open(folder: &Path, rank: u32) -> Result<Journal> {
+        if folder.as_os_str().is_empty() {
+            return Err(Error::invalid("folder of the journal: the name is empty"));
+        }
         let path = folder.join(format!("rank_{rank}.jsonl"));
         let opened = File::options().create(true).append(true).open(&path);
         match opened {
