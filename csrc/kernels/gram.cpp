@@ -143,7 +143,7 @@ private:
         PipeBarrier<PIPE_V>();
         for (uint32_t i = 0; i < count; ++i) {
             spans_[i] = cursor_.next();
-            sum_plainly(stage[i * words_], spans_[i]);
+            sum(plain_, stage[i * words_], spans_[i]);
         }
         wait_for<HardEvent::V_S>();
         for (uint32_t i = 0; i < count; ++i) {
@@ -156,19 +156,20 @@ private:
         stages_.FreeTensor(stage);
     }
 
-    // Writes the entries of the unit's record, summed in fp32.
-    __aicore__ inline void sum_plainly(const LocalTensor<float> &record, const UnitSpan &unit) {
+    // Writes the entries of the unit's record.
+    template <typename Lanes>
+    __aicore__ inline void sum(Lanes &lanes, const LocalTensor<float> &record, const UnitSpan &unit) {
 #ifdef ADASUM_FUSED
         if (!operands_.scaled()) {
             const T *x[MAX_RADIX];
             for (uint32_t i = 0; i < radix_; ++i) {
                 x[i] = vectors_[i].access(unit.offset, unit.len);
             }
-            plain_.sum(record, x, unit.len);
+            lanes.sum(record, x, unit.len);
             return;
         }
 #endif
-        sum_unit(plain_, record, unit);
+        sum_unit(lanes, record, unit);
     }
 
     template <typename Lanes>
@@ -205,7 +206,7 @@ private:
         if (scaled) {
             operands_.scale_by(exponents_);
             wait_for<HardEvent::S_V>();
-            sum_plainly(record, unit);
+            sum(plain_, record, unit);
             wait_for<HardEvent::V_S>();
         }
         if (scaled && !is_finite_record(record)) {
@@ -230,7 +231,7 @@ private:
         if constexpr (Exact::EXIST) {
             if (!is_separated(record, radix_)) {
                 wait_for<HardEvent::S_V>();
-                sum_unit(exact_, record, unit);
+                sum(exact_, record, unit);
                 wait_for<HardEvent::V_S>();
             }
         }

@@ -61,11 +61,6 @@ public:
 
     // Adds the products of up to as many elements as there are lanes; the first ones are set where they fill all lanes.
     __aicore__ inline void add(const AscendC::LocalTensor<float> *x, int32_t count) {
-#ifdef ADASUM_FUSED
-        fused::add_products<EXACT_PRODUCTS>(exact_sums(), halves_, x, count);
-        fresh_ = false;
-        return;
-#endif
         if (!EXACT_PRODUCTS) {
             split_all(x, count);
         }
@@ -84,10 +79,6 @@ public:
 
     // Writes hi and lo of each entry of a record.
     __aicore__ inline void finish(const AscendC::LocalTensor<float> &record) {
-#ifdef ADASUM_FUSED
-        fused::finish_products(exact_sums(), record);
-        return;
-#endif
         for (uint32_t half = lanes_ / 2; half >= BLOCK; half /= 2) {
             for (uint32_t entry = 0; entry < entries_; ++entry) {
                 add_half(entry, half);
@@ -95,6 +86,19 @@ public:
         }
         join_block(record);
     }
+
+#ifdef ADASUM_FUSED
+    // The same record for a unit of vectors as they lie in device memory.
+    template <typename T>
+    void sum(const AscendC::LocalTensor<float> &record, const T *const *x, uint32_t len) {
+        static_assert(UNIT / exact_lanes(MAX_RADIX) <= fused::MOST_OF_EXACT_LANE,
+                      "the fused step has no room for a lane");
+        uint32_t words = entries_ * width_;
+        fused::ExactPlaces sums{high_.write(0, words), low_.write(0, words), width_, lanes_for(len, BLOCK, width_)};
+        fused::sum_exactly<EXACT_PRODUCTS>(sums, x, radix_, len);
+        fused::join_exactly(record.write(0, 2 * entries_), sums, entries_);
+    }
+#endif
 
 private:
     static constexpr uint32_t TEMPORARIES = 4;
@@ -142,14 +146,6 @@ private:
         transpose_blocks(record, 2, 2 * BLOCK, sums.hi, entries_);
         transpose_blocks(record[1], 2, 2 * BLOCK, sums.lo, entries_);
     }
-
-#ifdef ADASUM_FUSED
-    // Sums stay in their places here.
-    fused::ExactSums exact_sums() const {
-        return fused::ExactSums{
-            high_.write(0, entries_ * width_), low_.write(0, entries_ * width_), width_, lanes_, radix_, fresh_};
-    }
-#endif
 
     // The sums of an entry: hi lanes change places with the spare ones at each addition.
     __aicore__ inline AscendC::LocalTensor<float> high(uint32_t entry) const { return high_[place_[entry] * width_]; }

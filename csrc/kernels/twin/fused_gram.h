@@ -200,21 +200,44 @@ template <uint32_t COLUMNS, uint32_t ROWS, typename Load>
     }
 }
 
+// How many elements ahead memory is asked for: those of a whole unit, also where units are short.
+constexpr uint32_t AHEAD = 4096;
+
 // The most elements of a lane: of r = 8, which has the fewest lanes.
 constexpr uint32_t MOST_OF_LANE = 16;
 
-// Stores the sums of a block, GROUP apart.
-template <uint32_t SUMS>
-[[gnu::always_inline]] inline void store_block(float *sums, const AscendC::twin::Lanes *block) {
+// Where the sums of some lanes go: those of `joins` other halves lie before it, WORDS from one to the next, and are joined with
+// them.
+template <uint32_t RADIX>
+struct Halves {
+    static constexpr uint32_t WORDS = RADIX * (RADIX + 1) / 2 * GROUP;
+
+    float *sums;
+    uint32_t joins;
+
+    // Joins the sums of a block, which lie GROUP apart from entry number `first` on, and stores them over the last half that they
+    // were joined with.
+    template <uint32_t SUMS>
+    [[gnu::always_inline]] void store(uint32_t first, AscendC::twin::Lanes *block) const {
+        float *to = sums + first * GROUP;
+        for (uint32_t join = 0; join < joins; ++join) {
+            to -= WORDS;
 #pragma GCC unroll 24
-    for (uint32_t entry = 0; entry < SUMS; ++entry) {
-        AscendC::twin::store_lanes(sums + entry * GROUP, block[entry]);
+            for (uint32_t entry = 0; entry < SUMS; ++entry) {
+                block[entry] = AscendC::twin::load_lanes(to + entry * GROUP) + block[entry];
+            }
+        }
+#pragma GCC unroll 24
+        for (uint32_t entry = 0; entry < SUMS; ++entry) {
+            AscendC::twin::store_lanes(to + entry * GROUP, block[entry]);
+        }
     }
-}
+};
 
 // Sums the rows from ROW on, in blocks, of `count` elements a lane, which the first block has kept of the vectors from FIRST on.
 template <uint32_t RADIX, uint32_t FIRST, uint32_t ROW>
-[[gnu::always_inline]] inline void sum_kept(float *sums, const float *kept, uint32_t count) {
+[[gnu::always_inline]] inline void sum_kept(const Halves<RADIX> &sums, uint32_t entry, const float *kept,
+                                            uint32_t count) {
     using namespace AscendC::twin;
     if constexpr (ROW < RADIX) {
         constexpr uint32_t ROWS = rows_of_block(RADIX, ROW);
@@ -225,8 +248,8 @@ template <uint32_t RADIX, uint32_t FIRST, uint32_t ROW>
         for (uint32_t i = 0; i < count; ++i, from += (RADIX - FIRST) * REGISTER_LANES) {
             add_rows<RADIX - ROW, ROWS>(block, [&](uint32_t j) { return load_lanes(from + j * REGISTER_LANES); });
         }
-        store_block<SUMS>(sums, block);
-        sum_kept<RADIX, FIRST, ROW + ROWS>(sums + SUMS * GROUP, kept, count);
+        sums.template store<SUMS>(entry, block);
+        sum_kept<RADIX, FIRST, ROW + ROWS>(sums, entry + SUMS, kept, count);
     }
 }
 
@@ -237,8 +260,8 @@ template <uint32_t RADIX, uint32_t FIRST, uint32_t ROW>
 // Elements of a lane lie 1 or 2 KiB apart, and a cache has few places for such addresses. So the first block keeps what later blocks
 // need, as fp32, one element behind the other.
 template <uint32_t RADIX, typename T>
-[[gnu::always_inline]] inline void sum_register(float *sums, uint32_t lanes, uint32_t lane, const T *const *x,
-                                                uint32_t len, uint32_t ahead) {
+[[gnu::always_inline]] inline void sum_register(const Halves<RADIX> &sums, uint32_t lanes, uint32_t lane,
+                                                const T *const *x, uint32_t len, uint32_t &ahead) {
     using namespace AscendC::twin;
     constexpr uint32_t ROWS = rows_of_block(RADIX, 0);
     constexpr uint32_t SUMS = sums_of_block(RADIX, 0, ROWS);
@@ -255,7 +278,7 @@ template <uint32_t RADIX, typename T>
     for (; i + REGISTER_LANES <= len; i += lanes, ahead += REGISTER_LANES, ++count) {
         add_rows<RADIX, ROWS>(block, [&](uint32_t j) {
             if (ahead % LINE<T> == 0) {
-                __builtin_prefetch(x[j] + len + ahead, 0, 3);
+                __builtin_prefetch(x[j] + ahead, 0, 3);
             }
             return keep(j, load_lanes(x[j] + i));
         });
@@ -266,10 +289,11 @@ template <uint32_t RADIX, typename T>
             std::memcpy(padded, x[j] + i, (len - i) * sizeof(T));
             return keep(j, load_lanes(padded));
         });
+        ahead += REGISTER_LANES;
         ++count;
     }
-    store_block<SUMS>(sums, block);
-    sum_kept<RADIX, ROWS, ROWS>(sums + SUMS * GROUP, kept, count);
+    sums.template store<SUMS>(0, block);
+    sum_kept<RADIX, ROWS, ROWS>(sums, SUMS, kept, count);
 }
 
 // The `bits` low bits of a number in reverse.
@@ -286,24 +310,19 @@ inline uint32_t reversed(uint32_t number, uint32_t bits) {
 template <uint32_t RADIX, typename T>
 inline void sum_many_of(float *record, float *sums, uint32_t lanes, const T *const *x, uint32_t len) {
     using namespace AscendC::twin;
-    constexpr uint32_t WORDS = RADIX * (RADIX + 1) / 2 * GROUP;
+    using Place = Halves<RADIX>;
     uint32_t groups = lanes > GROUP ? lanes / GROUP : 1;
     uint32_t levels = static_cast<uint32_t>(__builtin_ctz(groups));
+    uint32_t ahead = AHEAD;
     for (uint32_t step = 0; step < groups; ++step) {
-        float *own = sums + static_cast<uint32_t>(__builtin_popcount(step)) * WORDS;
+        float *own = sums + static_cast<uint32_t>(__builtin_popcount(step)) * Place::WORDS;
+        uint32_t joins = static_cast<uint32_t>(__builtin_ctz(~step));
+        uint32_t lane = reversed(step, levels) * GROUP;
         for (uint32_t part = 0; part < GROUP; part += REGISTER_LANES) {
-            uint32_t ahead = (step * GROUP + part) * (len / lanes);
-            sum_register<RADIX>(own + part, lanes, reversed(step, levels) * GROUP + part, x, len, ahead);
-        }
-        for (uint32_t done = step; (done & 1U) != 0; done >>= 1) {
-            float *waiting = own - WORDS;
-            for (uint32_t i = 0; i < WORDS; i += REGISTER_LANES) {
-                store_lanes(waiting + i, load_lanes(waiting + i) + load_lanes(own + i));
-            }
-            own = waiting;
+            sum_register(Place{own + part, joins}, lanes, lane + part, x, len, ahead);
         }
     }
-    for (uint32_t entry = 0; entry < WORDS / GROUP; ++entry) {
+    for (uint32_t entry = 0; entry < Place::WORDS / GROUP; ++entry) {
         record[2 * entry] = sum_of_lanes(sums + entry * GROUP);
     }
 }
@@ -320,114 +339,153 @@ inline void sum_many(float *record, float *sums, uint32_t lanes, const T *const 
     }
 }
 
-// Two-float sums of all entries of a Gram matrix, `width` lanes apart, of which `lanes` are in use.
-struct ExactSums {
+// The most elements of a lane of exact sums: of r = 8, which has the fewest lanes.
+constexpr uint32_t MOST_OF_EXACT_LANE = 32;
+
+// The elements of a register of lanes of one vector, with their halves of 12 bits where products are not exact. Of the last ones
+// there may be fewer than the register has lanes, with zeros behind.
+template <bool EXACT_PRODUCTS>
+struct Factor {
+    using Lanes = AscendC::twin::Lanes;
+
+    Lanes x[MOST_OF_EXACT_LANE];
+    Lanes upper[EXACT_PRODUCTS ? 1 : MOST_OF_EXACT_LANE];
+    Lanes lower[EXACT_PRODUCTS ? 1 : MOST_OF_EXACT_LANE];
+
+    template <typename T>
+    void load(const T *from, uint32_t lane, uint32_t lanes, uint32_t len) {
+        using namespace AscendC::twin;
+        uint32_t k = 0;
+        uint32_t i = lane;
+        for (; i + REGISTER_LANES <= len; i += lanes, ++k) {
+            set(k, load_lanes(from + i));
+        }
+        if (i < len) {
+            T padded[REGISTER_LANES] = {};
+            std::memcpy(padded, from + i, (len - i) * sizeof(T));
+            set(k, load_lanes(padded));
+        }
+    }
+
+    void set(uint32_t k, const Lanes &values) {
+        x[k] = values;
+        if constexpr (!EXACT_PRODUCTS) {
+            Lanes wide = values * 4097.0f;
+            upper[k] = wide - (wide - values);
+            lower[k] = values - upper[k];
+        }
+    }
+};
+
+// The two-float sums of the products of two vectors, in a register of lanes.
+template <bool EXACT_PRODUCTS>
+class ExactSums {
+public:
+    using Lanes = AscendC::twin::Lanes;
+
+    void set(const Factor<EXACT_PRODUCTS> &a, const Factor<EXACT_PRODUCTS> &b, uint32_t k) {
+        hi_ = a.x[k] * b.x[k];
+        lo_ = error(a, b, k, hi_);
+    }
+
+    void add(const Factor<EXACT_PRODUCTS> &a, const Factor<EXACT_PRODUCTS> &b, uint32_t k) {
+        Lanes product = a.x[k] * b.x[k];
+        if constexpr (!EXACT_PRODUCTS) {
+            lo_ = lo_ + error(a, b, k, product);
+        }
+        add_exactly(hi_, lo_, product);
+    }
+
+    // Lanes from `count` on are those of `other`.
+    void keep_behind(uint32_t count, const ExactSums &other) {
+        for (uint32_t i = count; i < AscendC::twin::REGISTER_LANES; ++i) {
+            hi_[i] = other.hi_[i];
+            lo_[i] = other.lo_[i];
+        }
+    }
+
+    void store(float *hi, float *lo) const {
+        AscendC::twin::store_lanes(hi, hi_);
+        AscendC::twin::store_lanes(lo, lo_);
+    }
+
+    // hi + lo = hi + lo + addend.
+    template <typename Number>
+    static void add_exactly(Number &hi, Number &lo, const Number &addend) {
+        Number sum = hi + addend;
+        Number part = sum - hi;
+        Number lost = addend - part;
+        Number rest = sum - part;
+        lo = lo + lost;
+        lo = lo + (hi - rest);
+        hi = sum;
+    }
+
+private:
+    // What a product rounds off.
+    static Lanes error(const Factor<EXACT_PRODUCTS> &a, const Factor<EXACT_PRODUCTS> &b, uint32_t k,
+                       const Lanes &product) {
+        if constexpr (EXACT_PRODUCTS) {
+            return Lanes{};
+        } else {
+            Lanes sum = a.upper[k] * b.upper[k] - product;
+            sum = sum + a.upper[k] * b.lower[k];
+            sum = sum + a.lower[k] * b.upper[k];
+            return sum + a.lower[k] * b.lower[k];
+        }
+    }
+
+    Lanes hi_ = {};
+    Lanes lo_ = {};
+};
+
+// Sums of all entries of a Gram matrix, `width` lanes apart, of which `lanes` are in use.
+struct ExactPlaces {
     float *high;
     float *low;
     uint32_t width;
     uint32_t lanes;
-    uint32_t radix;
-    bool fresh;
 };
 
-// One factor of products; the halves of 12 bits are needed where products are not exact.
-struct Factor {
-    const float *x;
-    const float *upper;
-    const float *lower;
-};
-
-inline void split(float *upper, float *lower, const float *x, int32_t count) {
-#pragma GCC ivdep
-    for (int32_t i = 0; i < count; ++i) {
-        float wide = x[i] * 4097.0f;
-        float rest = wide - x[i];
-        float high = wide - rest;
-        upper[i] = high;
-        lower[i] = x[i] - high;
-    }
-}
-
-inline float product_error(const Factor &a, const Factor &b, float product, int32_t i) {
-    float error = a.upper[i] * b.upper[i] - product;
-    error = error + a.upper[i] * b.lower[i];
-    error = error + a.lower[i] * b.upper[i];
-    return error + a.lower[i] * b.lower[i];
-}
-
-// hi + lo = hi + lo + addend.
-inline void add_exactly(float &hi, float &lo, float addend) {
-    float sum = hi + addend;
-    float part = sum - hi;
-    float error = addend - part;
-    float rest = sum - part;
-    lo = lo + error;
-    lo = lo + (hi - rest);
-    hi = sum;
-}
-
-// high + low = a * b; low is zero already where products are exact.
-template <bool EXACT_PRODUCTS>
-inline void set_entry(float *__restrict high, float *__restrict low, const Factor &a, const Factor &b, int32_t count) {
-    for (int32_t i = 0; i < count; ++i) {
-        float product = a.x[i] * b.x[i];
-        high[i] = product;
-        if (!EXACT_PRODUCTS) {
-            low[i] = product_error(a, b, product, i);
+// Sums the products of a unit. Where its elements fill all lanes, the first ones are set, not added.
+template <bool EXACT_PRODUCTS, typename T>
+inline void sum_exactly(const ExactPlaces &to, const T *const *x, uint32_t radix, uint32_t len) {
+    using AscendC::twin::REGISTER_LANES;
+    Factor<EXACT_PRODUCTS> factors[8];
+    for (uint32_t lane = 0; lane < to.lanes; lane += REGISTER_LANES) {
+        for (uint32_t i = 0; i < radix; ++i) {
+            factors[i].load(x[i], lane, to.lanes, len);
         }
-    }
-}
-
-// high + low += a * b.
-template <bool EXACT_PRODUCTS>
-inline void add_entry(float *__restrict high, float *__restrict low, const Factor &a, const Factor &b, int32_t count) {
-    for (int32_t i = 0; i < count; ++i) {
-        float product = a.x[i] * b.x[i];
-        float sum = high[i];
-        float rest = low[i];
-        if (!EXACT_PRODUCTS) {
-            rest = rest + product_error(a, b, product, i);
-        }
-        add_exactly(sum, rest, product);
-        high[i] = sum;
-        low[i] = rest;
-    }
-}
-
-// Adds the products of up to as many elements of each vector as there are lanes. `halves` has room for two times
-// `width` numbers of each vector.
-template <bool EXACT_PRODUCTS>
-inline void add_products(const ExactSums &sums, const Tensor &halves, const Tensor *x, int32_t count) {
-    Factor factors[8];
-    for (uint32_t k = 0; k < sums.radix; ++k) {
-        factors[k].x = AscendC::twin::input(x[k], count);
-        if (!EXACT_PRODUCTS) {
-            float *upper = halves.write(2 * k * sums.width, sums.width);
-            float *lower = halves.write((2 * k + 1) * sums.width, sums.width);
-            split(upper, lower, factors[k].x, count);
-            factors[k].upper = upper;
-            factors[k].lower = lower;
-        }
-    }
-    float *high = sums.high;
-    float *low = sums.low;
-    for (uint32_t a = 0; a < sums.radix; ++a) {
-        for (uint32_t b = a; b < sums.radix; ++b) {
-            if (sums.fresh) {
-                set_entry<EXACT_PRODUCTS>(high, low, factors[a], factors[b], count);
-            } else {
-                add_entry<EXACT_PRODUCTS>(high, low, factors[a], factors[b], count);
+        // Registers that are full, and the elements of the one behind them.
+        uint32_t whole = lane + REGISTER_LANES <= len ? (len - lane - REGISTER_LANES) / to.lanes + 1 : 0;
+        uint32_t behind = lane + whole * to.lanes;
+        uint32_t rest = behind < len ? len - behind : 0;
+        uint32_t place = lane;
+        for (uint32_t i = 0; i < radix; ++i) {
+            for (uint32_t j = i; j < radix; ++j, place += to.width) {
+                ExactSums<EXACT_PRODUCTS> sums;
+                bool fresh = len >= to.lanes;
+                for (uint32_t k = 0; k < whole; ++k) {
+                    fresh ? sums.set(factors[i], factors[j], k) : sums.add(factors[i], factors[j], k);
+                    fresh = false;
+                }
+                if (rest > 0) {
+                    ExactSums<EXACT_PRODUCTS> before = sums;
+                    fresh ? sums.set(factors[i], factors[j], whole) : sums.add(factors[i], factors[j], whole);
+                    sums.keep_behind(rest, before);
+                }
+                sums.store(to.high + place, to.low + place);
             }
-            high += sums.width;
-            low += sums.width;
         }
     }
 }
 
 // Joins lanes by halves, first in sums and errors, the last 8 as two-float numbers; writes hi and lo of each entry.
-inline void finish_products(const ExactSums &sums, const Tensor &record) {
+inline void join_exactly(float *record, const ExactPlaces &sums, uint32_t entries) {
     constexpr uint32_t BLOCK_LANES = 8;
-    uint32_t entries = sums.radix * (sums.radix + 1) / 2;
+    constexpr uint32_t MOST_ENTRIES = 36;
+    // The same lane of all entries, side by side.
+    TwoFloat lanes[BLOCK_LANES][MOST_ENTRIES];
     for (uint32_t entry = 0; entry < entries; ++entry) {
         float *high = sums.high + entry * sums.width;
         float *low = sums.low + entry * sums.width;
@@ -436,22 +494,26 @@ inline void finish_products(const ExactSums &sums, const Tensor &record) {
             for (uint32_t i = 0; i < half; ++i) {
                 float sum = high[i];
                 float rest = low[i] + low[i + half];
-                add_exactly(sum, rest, high[i + half]);
+                ExactSums<true>::add_exactly(sum, rest, high[i + half]);
                 high[i] = sum;
                 low[i] = rest;
             }
         }
-        TwoFloat lanes[BLOCK_LANES];
         for (uint32_t lane = 0; lane < BLOCK_LANES; ++lane) {
-            lanes[lane] = two_sum(high[lane], low[lane]);
+            lanes[lane][entry] = two_sum(high[lane], low[lane]);
         }
-        for (uint32_t half = BLOCK_LANES / 2; half > 0; half /= 2) {
-            for (uint32_t lane = 0; lane < half; ++lane) {
-                lanes[lane] = adasum::add(lanes[lane], lanes[lane + half]);
+    }
+    for (uint32_t half = BLOCK_LANES / 2; half > 0; half /= 2) {
+        for (uint32_t lane = 0; lane < half; ++lane) {
+#pragma GCC ivdep
+            for (uint32_t entry = 0; entry < entries; ++entry) {
+                lanes[lane][entry] = adasum::add(lanes[lane][entry], lanes[lane + half][entry]);
             }
         }
-        record.SetValue(2 * entry, lanes[0].hi);
-        record.SetValue(2 * entry + 1, lanes[0].lo);
+    }
+    for (uint32_t entry = 0; entry < entries; ++entry) {
+        record[2 * entry] = lanes[0][entry].hi;
+        record[2 * entry + 1] = lanes[0][entry].lo;
     }
 }
 

@@ -293,7 +293,7 @@ mutants! {
         "AscendC::DataCopy(signatures, one, BLOCK);\nAscendC::DataCopy(signatures, one, BLOCK);\n",
     )];
     mutant_gram_exact_sums_unscaled: "gram", DATA, [(
-        "gram.cpp", "sum_unit(exact_, record, unit);", "operands_.scale_by(nullptr);\nsum_unit(exact_, record, unit);",
+        "gram.cpp", "sum(exact_, record, unit);", "operands_.scale_by(nullptr);\nsum(exact_, record, unit);",
     )];
     mutant_gram_takes_all_for_separated: "gram", DATA, [(
         "separation.h", "if (!(pivot > LEAST_PIVOT * squares[k])) {", "if (pivot < -1.0f) {",
