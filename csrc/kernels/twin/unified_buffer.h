@@ -43,10 +43,10 @@ struct Range {
 
 // What a thread has seen of device memory in its launch, and the first access of its kernel that left it.
 struct DeviceMemory {
-    static constexpr uint32_t RANGES = 16;               // vectors, result, tables, receipt: each is looked up once
+    static constexpr uint32_t RANGES = 64;               // vectors, result, its copies, tables: each is looked up once
     static constexpr uint64_t REFUGE_BYTES = 4ULL << 20; // more than a copy moves
     Range ranges[RANGES] = {};
-    uint32_t next = 0;
+    uint32_t looked_up = 0; // ranges, of which the last ones are kept
     char *refuge = nullptr; // where accesses go that have no place; stays for the thread
     bool faulted = false;
     char fault[160] = {};
@@ -62,8 +62,8 @@ inline thread_local DeviceMemory device_memory;
     const bool found = finder.load(std::memory_order_relaxed)(begin, &left) != 0;
     if (found && bytes <= left) {
         range = Range{begin, begin + left};
-        seen.ranges[seen.next] = range;
-        seen.next = (seen.next + 1) % DeviceMemory::RANGES;
+        seen.ranges[seen.looked_up % DeviceMemory::RANGES] = range;
+        ++seen.looked_up;
         return address;
     }
     if (!seen.faulted) {
@@ -88,9 +88,10 @@ inline void *in_device_memory(void *address, uint64_t bytes, Range &last) {
     if (last.holds(begin, bytes) || bytes == 0 || finder.load(std::memory_order_relaxed) == nullptr) {
         return address;
     }
-    for (const Range &range : device_memory.ranges) {
-        if (range.holds(begin, bytes)) {
-            last = range;
+    const DeviceMemory &seen = device_memory;
+    for (uint32_t i = 0; i < seen.looked_up && i < DeviceMemory::RANGES; ++i) {
+        if (seen.ranges[i].holds(begin, bytes)) {
+            last = seen.ranges[i];
             return address;
         }
     }
@@ -98,11 +99,7 @@ inline void *in_device_memory(void *address, uint64_t bytes, Range &last) {
 }
 
 // A new launch may find other allocations.
-inline void forget_device_memory() {
-    for (Range &range : device_memory.ranges) {
-        range = Range{};
-    }
-}
+inline void forget_device_memory() { device_memory.looked_up = 0; }
 
 // 192 KiB of an Atlas A2 core, less what the vendor's runtime keeps.
 constexpr uint32_t UB_BYTES = 192 * 1024 - 8 * 1024 - 256;
