@@ -87,15 +87,19 @@ impl Gradients {
     }
 }
 
-/// A period of a rank's numbers: from 1/2 to 1, with a sign that is the same on all ranks. So no two vectors cancel, and an
-/// element of the result is about as large as those that it is made of.
+/// A period of a rank's numbers: two thirds are near 1/2, the others near 1, with a sign that is the same on all ranks. So no two
+/// vectors cancel, as no number is above twice another's, and an element of the result is about as large as those that it is made of.
+/// The cosine of two ranks' gradients is 0.90, and 0.97 after four and four are merged: no unit needs exact sums (`separation.h`).
 fn numbers(dtype: DataType, rank: u32) -> Vec<f64> {
     let number = |index: u64| {
         let sign = noise(0, index).signum();
-        rounded(
-            dtype,
-            sign * (0.75 + 0.25 * noise(1 + u64::from(rank), index)),
-        )
+        let place = noise(1 + u64::from(rank), index);
+        let magnitude = if place < 1.0 / 3.0 {
+            0.5 + (1.0 + place) / 128.0
+        } else {
+            1.0 - (1.0 - place) / 64.0
+        };
+        rounded(dtype, sign * magnitude)
     };
     (0..PERIOD as u64).map(number).collect()
 }

@@ -121,11 +121,11 @@ pub(crate) struct Args {
 }
 
 const LONG_HELP: &str = "\
-A repetition of a reduction is: barrier, reduce and synchronise; its time is that of the slowest rank. Gradients are
-restored outside the clock. Tensors lie in one buffer, each at a multiple of 64 bytes. Columns are those of nccl-tests: size is
-the bytes of a rank's gradients, time the median of the repetitions, algbw size over time, busbw algbw times 2 (n - 1) / n
-for n ranks, as for an all-reduce, wrong the elements that are not what double precision gives, on all ranks together. If
-there is one, the exit code is 1.
+A repetition of a reduction is: barrier, reduce and synchronise; its time is that of the slowest rank. Gradients, of which two
+ranks' have a cosine of 0.90, are restored outside the clock. Tensors lie in one buffer, each at a multiple of 64 bytes. Columns
+are those of nccl-tests: size is the bytes of a rank's gradients, time the median of the repetitions, algbw size over time, busbw
+algbw times 2 (n - 1) / n for n ranks, as for an all-reduce, wrong the elements that are not what double precision gives, on all
+ranks together. If there is one, the exit code is 1.
 
 --json: keys of a line: peer, ranks, dtype, bytes (of a rank), layers (tensors), reps, min_s, median_s, max_s, wrong; then our
 own. phases are the shortest seconds of the slowest rank in repetitions of their own, in which one step follows the other and
