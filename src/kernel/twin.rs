@@ -81,16 +81,44 @@ mod tests {
 
     const LEN: usize = 9001;
 
-    /// What a reduction of `radix` vectors leaves behind, with all kinds of bits as input.
-    fn outcome(device: &Device, kernels: &Kernels, dtype: DataType, radix: usize) -> Vec<u8> {
+    /// What vectors are made of.
+    #[derive(Clone, Copy, Debug)]
+    enum Numbers {
+        /// Finite ones of every size: exponents below the largest.
+        All,
+        /// From 1 to 1.5, so that vectors nearly depend on each other and are summed exactly.
+        Alike,
+    }
+
+    /// A byte of element memory, of which `noise` is random.
+    fn byte(numbers: Numbers, dtype: DataType, place: usize, noise: u8) -> u8 {
+        match (numbers, dtype, dtype.size() - place % dtype.size()) {
+            (Numbers::All, ..) => noise & 0xbb,
+            (Numbers::Alike, DataType::F16, 1) => 0x3c | noise & 1,
+            (Numbers::Alike, DataType::F16, _) => noise,
+            (Numbers::Alike, _, 1) => 0x3f,
+            (Numbers::Alike, _, 2) => 0x80 | noise & 0x3f,
+            (Numbers::Alike, ..) => noise,
+        }
+    }
+
+    /// What a reduction of `radix` vectors leaves behind.
+    fn outcome(
+        device: &Device,
+        kernels: &Kernels,
+        numbers: Numbers,
+        dtype: DataType,
+        radix: usize,
+    ) -> Vec<u8> {
         let stream = Stream::new(device).unwrap();
         let zeroed = |bytes: usize| Buffer::zeroed(device, bytes).unwrap().span();
         let vectors: Vec<Span> = (0..radix)
             .map(|i| {
-                let byte =
+                let noise =
                     |k: usize| u8::try_from((k * 2_654_435_761 + i * 40_503) >> 9 & 0xff).unwrap();
-                // Exponents below the largest: finite numbers of every size.
-                let bytes: Vec<u8> = (0..LEN * dtype.size()).map(|k| byte(k) & 0xbb).collect();
+                let bytes: Vec<u8> = (0..LEN * dtype.size())
+                    .map(|k| byte(numbers, dtype, k, noise(k)))
+                    .collect();
                 Buffer::from_slice(device, &bytes).unwrap().span()
             })
             .collect();
@@ -155,11 +183,22 @@ mod tests {
             .collect();
         assert!(!kernels.is_empty());
         for dtype in [DataType::F32, DataType::F16, DataType::Bf16] {
-            for radix in [2, 3, 8] {
-                let expected = outcome(&device, &kernels[0].1, dtype, radix);
+            for (numbers, radix) in [
+                (Numbers::All, 2),
+                (Numbers::All, 3),
+                (Numbers::All, 8),
+                (Numbers::Alike, 2),
+                (Numbers::Alike, 4),
+                (Numbers::Alike, 7),
+                (Numbers::Alike, 8),
+            ] {
+                let expected = outcome(&device, &kernels[0].1, numbers, dtype, radix);
                 for (level, kernels) in &kernels[1..] {
-                    let got = outcome(&device, kernels, dtype, radix);
-                    assert!(got == expected, "{level}, {dtype:?}, radix {radix}");
+                    let got = outcome(&device, kernels, numbers, dtype, radix);
+                    assert!(
+                        got == expected,
+                        "{level}, {numbers:?}, {dtype:?}, radix {radix}"
+                    );
                 }
             }
         }
