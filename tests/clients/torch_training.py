@@ -627,6 +627,25 @@ def broadcasts():
     assert adasum.torch.broadcast_object(RANK, root) == root
     raises(TypeError, ["params is a Tensor"], lambda: adasum.torch.broadcast_parameters(torch.ones(2), 0))
     raises(TypeError, ["params is a Sequential"], lambda: adasum.torch.broadcast_parameters(model, 0))
+    for kind in (list, tuple):
+        weight = torch.full((2,), float(RANK), device=DEVICE)
+        adasum.torch.broadcast_parameters([kind(["w", weight])], root_rank=root)
+        assert weight.tolist() == [root] * 2, weight
+    # Extra state, which is no tensor.
+    adasum.torch.broadcast_parameters({"w": weight, "_extra_state": {"step": RANK}}, root_rank=0)
+    for wrong, says in (
+        ("w", "params[1] is a str"),
+        (None, "params[1] is a NoneType"),
+        (["w", 3], "params[1] is a list of (str, int)"),
+        ([weight, weight], "params[1] is a list of (Tensor, Tensor)"),
+        (("w", weight, 0), "params[1] is a tuple of (str, Tensor, int)"),
+        ([], "params[1] is a list of ()"),
+    ):
+        weight.fill_(RANK)
+        raises(TypeError, [says], lambda: adasum.torch.broadcast_parameters([weight, wrong], 0))
+        assert weight.tolist() == [RANK] * 2, (wrong, weight)
+    state = optimizer.state_dict()
+    raises(TypeError, ["optimizer is a dict"], lambda: adasum.torch.broadcast_optimizer_state(state, 0))
 
 
 @test

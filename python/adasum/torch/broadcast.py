@@ -15,14 +15,30 @@ def broadcast_parameters(
     params: Union[Mapping[str, Any], Iterable[Any]], root_rank: int, group: Optional[dist.ProcessGroup] = None
 ) -> None:
     """Gives all ranks the values that rank `root_rank` of the group has: of a `state_dict()`, `named_parameters()` or `parameters()`, whose tensors
-    are changed in place. Entries that are no tensors are left alone. Collective: the same tensors on all ranks."""
+    are changed in place. A pair of name and tensor may be a list. Entries of a `state_dict()` that are no tensors are left alone. Collective:
+    the same tensors on all ranks."""
     if isinstance(params, (torch.Tensor, torch.nn.Module)) or not isinstance(params, Iterable):
         raise TypeError(f"params is a {type(params).__name__}: it must be a state_dict, or tensors, or pairs of name and tensor")
-    listed = params.items() if isinstance(params, Mapping) else params
-    for entry in listed:
-        tensor = entry[1] if isinstance(entry, tuple) else entry
-        if isinstance(tensor, torch.Tensor):
-            _broadcast(tensor.detach(), root_rank, group)
+    if isinstance(params, Mapping):
+        tensors = [value for value in params.values() if isinstance(value, torch.Tensor)]
+    else:
+        # All are looked at before the first is sent, so that a wrong one leaves no rank waiting.
+        tensors = [_tensor_of(entry, position) for position, entry in enumerate(params)]
+    for tensor in tensors:
+        _broadcast(tensor.detach(), root_rank, group)
+
+
+def _tensor_of(entry: Any, position: int) -> torch.Tensor:
+    """The tensor of an entry of params: itself, or the second of a pair."""
+    if isinstance(entry, torch.Tensor):
+        return entry
+    if not isinstance(entry, (tuple, list)):
+        raise TypeError(f"params[{position}] is a {type(entry).__name__}: it must be a tensor, or a pair of name and tensor")
+    kinds = [type(item).__name__ for item in entry]
+    if len(entry) != 2 or isinstance(entry[0], torch.Tensor) or not isinstance(entry[1], torch.Tensor):
+        raise TypeError(f"params[{position}] is a {type(entry).__name__} of ({', '.join(kinds)}): it must be a tensor, or a pair of name and tensor")
+    tensor: torch.Tensor = entry[1]
+    return tensor
 
 
 def broadcast_object(value: Any, root_rank: int = 0, group: Optional[dist.ProcessGroup] = None) -> Any:
@@ -35,6 +51,8 @@ def broadcast_object(value: Any, root_rank: int = 0, group: Optional[dist.Proces
 def broadcast_optimizer_state(optimizer: torch.optim.Optimizer, root_rank: int, group: Optional[dist.ProcessGroup] = None) -> None:
     """Gives the optimizers of all ranks the state and the groups' values (learning rate, ...) that rank `root_rank` of the group has. An optimizer
     that has not stepped has no state: then only the values. Collective."""
+    if not isinstance(optimizer, torch.optim.Optimizer):
+        raise TypeError(f"optimizer is a {type(optimizer).__name__}: it must be an optimizer of torch, or one that adasum.torch has wrapped")
     mine = optimizer.state_dict()
     here = dist.get_rank(group) == root_rank
     device = torch.device("npu", torch.npu.current_device()) if is_hccl(group) else torch.device("cpu")
