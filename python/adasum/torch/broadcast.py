@@ -8,7 +8,7 @@ from typing import Any, Callable, Iterable, Mapping, Optional, Union
 import torch
 import torch.distributed as dist
 
-from adasum.torch.groups import global_rank, is_hccl
+from adasum.torch.groups import global_rank, is_hccl, npu
 
 
 def broadcast_parameters(
@@ -55,7 +55,7 @@ def broadcast_optimizer_state(optimizer: torch.optim.Optimizer, root_rank: int, 
         raise TypeError(f"optimizer is a {type(optimizer).__name__}: it must be an optimizer of torch, or one that adasum.torch has wrapped")
     mine = optimizer.state_dict()
     here = dist.get_rank(group) == root_rank
-    device = torch.device("npu", torch.npu.current_device()) if is_hccl(group) else torch.device("cpu")
+    device = torch.device("npu", npu().current_device()) if is_hccl(group) else torch.device("cpu")
     tensors: list[torch.Tensor] = []
 
     def leave(tensor: torch.Tensor) -> Any:

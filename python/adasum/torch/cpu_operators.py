@@ -21,6 +21,8 @@ import torch
 import torch_npu  # noqa: F401  (registers the device)
 from torch.utils._pytree import tree_map_only
 
+from adasum.torch.groups import npu
+
 KEY = "PrivateUse1"
 
 #: Operators that stay torch_npu's: they allocate, copy between devices, read a scalar, or change no data.
@@ -59,8 +61,8 @@ def replacement(operator: Any) -> Callable[..., Any]:
 
     def run(*arguments: Any, **options: Any) -> Any:
         # What is queued has to be done before the host reads or writes the memory.
-        torch.npu.current_stream().synchronize()
-        device = torch.device("npu", torch.npu.current_device())
+        npu().current_stream().synchronize()
+        device = torch.device("npu", npu().current_device())
         given: dict[int, tuple[torch.Tensor, torch.Tensor]] = {}
 
         def to_cpu(tensor: torch.Tensor) -> torch.Tensor:

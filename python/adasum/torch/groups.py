@@ -56,10 +56,10 @@ def _refuse_options(choices: Any) -> None:
 def _made(group: Optional[dist.ProcessGroup], size: int, choices: adasum.OptionValues) -> adasum.World:
     backend = _hccl(group)
     if backend is not None:
-        torch.npu.synchronize()
+        npu().synchronize()
         # torch_npu takes the number for that of a rank, modulo the number of devices, and asks for the communicator of that device
         # (torch_npu/csrc/distributed/ProcessGroupHCCL.cpp, getDeviceForRank).
-        return adasum.World.from_comm(backend.get_hccl_comm(torch.npu.current_device()), **choices)
+        return adasum.World.from_comm(backend.get_hccl_comm(npu().current_device()), **choices)
     rank = dist.get_rank(group)
     hosts = [""] * size
     dist.all_gather_object(hosts, socket.gethostname(), group=group)
@@ -88,13 +88,19 @@ def is_hccl(group: Optional[dist.ProcessGroup] = None) -> bool:
     return _hccl(group) is not None
 
 
+def npu() -> Any:
+    """torch_npu's module in torch, which torch's own types do not have."""
+    return getattr(torch, "npu")
+
+
 def _hccl(group: Optional[dist.ProcessGroup]) -> Any:
     """The backend of a process group for tensors on an NPU, if it is torch_npu's of HCCL."""
     if not hasattr(torch, "npu"):
         return None
     # `init_process_group()` without a name has the backend "undefined", and one for each kind of device.
     try:
-        backend = (group or dist.group.WORLD)._get_backend(torch.device("npu"))
+        of: Any = group or dist.group.WORLD
+        backend = of._get_backend(torch.device("npu"))
     except RuntimeError:
         # The group has none for NPUs.
         return None
@@ -106,8 +112,8 @@ def _hccl(group: Optional[dist.ProcessGroup]) -> Any:
 def _device(number: int) -> int:
     """The device of this rank: torch's current NPU if the program has set or used one, or if this process sees only one; else LOCAL_RANK, as
     without set_device every rank's current NPU would be 0; or `number`, for programs that start their ranks themselves."""
-    if hasattr(torch, "npu") and torch.npu.is_available() and (torch.npu.is_initialized() or torch.npu.device_count() == 1):
-        return int(torch.npu.current_device())
+    if hasattr(torch, "npu") and npu().is_available() and (npu().is_initialized() or npu().device_count() == 1):
+        return int(npu().current_device())
     return int(os.environ.get("LOCAL_RANK", number))
 
 
@@ -119,7 +125,7 @@ def global_rank(group: Optional[dist.ProcessGroup], rank: int) -> int:
 def current_stream(tensor: torch.Tensor) -> Optional[int]:
     """torch's current aclrtStream for a tensor on an NPU; none for a tensor of the host. What torch has queued for it before is
     on the stream when this returns, so it must be asked anew before every call."""
-    return torch.npu.current_stream(tensor.device).npu_stream if tensor.device.type == "npu" else None
+    return npu().current_stream(tensor.device).npu_stream if tensor.device.type == "npu" else None
 
 
 class Reducing:
@@ -173,7 +179,7 @@ class Reducing:
         if self._reducer.closed:
             return
         if self._example is not None and self._example.device.type == "npu":
-            torch.npu.synchronize(self._example.device)
+            npu().synchronize(self._example.device)
         self._reducer.close()
         self._end_world(in_good_order=True)
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Optional
 
 import torch
 import torch.distributed as dist
+from torch._C._distributed_c10d import GradBucket  # dist.GradBucket, where torch's types have it
 
 import adasum
 from adasum.torch.groups import Reducing, current_stream
@@ -40,7 +41,7 @@ class State(Reducing):
             world, process_group, choices, lambda in_world, options: adasum.GradientReducer(in_world, named, **options), self._parameters[0]
         )
 
-    def reduce(self, bucket: dist.GradBucket) -> None:
+    def reduce(self, bucket: GradBucket) -> None:
         """Replaces the gradients of a bucket by their reductions, tensor by tensor."""
         parameters = bucket.parameters()
         if bucket.buffer().is_sparse:
@@ -72,7 +73,7 @@ def _refuse_sparse(model: torch.nn.Module) -> None:
             raise ValueError(f"parameter {f'{name}.weight'.lstrip('.')!r} has sparse gradients. {_SPARSE_ADVICE}")
 
 
-def hook(state: State, bucket: dist.GradBucket) -> torch.futures.Future[torch.Tensor]:
+def hook(state: State, bucket: GradBucket) -> torch.futures.Future[torch.Tensor]:
     """For `DistributedDataParallel.register_comm_hook(state, hook)`: AdaSum instead of the mean."""
     state.reduce(bucket)
     future: torch.futures.Future[torch.Tensor] = torch.futures.Future()
@@ -82,7 +83,7 @@ def hook(state: State, bucket: dist.GradBucket) -> torch.futures.Future[torch.Te
 
 
 # DistributedDataParallel compares the types themselves, which this module has as text.
-hook.__annotations__ = {"state": State, "bucket": dist.GradBucket, "return": torch.futures.Future[torch.Tensor]}
+hook.__annotations__ = {"state": State, "bucket": GradBucket, "return": torch.futures.Future[torch.Tensor]}
 
 
 def register(model: Any, world: Optional[adasum.World] = None, **choices: Unpack[adasum.OptionValues]) -> State:

@@ -107,17 +107,20 @@ class _Wrapper(Reducing, torch.optim.Optimizer):
         # The base class would leave out the wrapped optimizer, and say nothing.
         raise TypeError(f"{type(self).__name__} objects belong to their process: they can be neither copied nor pickled; their state_dict() can")
 
-    @property
-    def param_groups(self) -> Any:
-        return self.optimizer.param_groups
+    # For types they are the attributes of the base class, which may be written there.
+    if not TYPE_CHECKING:
 
-    @property
-    def state(self) -> Any:
-        return self.optimizer.state
+        @property
+        def param_groups(self) -> Any:
+            return self.optimizer.param_groups
 
-    @property
-    def defaults(self) -> Any:
-        return self.optimizer.defaults
+        @property
+        def state(self) -> Any:
+            return self.optimizer.state
+
+        @property
+        def defaults(self) -> Any:
+            return self.optimizer.defaults
 
     def set_backward_passes_per_step(self, passes: int) -> None:
         """More backward passes of a parameter than this before a step are an AssertionError."""
@@ -322,7 +325,8 @@ class GradientOptimizer(_Wrapper):
     def _place_gradients(self) -> None:
         for tensor, place in zip(self._parameters, self._reducer.gradient_buffers()):
             if tensor.requires_grad and place is not None and place.count > 0:
-                gradient = torch.from_dlpack(place).as_strided(tensor.size(), tensor.stride())
+                # torch's types do not have from_dlpack as a name of torch, where torch_npu may replace it.
+                gradient = getattr(torch, "from_dlpack")(place).as_strided(tensor.size(), tensor.stride())
                 if tensor.grad is None:
                     gradient.zero_()
                 else:
