@@ -645,6 +645,16 @@ def broadcasts():
         raises(TypeError, [says], lambda: adasum.torch.broadcast_parameters([weight, wrong], 0))
         assert weight.tolist() == [RANK] * 2, (wrong, weight)
     state = optimizer.state_dict()
+    raises(TypeError, ["params has no tensor", "state, param_groups", "broadcast_optimizer_state"], lambda: adasum.torch.broadcast_parameters(state, 0))
+    adasum.torch.broadcast_parameters({}, root_rank=0)
+    for wrong in (SIZE, -1, "0", None):
+        for call in (
+            lambda: adasum.torch.broadcast_parameters([weight], wrong),
+            lambda: adasum.torch.broadcast_optimizer_state(optimizer, wrong),
+            lambda: adasum.torch.broadcast_object(1, wrong),
+        ):
+            raises(ValueError, [f"root_rank is {wrong!r}", f"0 to {SIZE - 1}"], call)
+    raises(TypeError, ["model is a NoneType", "State(world, model)"], lambda: adasum.torch.State(model, None))
     raises(TypeError, ["optimizer is a dict"], lambda: adasum.torch.broadcast_optimizer_state(state, 0))
 
 

@@ -17,15 +17,28 @@ def broadcast_parameters(
     """Gives all ranks the values that rank `root_rank` of the group has: of a `state_dict()`, `named_parameters()` or `parameters()`, whose tensors
     are changed in place. A pair of name and tensor may be a list. Entries of a `state_dict()` that are no tensors are left alone. Collective:
     the same tensors on all ranks."""
+    _check_root(root_rank, group)
     if isinstance(params, (torch.Tensor, torch.nn.Module)) or not isinstance(params, Iterable):
         raise TypeError(f"params is a {type(params).__name__}: it must be a state_dict, or tensors, or pairs of name and tensor")
     if isinstance(params, Mapping):
         tensors = [value for value in params.values() if isinstance(value, torch.Tensor)]
+        if params and not tensors:
+            raise TypeError(
+                f"params has no tensor in its entries ({', '.join(map(str, params))}): it must be a model's state_dict; an optimizer's state goes "
+                "by broadcast_optimizer_state"
+            )
     else:
         # All are looked at before the first is sent, so that a wrong one leaves no rank waiting.
         tensors = [_tensor_of(entry, position) for position, entry in enumerate(params)]
     for tensor in tensors:
         _broadcast(tensor.detach(), root_rank, group)
+
+
+def _check_root(root_rank: int, group: Optional[dist.ProcessGroup]) -> None:
+    # Below 0 where this rank is not of the group: torch then does nothing.
+    size = dist.get_world_size(group)
+    if size > 0 and root_rank not in range(size):
+        raise ValueError(f"root_rank is {root_rank!r}: it must be a rank of the group, 0 to {size - 1}")
 
 
 def _tensor_of(entry: Any, position: int) -> torch.Tensor:
@@ -43,6 +56,7 @@ def _tensor_of(entry: Any, position: int) -> torch.Tensor:
 
 def broadcast_object(value: Any, root_rank: int = 0, group: Optional[dist.ProcessGroup] = None) -> Any:
     """What rank `root_rank` of the group has for `value`, pickled, on all ranks. Collective."""
+    _check_root(root_rank, group)
     box = [value]
     dist.broadcast_object_list(box, src=global_rank(group, root_rank), group=group)
     return box[0]
@@ -51,6 +65,7 @@ def broadcast_object(value: Any, root_rank: int = 0, group: Optional[dist.Proces
 def broadcast_optimizer_state(optimizer: torch.optim.Optimizer, root_rank: int, group: Optional[dist.ProcessGroup] = None) -> None:
     """Gives the optimizers of all ranks the state and the groups' values (learning rate, ...) that rank `root_rank` of the group has. An optimizer
     that has not stepped has no state: then only the values. Collective."""
+    _check_root(root_rank, group)
     if not isinstance(optimizer, torch.optim.Optimizer):
         raise TypeError(f"optimizer is a {type(optimizer).__name__}: it must be an optimizer of torch, or one that adasum.torch has wrapped")
     mine = optimizer.state_dict()

@@ -30,6 +30,8 @@ class State(Reducing):
         **choices: Unpack[adasum.OptionValues],
     ) -> None:
         """`process_group` is the group that a world of its own is made of; `choices` are options of the reducer and of that world."""
+        if not isinstance(model, torch.nn.Module):
+            raise TypeError(f"model is a {type(model).__name__}: it must be a torch.nn.Module, as in State(world, model)")
         _refuse_sparse(model)
         named = {name: tensor for name, tensor in model.named_parameters() if tensor.requires_grad}
         if not named:
