@@ -328,7 +328,7 @@ void adasum_options_destroy(struct adasum_options *options);
  *   exchange*: auto, alltoall, batch, group, pairwise or shared; default auto
  *       how exchanges are made: HcclAlltoAllV in servers, HcclBatchSendRecv, a group of sends and receives (CANN 9.0;
  *       A2, A3, 950), one after the other, or shared: ranks of one machine or A3 supernode read each other's memory
- *       (A2, A3, 950). Results do not depend on it
+ *       (A2, A3, 950; not over PCIe). Results do not depend on it
  *   scalars*: auto, gathered or owned; default auto
  *       how the scalars of a round are summed: by every rank, or by an owner of each tensor. Results do not depend on
  *       it

@@ -100,6 +100,8 @@ pub const VARIABLES: &[Variable] = &[
         "Devices of this machine"),
     variable(Reader::Mock, "ASCEND_MOCK_HBM_MB", "16 to 16777216", "`65536`",
         "Memory of a device in MiB; what is not touched costs nothing"),
+    variable(Reader::Mock, "ASCEND_MOCK_MESH", "1 to 1024", "`4` on 910A, else `1024`",
+        "Devices of this machine that HCCS joins, from 0 on so many and so on; PCIe joins the others"),
     variable(Reader::Mock, "ASCEND_MOCK_QUIET", "anything", "warnings are shown",
         "Silences the mock's warnings"),
     variable(Reader::Mock, "ASCEND_MOCK_SOC", "a name such as `Ascend910B1`", "`Ascend910B1`",

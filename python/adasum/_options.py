@@ -41,8 +41,8 @@ class OptionValues(TypedDict, total=False):
 
     exchange: Optional[Literal["auto", "alltoall", "batch", "group", "pairwise", "shared"]]
     """how exchanges are made: HcclAlltoAllV in servers, HcclBatchSendRecv, a group of sends and receives (CANN 9.0; A2, A3, 950),
-    one after the other, or shared: ranks of one machine or A3 supernode read each other's memory (A2, A3, 950). Results do not
-    depend on it.
+    one after the other, or shared: ranks of one machine or A3 supernode read each other's memory (A2, A3, 950; not over PCIe).
+    Results do not depend on it.
 
     auto, alltoall, batch, group, pairwise or shared; default auto"""
 

@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use super::check::{self, check};
 use super::handle::Handle;
+use super::joint::Joint;
 use super::shared::found;
 use super::stream::milliseconds;
 use crate::error::{Context as _, Error, ErrorKind, Result};
@@ -201,6 +202,27 @@ impl Device {
         // SAFETY: takes numbers by value.
         let code = unsafe { enable(peer, 0) };
         check::acl(&backend, "aclrtDeviceEnablePeerAccess", code)
+    }
+
+    /// What joins this device and device `peer` of this machine; `None` where the library cannot say. Wraps
+    /// `aclrtGetDevicesTopo`.
+    ///
+    /// # Errors
+    /// If this process does not see the peer, or the driver cannot say.
+    pub fn joint(&self, peer: i32) -> Result<Option<Joint>> {
+        let backend = self.ready()?;
+        let (Ok(get), Ok(own), Ok(peer)) = (
+            &backend.acl.aclrtGetDevicesTopo,
+            u32::try_from(self.0.id),
+            u32::try_from(peer),
+        ) else {
+            return Ok(None);
+        };
+        let mut value = 0;
+        // SAFETY: writes one number to a live local.
+        let code = unsafe { get(own, peer, &mut value) };
+        check::acl(&backend, "aclrtGetDevicesTopo", code)?;
+        Ok(Some(Joint(value)))
     }
 
     /// Bytes of device memory, (free, all of it); `None` where the library cannot say. Wraps `aclrtGetMemInfo`.

@@ -102,6 +102,7 @@ pub(super) fn optional(acl: &Acl, hccl: &Hccl) -> Vec<Symbol> {
         "8.1.RC1 or earlier": aclrtGetVersion aclrtGetMemInfo aclrtStreamAbort aclrtSetStreamFailureMode
             aclsysGetCANNVersion aclrtDeviceTaskAbort aclrtDeviceCanAccessPeer aclrtDeviceEnablePeerAccess
             aclrtReserveMemAddress aclrtReleaseMemAddress aclrtMallocPhysical aclrtFreePhysical aclrtMapMem aclrtUnmapMem;
+        "8.2.RC1": aclrtGetDevicesTopo;
         "8.3.RC1": aclrtIpcMemGetExportKey aclrtIpcMemImportByKey aclrtIpcMemClose;
         "8.5.0": aclFinalizeReference aclrtGetDeviceInfo aclrtStreamWaitEventWithTimeout aclrtLaunchHostFunc
             aclrtReduceAsync aclrtBinaryLoadFromData aclrtLaunchKernelV2 aclrtLaunchKernelWithHostArgs

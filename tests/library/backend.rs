@@ -154,6 +154,17 @@ fn renamed(mut library: Vec<u8>, from: &str, to: &str) -> Vec<u8> {
     library
 }
 
+/// ACL without `function`, as older libraries are, beside HCCL in `folder`.
+pub(crate) fn acl_without(function: &str, folder: &Path) -> PathBuf {
+    let mock = mock_folder();
+    let library = std::fs::read(mock.join("libascendcl.so")).unwrap();
+    let library = renamed(library, function, &function.replacen('a', "x", 1));
+    let acl = folder.join("libascendcl.so");
+    std::fs::write(&acl, library).unwrap();
+    std::fs::copy(mock.join("libhccl.so"), folder.join("libhccl.so")).unwrap();
+    acl
+}
+
 /// CANN 9 has ACL in libacl_rt.so, and libascendcl.so is an optional part of a package (runtime,
 /// scripts/package/module/ascend/RuntimeSo.xml:44).
 #[test]

@@ -1,6 +1,6 @@
 //! Reducers, worlds and plans through the Rust interface.
 
-mod backend;
+pub(crate) mod backend;
 mod checked_calls;
 mod costs;
 pub(crate) mod execution;

@@ -1,4 +1,4 @@
-// The ACL runtime as programs see it: process, settings, devices.
+// The ACL runtime as programs see it: process, settings, devices. "driver" is hicann/driver at ef377e9.
 
 #include <fstream>
 
@@ -329,6 +329,62 @@ const Behaviour peer_access("peer-access", [](const Rank &) {
     OK(aclrtDeviceDisablePeerAccess(1));
     RETURNS(107000, aclrtDeviceDisablePeerAccess(1));
 });
+
+// What joins two devices; needs none that is set. NULL is 100000 (runtime, src/acl/aclrt_impl/device.cpp:506), a device that is not
+// there 107000 (driver, src/ascend_hal/dms/drv_devmng/ascend910/devdrv_manager_topology.c:105; runtime,
+// src/runtime/core/src/common/errcode_manage.cc:86 and 565). HCCS joins a device and itself (driver,
+// src/sdk_driver/dms/devmng/dc/status/dms_dev_topology.c:205).
+const Behaviour devices_topo("what-joins-devices", [](const Rank &) {
+    uint64_t value = 0;
+    RETURNS(100000, aclrtGetDevicesTopo(0, 1, nullptr));
+    RETURNS(107000, aclrtGetDevicesTopo(0, 8, &value));
+    RETURNS(107000, aclrtGetDevicesTopo(UINT32_MAX, 0, &value));
+    CHECK(value == 0);
+    for (uint32_t device = 0; device < 8; device++) {
+        OK(aclrtGetDevicesTopo(3, device, &value));
+        CHECK(value == ACL_RT_DEVS_TOPOLOGY_HCCS);
+    }
+}, {{"ASCEND_MOCK_DEVICES", "8"}});
+
+// The driver tells every way over PCIe as PIX. Source: driver, dms_dev_topology.c:387.
+const Behaviour devices_topo_pcie("what-joins-devices-over-PCIe", [](const Rank &) {
+    uint64_t value = 0;
+    OK(aclrtGetDevicesTopo(2, 3, &value));
+    CHECK(value == ACL_RT_DEVS_TOPOLOGY_HCCS);
+    OK(aclrtGetDevicesTopo(2, 1, &value));
+    CHECK(value == ACL_RT_DEVS_TOPOLOGY_PIX);
+}, {{"ASCEND_MOCK_MESH", "2"}});
+
+// PCIe joins the two meshes of four of a 910A server. Source: hcomm, test/ut/stub/llt_hccl_stub.cc:810.
+const Behaviour devices_topo_910a("what-joins-910A", [](const Rank &) {
+    uint64_t value = 0;
+    OK(aclrtGetDevicesTopo(0, 3, &value));
+    CHECK(value == ACL_RT_DEVS_TOPOLOGY_HCCS);
+    OK(aclrtGetDevicesTopo(3, 4, &value));
+    CHECK(value == ACL_RT_DEVS_TOPOLOGY_PIX);
+}, {{"ASCEND_MOCK_SOC", "Ascend910A"}});
+
+// On A3 SIO joins the two dies of a chip, and a switch of HCCS all others. Source: driver, dms_dev_topology.c:99 and 128; which two
+// are a chip's: hcomm, test/ut/stub/llt_hccl_stub.cc:800; a die and itself: runtime, src/runtime/api/impl/api_impl.cc:5685.
+const Behaviour devices_topo_a3("what-joins-A3", [](const Rank &) {
+    uint64_t value = 0;
+    OK(aclrtGetDevicesTopo(2, 3, &value));
+    CHECK(value == ACL_RT_DEVS_TOPOLOGY_SIO);
+    OK(aclrtGetDevicesTopo(3, 4, &value));
+    CHECK(value == ACL_RT_DEVS_TOPOLOGY_HCCS_SW);
+    OK(aclrtGetDevicesTopo(3, 3, &value));
+    CHECK(value == ACL_RT_DEVS_TOPOLOGY_HCCS);
+}, {{"ASCEND_MOCK_SOC", "Ascend910_9391"}});
+
+// On 950 UB joins them, number 7 of the driver, of which the runtime makes a bit that its header does not have. A device and itself
+// are refused, with a code of the driver that the runtime does not know. Source: driver, dms_dev_topology.c:262; runtime,
+// src/runtime/api/api_c_device.cc:475, src/runtime/core/src/common/errcode_manage.cc:82 and 599.
+const Behaviour devices_topo_950("what-joins-950", [](const Rank &) {
+    uint64_t value = 0;
+    OK(aclrtGetDevicesTopo(0, 7, &value));
+    CHECK(value == 0x80);
+    RETURNS(507899, aclrtGetDevicesTopo(7, 7, &value));
+}, {{"ASCEND_MOCK_SOC", "Ascend950PR_9599"}});
 
 // The process id as other processes of the machine see it.
 const Behaviour bare_tgid("bare-tgid", [](const Rank &) {

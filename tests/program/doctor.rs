@@ -72,6 +72,7 @@ fn a_machine_in_order() {
         "ok",
         "8 devices; device 0 is an Ascend910B1",
     );
+    expect(&report, "device", "ok", "by HCCS with devices 1-7");
     expect(&report, "kernels", "ok", "the CPU twin");
     expect(&report, "kernels", "ok", "an Ascend910B1 itself would ");
     expect(&report, "variables", "ok", "ADASUM_BACKEND=mock");
@@ -226,6 +227,8 @@ fn the_table_of_the_job_is_judged_for_this_chip() {
     fs::write(path, three).unwrap();
     let old = [("ASCEND_MOCK_SOC", "Ascend910A"), ("RANK_TABLE_FILE", path)];
     let (refused, _) = report(&[], &old);
+    let joined = "device 0 is joined by HCCS with devices 1-3, by PCIe (PIX) with devices 4-7";
+    expect(&refused, "device", "ok", joined);
     expect(
         &refused,
         "rank_table",

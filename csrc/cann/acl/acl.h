@@ -565,6 +565,16 @@ ACL_FUNC_VISIBILITY aclError aclrtQueryDeviceStatus(int32_t deviceId, aclrtDevic
 ACL_FUNC_VISIBILITY aclError aclrtDeviceGetStreamPriorityRange(int32_t *leastPriority,
                                                                int32_t *greatestPriority); // 8.2.RC1
 
+// What joins two devices: one of these bits, more in later releases, and others than these. "aclrtGetDevicesTopo".
+#define ACL_RT_DEVS_TOPOLOGY_HCCS 0x01ULL
+#define ACL_RT_DEVS_TOPOLOGY_PIX 0x02ULL // a PCIe switch
+#define ACL_RT_DEVS_TOPOLOGY_PIB 0x04ULL // reserved
+#define ACL_RT_DEVS_TOPOLOGY_PHB 0x08ULL // a PCIe host bridge
+#define ACL_RT_DEVS_TOPOLOGY_SYS 0x10ULL // two processors of the host
+#define ACL_RT_DEVS_TOPOLOGY_SIO 0x20ULL // one chip
+#define ACL_RT_DEVS_TOPOLOGY_HCCS_SW 0x40ULL
+ACL_FUNC_VISIBILITY aclError aclrtGetDevicesTopo(uint32_t deviceId, uint32_t otherDeviceId, uint64_t *value); // 8.2.RC1
+
 // Context: "Context management".
 ACL_FUNC_VISIBILITY aclError aclrtCreateContext(aclrtContext *context, int32_t deviceId);
 ACL_FUNC_VISIBILITY aclError aclrtDestroyContext(aclrtContext context);

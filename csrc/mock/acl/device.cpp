@@ -94,6 +94,31 @@ int64_t supernode() {
     return static_cast<int64_t>(hash64(place, 0) >> 33);
 }
 
+// Devices that HCCS joins; PCIe joins others. A server of 910A is two such meshes.
+uint32_t mesh() {
+    static const auto size = static_cast<uint32_t>(
+        setting("ASCEND_MOCK_MESH", family() == Family::Ascend910A ? 4 : MAX_DEVICES, 1, MAX_DEVICES));
+    return size;
+}
+
+// The driver's UB as the runtime shifts it (tests/mock/conform_acl.cpp); the documents do not have it.
+constexpr uint64_t TOPOLOGY_UB = 1 << 7;
+
+// What joins two devices.
+uint64_t joint(uint32_t first, uint32_t second) {
+    if (first == second) {
+        return ACL_RT_DEVS_TOPOLOGY_HCCS;
+    }
+    if (first / mesh() != second / mesh()) {
+        return ACL_RT_DEVS_TOPOLOGY_PIX;
+    }
+    switch (family()) {
+    case Family::Ascend910C: return first / 2 == second / 2 ? ACL_RT_DEVS_TOPOLOGY_SIO : ACL_RT_DEVS_TOPOLOGY_HCCS_SW;
+    case Family::Ascend950: return TOPOLOGY_UB;
+    default: return ACL_RT_DEVS_TOPOLOGY_HCCS;
+    }
+}
+
 int64_t told(int64_t cores) { return deviates(Deviation::CoresZero) ? 0 : cores; }
 
 } // namespace
@@ -190,6 +215,22 @@ aclError aclrtDevicePeerAccessStatus(int32_t deviceId, int32_t peerDeviceId, int
         check_device(peerDeviceId);
         std::lock_guard<std::mutex> lock(peers().mutex);
         *status = static_cast<int32_t>(peers().enabled.count({deviceId, peerDeviceId}));
+    });
+}
+
+aclError aclrtGetDevicesTopo(uint32_t deviceId, uint32_t otherDeviceId, uint64_t *value) {
+    return guarded("aclrtGetDevicesTopo", [&] {
+        require(value, "value");
+        for (const uint32_t device : {deviceId, otherDeviceId}) {
+            if (device >= device_count()) {
+                fail(ACL_ERROR_RT_PARAM_INVALID, "device %u does not exist: there are %u devices (ASCEND_MOCK_DEVICES)",
+                     device, device_count());
+            }
+        }
+        if (family() == Family::Ascend950 && deviceId == otherDeviceId) {
+            fail(ACL_ERROR_RT_DRV_INTERNAL_ERROR, "both devices are device %u", deviceId);
+        }
+        *value = joint(deviceId, otherDeviceId);
     });
 }
 

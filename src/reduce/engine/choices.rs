@@ -54,6 +54,9 @@ impl Options {
         }
         let reach = self.used(reach.min(machine.reach), world);
         if self.exchange == Some(Form::Shared) && reach == Reach::None {
+            if let Some(why) = world.why_less().filter(|_| machine.reach != Reach::None) {
+                return Err(Error::unsupported(format!("exchange is shared: {why}")));
+            }
             return Err(Error::unsupported(format!(
                 "exchange is shared: on {} no rank of {} servers of {} can read the memory of another one",
                 device.soc_name()?,

@@ -122,7 +122,8 @@ pub struct Options {
     /// [`Machine::forms`]. Results do not depend on it.
     ///
     /// With [`Form::Shared`] kernels read the buffers of other ranks where they lie: of all ranks if they are on one machine or
-    /// in one A3 supernode, else of those of the same server, and exchanges between servers are as without it. Other ranks map the
+    /// in one A3 supernode, else of those of the same server, and exchanges between servers are as without it. They do not read
+    /// over PCIe: that is refused in a server, where the library tells it. Other ranks map the
     /// reducer's own buffers, read gradients there and write results of AdaSum between servers to them: tensors that do not lie there
     /// ([`Options::gradient_buffers`]) are copied into them. After a failure a rank that is late may still write to them, so
     /// they are never freed then.

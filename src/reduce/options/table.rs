@@ -58,7 +58,7 @@ pub const OPTIONS: [OptionInfo; 30] = [
         help: "where vectors lie while servers are merged: one chunk on each rank of a server, or, as MindSpore does, the whole on each",
         set: |s, v| named(v, &[("hierarchical", Placement::Hierarchical), ("columns", Placement::Columns)], &mut s.options.placement) },
     OptionInfo { name: "exchange", variable: Some("ADASUM_EXCHANGE"), values: "auto, alltoall, batch, group, pairwise or shared", default: "auto",
-        help: "how exchanges are made: HcclAlltoAllV in servers, HcclBatchSendRecv, a group of sends and receives (CANN 9.0; A2, A3, 950), one after the other, or shared: ranks of one machine or A3 supernode read each other's memory (A2, A3, 950). Results do not depend on it",
+        help: "how exchanges are made: HcclAlltoAllV in servers, HcclBatchSendRecv, a group of sends and receives (CANN 9.0; A2, A3, 950), one after the other, or shared: ranks of one machine or A3 supernode read each other's memory (A2, A3, 950; not over PCIe). Results do not depend on it",
         set: |s, v| auto_or(v, Form::named, &mut s.options.exchange) },
     OptionInfo { name: "scalars", variable: Some("ADASUM_SCALARS"), values: "auto, gathered or owned", default: "auto",
         help: "how the scalars of a round are summed: by every rank, or by an owner of each tensor. Results do not depend on it",

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::ascend::{Buffer, MemoryKey, Sharing, Span};
+use crate::ascend::{Buffer, Joint, MemoryKey, Sharing, Span};
 use crate::error::{Context, Error, ErrorKind, Result};
 use crate::plan::{Group, Reach};
 use crate::reduce::world::hosts::{HOST_BYTES, encode};
@@ -25,6 +25,8 @@ pub(in crate::reduce) struct SharedBuffer {
 pub(super) struct SharedBuffers {
     kept: Vec<Arc<SharedBuffer>>,
     reach: Option<(Reach, Sharing)>,
+    /// Why it is less than what ranks could share.
+    less: Option<String>,
 }
 
 impl SharedBuffers {
@@ -59,21 +61,25 @@ impl SharedBuffers {
     }
 }
 
-/// What a rank tells the others of where it is: its machine, its device there, and its supernode, if it shares memory there.
+/// What a rank tells the others of where it is: its machine, which devices of it the process sees (a key of the variable), its
+/// device among them, and its supernode, if it shares memory there.
 struct Place {
     machine: [u8; HOST_BYTES],
+    visible: [u8; HOST_BYTES],
     device: i32,
     supernode: Option<u32>,
 }
 
 impl Place {
-    const BYTES: usize = HOST_BYTES + 8 + 4;
+    const BYTES: usize = 2 * HOST_BYTES + 8 + 4;
 
     fn write(&self) -> [u8; Place::BYTES] {
         let mut bytes = [0; Place::BYTES];
-        let (machine, numbers) = bytes.split_at_mut(HOST_BYTES);
+        let (machine, rest) = bytes.split_at_mut(HOST_BYTES);
+        let (visible, numbers) = rest.split_at_mut(HOST_BYTES);
         let (supernode, device) = numbers.split_at_mut(8);
         machine.copy_from_slice(&self.machine);
+        visible.copy_from_slice(&self.visible);
         device.copy_from_slice(&self.device.to_le_bytes());
         let number = self.supernode.map_or(0, |number| u64::from(number) + 1);
         supernode.copy_from_slice(&number.to_le_bytes());
@@ -81,11 +87,14 @@ impl Place {
     }
 
     fn read(bytes: &[u8; Place::BYTES]) -> Self {
-        let (machine, numbers) = bytes.split_at(HOST_BYTES);
+        let (machine, rest) = bytes.split_at(HOST_BYTES);
+        let (visible, numbers) = rest.split_at(HOST_BYTES);
         let (supernode, device) = numbers.split_at(8);
         let number = supernode.first_chunk().copied().map(u64::from_le_bytes);
+        let key = |bytes: &[u8]| bytes.first_chunk().copied().unwrap_or([0; HOST_BYTES]);
         Place {
-            machine: machine.first_chunk().copied().unwrap_or([0; HOST_BYTES]),
+            machine: key(machine),
+            visible: key(visible),
             device: device.first_chunk().copied().map_or(0, i32::from_le_bytes),
             supernode: number
                 .and_then(|number| number.checked_sub(1))
@@ -94,12 +103,47 @@ impl Place {
     }
 }
 
-/// Whose memory ranks in servers of `locals` can read, and by what. As far as both reach, it is what the vendor's own library of
-/// shared memory (SHMEM) takes: handles of a supernode.
-fn reach_of(places: &[Place], locals: usize) -> (Reach, Sharing) {
+/// Two ranks of a machine whose kernels cannot read each other's memory.
+struct Barred {
+    rank: u32,
+    peer: u32,
+    joint: Joint,
+}
+
+impl Barred {
+    const BYTES: usize = 4 + 8;
+
+    /// What a rank tells: the peer and what joins the two. Nothing does where there is no such peer.
+    fn write(found: Option<&Barred>) -> [u8; Barred::BYTES] {
+        let (peer, joint) = found.map_or((0, 0), |pair| (pair.peer, pair.joint.0));
+        let mut bytes = [0; Barred::BYTES];
+        bytes[..4].copy_from_slice(&peer.to_le_bytes());
+        bytes[4..].copy_from_slice(&joint.to_le_bytes());
+        bytes
+    }
+
+    fn read(rank: u32, bytes: &[u8; Barred::BYTES]) -> Option<Self> {
+        let (peer, joint) = bytes.split_at(4);
+        let joint = joint.first_chunk().copied().map(u64::from_le_bytes);
+        Some(Barred {
+            rank,
+            peer: peer.first_chunk().copied().map(u32::from_le_bytes)?,
+            joint: Joint(joint.filter(|&bits| bits != 0)?),
+        })
+    }
+
+    fn in_server(&self, locals: usize) -> bool {
+        self.rank as usize / locals == self.peer as usize / locals
+    }
+}
+
+/// Whose memory ranks in servers of `locals` can read, but for those that are `barred`, and by what. As far as both reach, it is
+/// what the vendor's own library of shared memory (SHMEM) takes: handles of a supernode.
+fn reach_of(places: &[Place], barred: &[Barred], locals: usize) -> (Reach, Sharing) {
+    let in_servers = barred.iter().any(|pair| pair.in_server(locals));
     let reach = |alike: &dyn Fn(&[Place]) -> bool| match () {
-        () if alike(places) => Reach::All,
-        () if places.chunks(locals).all(alike) => Reach::Server,
+        () if barred.is_empty() && alike(places) => Reach::All,
+        () if !in_servers && places.chunks(locals).all(alike) => Reach::Server,
         () => Reach::None,
     };
     let supernode = reach(&|places| {
@@ -129,15 +173,40 @@ impl World {
         if let Some(known) = lock(&self.inner.shared).reach {
             return Ok(known);
         }
+        let visible = std::env::var_os("ASCEND_RT_VISIBLE_DEVICES").unwrap_or_default();
         let place = Place {
             machine: encode(&host_key()),
+            visible: encode(&visible.to_string_lossy()),
             device: self.device().id(),
             supernode: self.shares_in_supernode(),
         };
         let places = self.gather(&place.write(), timeout)?;
         let (places, _) = places.as_chunks::<{ Place::BYTES }>();
         let places: Vec<Place> = places.iter().map(Place::read).collect();
-        let reach = reach_of(&places, self.locals() as usize);
+        let locals = self.locals() as usize;
+        let own = Barred::write(self.barred_peer(&place, &places).as_ref());
+        let told = self.gather(&own, timeout)?;
+        let (told, _) = told.as_chunks::<{ Barred::BYTES }>();
+        let read = |(rank, told)| Barred::read(rank, told);
+        let barred: Vec<Barred> = (0..).zip(told).filter_map(read).collect();
+        let reach = reach_of(&places, &barred, locals);
+        let unbarred = reach_of(&places, &[], locals);
+        let first = barred.iter().min_by_key(|pair| !pair.in_server(locals));
+        let less = first.filter(|_| reach.0 < unbarred.0).map(|pair| {
+            let named = |rank: u32| {
+                let device = places[rank as usize].device;
+                format!("device {device} of rank {}", self.rank_in_root(rank))
+            };
+            format!(
+                "{} joins {} and {}, and kernels do not read other NPUs over PCIe",
+                pair.joint,
+                named(pair.rank),
+                named(pair.peer)
+            )
+        });
+        if let Some(less) = &less {
+            log::info!("rank {}: {less}", self.rank());
+        }
         log::debug!(
             "rank {} can read memory of: {:?}, shared by {:?}",
             self.rank(),
@@ -147,8 +216,41 @@ impl World {
         if reach.1 == Sharing::Supernode {
             self.enable_neighbours(&place, &places);
         }
-        lock(&self.inner.shared).reach = Some(reach);
+        let mut shared = lock(&self.inner.shared);
+        shared.reach = Some(reach);
+        shared.less = less;
         Ok(reach)
+    }
+
+    /// Why [`World::reach`] is less than what ranks could share, if it is: the same on all ranks.
+    pub(in crate::reduce) fn why_less(&self) -> Option<String> {
+        lock(&self.inner.shared).less.clone()
+    }
+
+    /// A rank on this machine that PCIe joins to this one: of the same server, if one of those is.
+    ///
+    /// What cannot be seen bars nobody: older libraries do not tell, and the device of a process that sees others may have no number
+    /// here.
+    fn barred_peer(&self, own: &Place, places: &[Place]) -> Option<Barred> {
+        let joined = |place: &Place| match place.visible == own.visible {
+            true if place.device != own.device => self.device().joint(place.device),
+            _ => Ok(None),
+        };
+        let rank = self.rank();
+        let mut found = Vec::new();
+        for (peer, place) in (0..).zip(places) {
+            if peer == rank || place.machine != own.machine {
+                continue;
+            }
+            match joined(place) {
+                Ok(Some(joint)) if joint.is_pcie() => found.push(Barred { rank, peer, joint }),
+                Ok(Some(_)) => {}
+                Ok(None) => log::debug!("what joins ranks {rank} and {peer} cannot be seen"),
+                Err(error) => log::debug!("what joins ranks {rank} and {peer}: {error}"),
+            }
+        }
+        let in_server = |pair: &Barred| pair.in_server(self.locals() as usize);
+        found.into_iter().min_by_key(|pair| !in_server(pair))
     }
 
     /// Handles leave access to the devices of the same machine to their user; keys enable it by themselves.
@@ -249,14 +351,30 @@ mod tests {
 
     /// Ranks on the machines of that name in the supernodes of that number, as far as it is not 0.
     fn reach(machines: &str, supernodes: [u32; 4], locals: usize) -> (Reach, Sharing) {
+        reach_without(&[], machines, supernodes, locals)
+    }
+
+    /// The same, where these pairs are barred.
+    fn reach_without(
+        pairs: &[[u32; 2]],
+        machines: &str,
+        supernodes: [u32; 4],
+        locals: usize,
+    ) -> (Reach, Sharing) {
         let place = |(name, number): (char, u32)| Place {
             machine: encode(&name.to_string()),
+            visible: encode(""),
             device: 0,
             supernode: number.checked_sub(1),
         };
         let places = machines.chars().zip(supernodes).map(place);
         let told: Vec<Place> = places.map(|place| Place::read(&place.write())).collect();
-        reach_of(&told, locals)
+        let barred = pairs.iter().map(|&[rank, peer]| {
+            let joint = Joint(2);
+            let told = Barred::write(Some(&Barred { rank, peer, joint }));
+            Barred::read(rank, &told).unwrap()
+        });
+        reach_of(&told, &barred.collect::<Vec<_>>(), locals)
     }
 
     #[test]
@@ -274,5 +392,18 @@ mod tests {
         // One that does not share there: as far as machines go.
         assert_eq!(reach("aabb", [1, 1, 1, 0], 2), machine(Reach::Server));
         assert_eq!(reach("aaaa", [1, 1, 2, 2], 2), machine(Reach::All));
+    }
+
+    #[test]
+    fn memory_is_not_read_over_pcie() {
+        let machine = |reach| (reach, Sharing::Machine);
+        let supernode = |reach| (reach, Sharing::Supernode);
+        let pairs = |pairs: &[[u32; 2]], locals| reach_without(pairs, "aaaa", [0; 4], locals);
+        assert_eq!(pairs(&[[1, 2]], 2), machine(Reach::Server));
+        assert_eq!(pairs(&[[1, 2]], 4), machine(Reach::None));
+        assert_eq!(pairs(&[[3, 0], [1, 0]], 2), machine(Reach::None));
+        let reach = reach_without(&[[1, 2]], "aaaa", [1; 4], 2);
+        assert_eq!(reach, supernode(Reach::Server));
+        assert!(Barred::read(0, &Barred::write(None)).is_none());
     }
 }

@@ -83,6 +83,13 @@ pub const ACL_PROF_L2CACHE: u32 = 16;
 pub const ACL_PROF_HCCL_TRACE: u32 = 32;
 pub const ACL_PROF_MSPROFTX: u32 = 128;
 pub const ACL_PROF_RUNTIME_API: u32 = 256;
+pub const ACL_RT_DEVS_TOPOLOGY_HCCS: u32 = 1;
+pub const ACL_RT_DEVS_TOPOLOGY_PIX: u32 = 2;
+pub const ACL_RT_DEVS_TOPOLOGY_PIB: u32 = 4;
+pub const ACL_RT_DEVS_TOPOLOGY_PHB: u32 = 8;
+pub const ACL_RT_DEVS_TOPOLOGY_SYS: u32 = 16;
+pub const ACL_RT_DEVS_TOPOLOGY_SIO: u32 = 32;
+pub const ACL_RT_DEVS_TOPOLOGY_HCCS_SW: u32 = 64;
 pub const ACL_RT_VMM_EXPORT_FLAG_DEFAULT: u32 = 0;
 pub const ACL_RT_VMM_EXPORT_FLAG_DISABLE_PID_VALIDATION: u32 = 1;
 pub const ACL_RT_IPC_MEM_EXPORT_FLAG_DEFAULT: u32 = 0;
@@ -1094,6 +1101,14 @@ pub struct Acl {
         ) -> aclError,
         ::libloading::Error,
     >,
+    pub aclrtGetDevicesTopo: Result<
+        unsafe extern "C" fn(
+            deviceId: u32,
+            otherDeviceId: u32,
+            value: *mut u64,
+        ) -> aclError,
+        ::libloading::Error,
+    >,
     pub aclrtCreateContext: Result<
         unsafe extern "C" fn(context: *mut aclrtContext, deviceId: i32) -> aclError,
         ::libloading::Error,
@@ -1821,6 +1836,8 @@ impl Acl {
             __library.get(b"aclrtDeviceGetStreamPriorityRange\0")
         }
             .map(|sym| *sym);
+        let aclrtGetDevicesTopo = unsafe { __library.get(b"aclrtGetDevicesTopo\0") }
+            .map(|sym| *sym);
         let aclrtCreateContext = unsafe { __library.get(b"aclrtCreateContext\0") }
             .map(|sym| *sym);
         let aclrtDestroyContext = unsafe { __library.get(b"aclrtDestroyContext\0") }
@@ -2112,6 +2129,7 @@ impl Acl {
             aclrtDeviceGetBareTgid,
             aclrtQueryDeviceStatus,
             aclrtDeviceGetStreamPriorityRange,
+            aclrtGetDevicesTopo,
             aclrtCreateContext,
             aclrtDestroyContext,
             aclrtSetCurrentContext,
@@ -2678,6 +2696,20 @@ impl Acl {
                 .expect(
                     "Expected function, got error.",
                 ))(leastPriority, greatestPriority)
+        }
+    }
+    #[must_use]
+    pub unsafe fn aclrtGetDevicesTopo(
+        &self,
+        deviceId: u32,
+        otherDeviceId: u32,
+        value: *mut u64,
+    ) -> aclError {
+        unsafe {
+            (self
+                .aclrtGetDevicesTopo
+                .as_ref()
+                .expect("Expected function, got error."))(deviceId, otherDeviceId, value)
         }
     }
     #[must_use]

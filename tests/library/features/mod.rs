@@ -3,6 +3,7 @@
 mod clip_and_overflow;
 mod gradient_buffers;
 mod inputs;
+mod over_pcie;
 mod parts;
 mod scattered;
 mod sparse_rows;

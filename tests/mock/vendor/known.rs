@@ -67,6 +67,7 @@ const ABSENT: [Lacks; 8] = [
             "aclrtDevicePeerAccessStatus",
             "aclrtEventGetTimestamp",
             "aclrtGetDeviceSatMode",
+            "aclrtGetDevicesTopo",
             "aclrtGetPrimaryCtxState",
             "aclrtHostRegister",
             "aclrtHostUnregister",

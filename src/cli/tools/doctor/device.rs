@@ -3,6 +3,7 @@
 use serde_json::json;
 
 use crate::ascend::{Device, Survey};
+use crate::cli::text;
 use crate::cli::tools::doctor::report::Check;
 use crate::error::Result;
 use crate::kernel::{self, Kernels};
@@ -51,6 +52,9 @@ fn open(check: &mut Check) -> Result<(Device, DeviceFacts)> {
             total >> 20
         ));
     }
+    if let Some(joined) = joined(&device, count) {
+        check.say(joined);
+    }
     check.data = json!({
         "count": count,
         "soc": soc,
@@ -60,6 +64,28 @@ fn open(check: &mut Check) -> Result<(Device, DeviceFacts)> {
     });
     let free = memory.map(|(free, _)| free);
     Ok((device, DeviceFacts { count, soc, free }))
+}
+
+/// What joins device 0 and the others, if the library says it.
+fn joined(device: &Device, count: u32) -> Option<String> {
+    let mut told = Vec::new();
+    for peer in 1..count {
+        let joint = match device.joint(i32::try_from(peer).ok()?) {
+            Ok(joint) => joint?.to_string(),
+            Err(error) => error.to_string(),
+        };
+        told.push((peer, joint));
+    }
+    let groups = text::grouped(told.into_iter()).into_iter();
+    let parts: Vec<String> = groups
+        .map(|(peers, joint)| {
+            format!(
+                "{joint} with {}",
+                text::numbers("device", peers.into_iter())
+            )
+        })
+        .collect();
+    (!parts.is_empty()).then(|| format!("device 0 is joined by {}", parts.join(", by ")))
 }
 
 fn kernels(device: &Device, soc: &str, survey: &Survey) -> Check {
