@@ -29,6 +29,14 @@ inline void expect_after(const T *line) {
     __builtin_prefetch(line + AHEAD, 0, 3);
 }
 
+// Asks for all lines of as many elements.
+template <uint32_t COUNT, typename T>
+inline void expect_all_after(const T *from) {
+    for (uint32_t i = 0; i < COUNT; i += LINE<T>) {
+        expect_after(from + i);
+    }
+}
+
 // Asks for it where a loop reads several vectors of 16-bit numbers. Of several vectors in fp32 a processor fetches enough ahead
 // by itself, and asking takes up to half of the time of what is in cache.
 template <typename T>
@@ -104,6 +112,7 @@ inline float zero_times(const T *x, uint32_t count) {
     // Not unrolled: what fetches ahead looks at each load instruction, and its steps through memory stay small.
 #pragma GCC unroll 1
     for (; i + STEP <= count; i += STEP) {
+        expect_all_after<STEP>(x + i);
         for (uint32_t k = 0; k < SUMS; ++k) {
             sums[k] = sums[k] + load_lanes(x + i + k * REGISTER_LANES) * 0.0f;
         }

@@ -102,6 +102,10 @@ template <typename T>
     // Not unrolled: a processor fetches ahead by itself, by the steps of each load instruction, while these are small.
 #pragma GCC unroll 1
     for (uint32_t i = 0; i < count - tail; i += GROUP) {
+        if (part == 0) {
+            expect_all_after<GROUP>(x + i);
+            expect_all_after<GROUP>(y + i);
+        }
         own.add(x + i + part, y + i + part);
     }
     if (tail > part) {
