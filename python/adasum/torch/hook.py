@@ -6,12 +6,13 @@ from typing import TYPE_CHECKING, Any, Optional
 
 import torch
 import torch.distributed as dist
-from torch._C._distributed_c10d import GradBucket  # dist.GradBucket, where torch's types have it
 
 import adasum
 from adasum.torch.groups import Reducing, current_stream
 
 if TYPE_CHECKING:
+    from torch._C._distributed_c10d import GradBucket  # dist.GradBucket, where torch's types have it
+
     from typing_extensions import Unpack
 
 
@@ -85,7 +86,7 @@ def hook(state: State, bucket: GradBucket) -> torch.futures.Future[torch.Tensor]
 
 
 # DistributedDataParallel compares the types themselves, which this module has as text.
-hook.__annotations__ = {"state": State, "bucket": GradBucket, "return": torch.futures.Future[torch.Tensor]}
+hook.__annotations__ = {"state": State, "bucket": getattr(dist, "GradBucket"), "return": torch.futures.Future[torch.Tensor]}
 
 
 def register(model: Any, world: Optional[adasum.World] = None, **choices: Unpack[adasum.OptionValues]) -> State:
