@@ -37,8 +37,8 @@ inline void expect_all_after(const T *from) {
     }
 }
 
-// Asks for it where a loop reads several vectors of 16-bit numbers. Of several vectors in fp32 a processor fetches enough ahead
-// by itself, and asking takes up to half of the time of what is in cache.
+// Asks for it where a loop reads several vectors of 16-bit numbers and writes one. In fp32 a processor fetches enough ahead for such
+// a loop by itself, and asking takes up to half of the time of what is in cache.
 template <typename T>
 inline void expect_shorts_after(const T *line) {
     if (sizeof(T) == 2) {
