@@ -372,8 +372,18 @@ impl Fault {
             return wrong(format!("it struck when {steps} counts were printed"));
         }
         // A stream tells the code of its last failure (runtime, core/src/stream/stream.hpp, SetErrCode). Behind two of its own,
-        // one that it owes to others may hide them; then the rank is among those that may be the cause.
-        let hidden = self.operations.len() > 1 && outcome.culprits.contains(&self.rank);
+        // one that it owes to others may hide them: if they were still queuing, for one, and so failed, too. Then the rank is among
+        // those that may be the cause, or what the launcher shows of these names it.
+        let (in_server, in_world) = (
+            format!("(world rank {}) fails with", self.rank),
+            format!(", rank {} of {} fails with", self.rank, SERVERS * LOCALS),
+        );
+        let names_it = |line: &str| {
+            line.starts_with("adasum-run:   rank")
+                && (line.contains(&in_server) || line.contains(&in_world))
+        };
+        let hidden = self.operations.len() > 1
+            && (outcome.culprits.contains(&self.rank) || outcome.text.lines().any(names_it));
         if outcome.culprits != [self.rank] && !(hidden && outcome.culprits.len() <= LOCALS as usize)
         {
             return wrong(format!("the culprit is {:?}", outcome.culprits));
