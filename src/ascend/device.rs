@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use super::check::{self, check};
 use super::handle::Handle;
-use super::joint::Joint;
+use super::link_type::LinkType;
 use super::shared::found;
 use super::stream::milliseconds;
 use crate::error::{Context as _, Error, ErrorKind, Result};
@@ -209,7 +209,7 @@ impl Device {
     ///
     /// # Errors
     /// If this process does not see the peer, or the driver cannot say.
-    pub fn joint(&self, peer: i32) -> Result<Option<Joint>> {
+    pub fn link_type(&self, peer: i32) -> Result<Option<LinkType>> {
         let backend = self.ready()?;
         let (Ok(get), Ok(own), Ok(peer)) = (
             &backend.acl.aclrtGetDevicesTopo,
@@ -222,7 +222,7 @@ impl Device {
         // SAFETY: writes one number to a live local.
         let code = unsafe { get(own, peer, &mut value) };
         check::acl(&backend, "aclrtGetDevicesTopo", code)?;
-        Ok(Some(Joint(value)))
+        Ok(Some(LinkType(value)))
     }
 
     /// Bytes of device memory, (free, all of it); `None` where the library cannot say. Wraps `aclrtGetMemInfo`.

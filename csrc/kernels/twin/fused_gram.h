@@ -17,10 +17,6 @@ constexpr uint32_t GROUP = 64;
 constexpr uint32_t PAIR_WIDTH = 512;
 constexpr uint32_t PAIR_STRIP = 512;
 
-// Elements of each vector that are asked for at the end of a unit, so that memory does not wait while its lanes are
-// summed up. Within a unit a processor fetches ahead by itself.
-constexpr uint32_t BETWEEN_UNITS = 48;
-
 // A part of the lanes of a strip, as many as registers hold: sums of xx, xy and yy. Loops are unrolled early: compilers keep the sums in
 // memory else.
 class PartSums {
@@ -160,10 +156,6 @@ inline void sum_pair(float *record, float *sums, uint32_t lanes, const T *x, con
             sum_part(sums, lanes, strip, part, x + from, y + from, len, tails);
         }
     }
-    for (uint32_t i = 0; i < BETWEEN_UNITS; i += LINE<T>) {
-        __builtin_prefetch(x + count + i);
-        __builtin_prefetch(y + count + i);
-    }
     for (uint32_t entry = 0; entry < 3; ++entry) {
         record[2 * entry] = sum_of_lanes(sums + entry * PAIR_WIDTH);
     }
@@ -202,6 +194,14 @@ template <uint32_t COLUMNS, uint32_t ROWS, typename Load>
             sums[entry] = sums[entry] + values[i] * values[j];
         }
     }
+}
+
+// The last `count` elements, fewer than a register has lanes, with zeros behind.
+template <typename T>
+inline AscendC::twin::Lanes load_last(const T *from, uint32_t count) {
+    T padded[AscendC::twin::REGISTER_LANES] = {};
+    std::memcpy(padded, from, count * sizeof(T));
+    return AscendC::twin::load_lanes(padded);
 }
 
 // How many elements ahead memory is asked for: those of a whole unit, also where units are short.
@@ -288,11 +288,7 @@ template <uint32_t RADIX, typename T>
         });
     }
     if (i < len) {
-        add_rows<RADIX, ROWS>(block, [&](uint32_t j) {
-            T padded[REGISTER_LANES] = {};
-            std::memcpy(padded, x[j] + i, (len - i) * sizeof(T));
-            return keep(j, load_lanes(padded));
-        });
+        add_rows<RADIX, ROWS>(block, [&](uint32_t j) { return keep(j, load_last(x[j] + i, len - i)); });
         ahead += REGISTER_LANES;
         ++count;
     }
@@ -365,9 +361,7 @@ struct Factor {
             set(k, load_lanes(from + i));
         }
         if (i < len) {
-            T padded[REGISTER_LANES] = {};
-            std::memcpy(padded, from + i, (len - i) * sizeof(T));
-            set(k, load_lanes(padded));
+            set(k, load_last(from + i, len - i));
         }
     }
 
@@ -380,6 +374,18 @@ struct Factor {
         }
     }
 };
+
+// hi + lo = hi + lo + addend, for numbers or registers of them.
+template <typename Number>
+inline void add_exactly(Number &hi, Number &lo, const Number &addend) {
+    Number sum = hi + addend;
+    Number part = sum - hi;
+    Number lost = addend - part;
+    Number rest = sum - part;
+    lo = lo + lost;
+    lo = lo + (hi - rest);
+    hi = sum;
+}
 
 // The two-float sums of the products of two vectors, in a register of lanes.
 template <bool EXACT_PRODUCTS>
@@ -411,18 +417,6 @@ public:
     void store(float *hi, float *lo) const {
         AscendC::twin::store_lanes(hi, hi_);
         AscendC::twin::store_lanes(lo, lo_);
-    }
-
-    // hi + lo = hi + lo + addend.
-    template <typename Number>
-    static void add_exactly(Number &hi, Number &lo, const Number &addend) {
-        Number sum = hi + addend;
-        Number part = sum - hi;
-        Number lost = addend - part;
-        Number rest = sum - part;
-        lo = lo + lost;
-        lo = lo + (hi - rest);
-        hi = sum;
     }
 
 private:
@@ -498,7 +492,7 @@ inline void join_exactly(float *record, const ExactPlaces &sums, uint32_t entrie
             for (uint32_t i = 0; i < half; ++i) {
                 float sum = high[i];
                 float rest = low[i] + low[i + half];
-                ExactSums<true>::add_exactly(sum, rest, high[i + half]);
+                add_exactly(sum, rest, high[i + half]);
                 high[i] = sum;
                 low[i] = rest;
             }

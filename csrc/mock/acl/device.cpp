@@ -105,7 +105,7 @@ uint32_t mesh() {
 constexpr uint64_t TOPOLOGY_UB = 1 << 7;
 
 // What joins two devices.
-uint64_t joint(uint32_t first, uint32_t second) {
+uint64_t link_type(uint32_t first, uint32_t second) {
     if (first == second) {
         return ACL_RT_DEVS_TOPOLOGY_HCCS;
     }
@@ -230,7 +230,7 @@ aclError aclrtGetDevicesTopo(uint32_t deviceId, uint32_t otherDeviceId, uint64_t
         if (family() == Family::Ascend950 && deviceId == otherDeviceId) {
             fail(ACL_ERROR_RT_DRV_INTERNAL_ERROR, "both devices are device %u", deviceId);
         }
-        *value = joint(deviceId, otherDeviceId);
+        *value = link_type(deviceId, otherDeviceId);
     });
 }
 

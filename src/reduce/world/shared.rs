@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::ascend::{Buffer, Joint, MemoryKey, Sharing, Span};
+use crate::ascend::{Buffer, LinkType, MemoryKey, Sharing, Span};
 use crate::error::{Context, Error, ErrorKind, Result};
 use crate::plan::{Group, Reach};
 use crate::reduce::world::hosts::{HOST_BYTES, encode};
@@ -107,28 +107,28 @@ impl Place {
 struct Barred {
     rank: u32,
     peer: u32,
-    joint: Joint,
+    link: LinkType,
 }
 
 impl Barred {
     const BYTES: usize = 4 + 8;
 
-    /// What a rank tells: the peer and what joins the two. Nothing does where there is no such peer.
+    /// What a rank tells: the peer and what joins the two, which is nothing where there is no such peer.
     fn write(found: Option<&Barred>) -> [u8; Barred::BYTES] {
-        let (peer, joint) = found.map_or((0, 0), |pair| (pair.peer, pair.joint.0));
+        let (peer, link) = found.map_or((0, 0), |pair| (pair.peer, pair.link.0));
         let mut bytes = [0; Barred::BYTES];
         bytes[..4].copy_from_slice(&peer.to_le_bytes());
-        bytes[4..].copy_from_slice(&joint.to_le_bytes());
+        bytes[4..].copy_from_slice(&link.to_le_bytes());
         bytes
     }
 
     fn read(rank: u32, bytes: &[u8; Barred::BYTES]) -> Option<Self> {
-        let (peer, joint) = bytes.split_at(4);
-        let joint = joint.first_chunk().copied().map(u64::from_le_bytes);
+        let (peer, link) = bytes.split_at(4);
+        let link = link.first_chunk().copied().map(u64::from_le_bytes);
         Some(Barred {
             rank,
             peer: peer.first_chunk().copied().map(u32::from_le_bytes)?,
-            joint: Joint(joint.filter(|&bits| bits != 0)?),
+            link: LinkType(link.filter(|&bits| bits != 0)?),
         })
     }
 
@@ -184,26 +184,11 @@ impl World {
         let (places, _) = places.as_chunks::<{ Place::BYTES }>();
         let places: Vec<Place> = places.iter().map(Place::read).collect();
         let locals = self.locals() as usize;
-        let own = Barred::write(self.barred_peer(&place, &places).as_ref());
-        let told = self.gather(&own, timeout)?;
-        let (told, _) = told.as_chunks::<{ Barred::BYTES }>();
-        let read = |(rank, told)| Barred::read(rank, told);
-        let barred: Vec<Barred> = (0..).zip(told).filter_map(read).collect();
+        let barred = self.barred(&place, &places, timeout)?;
         let reach = reach_of(&places, &barred, locals);
-        let unbarred = reach_of(&places, &[], locals);
-        let first = barred.iter().min_by_key(|pair| !pair.in_server(locals));
-        let less = first.filter(|_| reach.0 < unbarred.0).map(|pair| {
-            let named = |rank: u32| {
-                let device = places[rank as usize].device;
-                format!("device {device} of rank {}", self.rank_in_root(rank))
-            };
-            format!(
-                "{} joins {} and {}, and kernels do not read other NPUs over PCIe",
-                pair.joint,
-                named(pair.rank),
-                named(pair.peer)
-            )
-        });
+        let less = (reach.0 < reach_of(&places, &[], locals).0)
+            .then(|| self.why_barred(&barred, &places))
+            .flatten();
         if let Some(less) = &less {
             log::info!("rank {}: {less}", self.rank());
         }
@@ -227,13 +212,38 @@ impl World {
         lock(&self.inner.shared).less.clone()
     }
 
+    /// Pairs of ranks that PCIe joins, at most one of each rank. Collective.
+    fn barred(&self, own: &Place, places: &[Place], timeout: Duration) -> Result<Vec<Barred>> {
+        let found = self.barred_peer(own, places);
+        let told = self.gather(&Barred::write(found.as_ref()), timeout)?;
+        let (told, _) = told.as_chunks::<{ Barred::BYTES }>();
+        let read = |(rank, told)| Barred::read(rank, told);
+        Ok((0..).zip(told).filter_map(read).collect())
+    }
+
+    /// A sentence about a pair: of one server, if there is one.
+    fn why_barred(&self, barred: &[Barred], places: &[Place]) -> Option<String> {
+        let locals = self.locals() as usize;
+        let pair = barred.iter().min_by_key(|pair| !pair.in_server(locals))?;
+        let named = |rank: u32| {
+            let device = places[rank as usize].device;
+            format!("device {device} of rank {}", self.rank_in_root(rank))
+        };
+        Some(format!(
+            "{} joins {} and {}, and kernels do not read other NPUs over PCIe",
+            pair.link,
+            named(pair.rank),
+            named(pair.peer)
+        ))
+    }
+
     /// A rank on this machine that PCIe joins to this one: of the same server, if one of those is.
     ///
     /// What cannot be seen bars nobody: older libraries do not tell, and the device of a process that sees others may have no number
     /// here.
     fn barred_peer(&self, own: &Place, places: &[Place]) -> Option<Barred> {
-        let joined = |place: &Place| match place.visible == own.visible {
-            true if place.device != own.device => self.device().joint(place.device),
+        let link = |place: &Place| match place.visible == own.visible {
+            true if place.device != own.device => self.device().link_type(place.device),
             _ => Ok(None),
         };
         let rank = self.rank();
@@ -242,8 +252,8 @@ impl World {
             if peer == rank || place.machine != own.machine {
                 continue;
             }
-            match joined(place) {
-                Ok(Some(joint)) if joint.is_pcie() => found.push(Barred { rank, peer, joint }),
+            match link(place) {
+                Ok(Some(link)) if link.is_pcie() => found.push(Barred { rank, peer, link }),
                 Ok(Some(_)) => {}
                 Ok(None) => log::debug!("what joins ranks {rank} and {peer} cannot be seen"),
                 Err(error) => log::debug!("what joins ranks {rank} and {peer}: {error}"),
@@ -370,8 +380,8 @@ mod tests {
         let places = machines.chars().zip(supernodes).map(place);
         let told: Vec<Place> = places.map(|place| Place::read(&place.write())).collect();
         let barred = pairs.iter().map(|&[rank, peer]| {
-            let joint = Joint(2);
-            let told = Barred::write(Some(&Barred { rank, peer, joint }));
+            let link = LinkType(2);
+            let told = Barred::write(Some(&Barred { rank, peer, link }));
             Barred::read(rank, &told).unwrap()
         });
         reach_of(&told, &barred.collect::<Vec<_>>(), locals)

@@ -89,7 +89,7 @@ impl Gradients {
 
 /// A period of a rank's numbers: two thirds are near 1/2, the others near 1, with a sign that is the same on all ranks. So no two
 /// vectors cancel, as no number is above twice another's, and an element of the result is about as large as those that it is made of.
-/// The cosine of two ranks' gradients is 0.90, and 0.97 after four and four are merged: no unit needs exact sums (`separation.h`).
+/// The cosine of two ranks' gradients is 0.90, and 0.97 after four and four are merged: only short units need exact sums (`separation.h`).
 fn numbers(dtype: DataType, rank: u32) -> Vec<f64> {
     let number = |index: u64| {
         let sign = noise(0, index).signum();

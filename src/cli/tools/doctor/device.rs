@@ -70,20 +70,15 @@ fn open(check: &mut Check) -> Result<(Device, DeviceFacts)> {
 fn joined(device: &Device, count: u32) -> Option<String> {
     let mut told = Vec::new();
     for peer in 1..count {
-        let joint = match device.joint(i32::try_from(peer).ok()?) {
-            Ok(joint) => joint?.to_string(),
-            Err(error) => error.to_string(),
+        let link = match device.link_type(i32::try_from(peer).ok()?) {
+            Ok(link) => link?.to_string(),
+            Err(error) => format!("what cannot be seen ({error})"),
         };
-        told.push((peer, joint));
+        told.push((peer, link));
     }
     let groups = text::grouped(told.into_iter()).into_iter();
     let parts: Vec<String> = groups
-        .map(|(peers, joint)| {
-            format!(
-                "{joint} with {}",
-                text::numbers("device", peers.into_iter())
-            )
-        })
+        .map(|(peers, link)| format!("{link} with {}", text::numbers("device", peers.into_iter())))
         .collect();
     (!parts.is_empty()).then(|| format!("device 0 is joined by {}", parts.join(", by ")))
 }

@@ -26,9 +26,9 @@ const OTHERS: [(u32, &str); 4] = [
 
 /// What joins two devices of a machine: the bits of `aclrtGetDevicesTopo`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Joint(pub u64);
+pub struct LinkType(pub u64);
 
-impl Joint {
+impl LinkType {
     /// Whether it is PCIe and nothing else, over which kernels do not read other devices (the vendor's page of `DataCopy`).
     pub fn is_pcie(self) -> bool {
         let pcie = PCIE.iter().map(|(bit, _)| u64::from(*bit)).sum::<u64>();
@@ -37,7 +37,7 @@ impl Joint {
 }
 
 /// The vendor's names.
-impl fmt::Display for Joint {
+impl fmt::Display for LinkType {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let names = OTHERS.iter().chain(&PCIE);
         let names = names.filter(|(bit, _)| self.0 & u64::from(*bit) != 0);
@@ -55,7 +55,7 @@ mod tests {
 
     #[test]
     fn pcie_is_told_from_what_kernels_read_over() {
-        let said = |bits| (Joint(bits).is_pcie(), Joint(bits).to_string());
+        let said = |bits| (LinkType(bits).is_pcie(), LinkType(bits).to_string());
         let pcie = |name: &str| (true, format!("PCIe ({name})"));
         assert_eq!(said(0x02), pcie("PIX"));
         assert_eq!(said(0x04), pcie("PIB"));
