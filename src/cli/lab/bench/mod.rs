@@ -96,7 +96,7 @@ pub(crate) struct Args {
     /// How exchanges are made: auto, alltoall, batch, group, pairwise or shared
     #[arg(long, value_name = "HOW", default_value = "auto", value_parser = workload::exchange)]
     exchange: std::option::Option<Form>,
-    /// Bytes of tensors that share a fused buffer [default: the library's; over the mock 4 to 16 MiB, by ranks and cache]
+    /// Bytes of tensors that share a fused buffer [default: the library's; over the mock 4 to 64 MiB, by ranks and cache]
     #[arg(long, value_name = "B", value_parser = text::size(1..=u64::MAX))]
     bucket_bytes: Option<u64>,
     /// Fused buffers that are under way at a time [default: the library's; over the mock 1]

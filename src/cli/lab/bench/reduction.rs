@@ -264,22 +264,31 @@ impl<'a> Bench<'a> {
 /// cores: nothing is gained by overlapping them, and something by what stays in the cache from step to step.
 fn buffers(what: &Reduced) -> Result<(u64, usize)> {
     let standard = Options::default();
-    Ok(match backend()?.name {
-        "mock" => (cached(what.ranks, largest_cache()), 1),
-        _ => (standard.bucket_bytes, standard.pipeline_depth),
-    })
+    if backend()?.name != "mock" {
+        return Ok((standard.bucket_bytes, standard.pipeline_depth));
+    }
+    let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    let bytes = match what.exchange {
+        Some(Form::Shared) if what.ranks as usize > cores => SHARED_BUCKET,
+        Some(Form::Shared) => cached(what.ranks, largest_cache(), SHARED_BUCKET),
+        _ => cached(what.ranks, largest_cache(), 16 << 20),
+    };
+    Ok((bytes, 1))
 }
 
-/// Bytes of a bucket for ranks that share a cache of `cache` bytes: as large as those of all ranks fit half of it, since other ranks' parts
-/// lie there too, and large where even small ones do not fit and nothing is lost.
-fn cached(ranks: u32, cache: u64) -> u64 {
+/// Bytes of a bucket whose vectors are read where they lie. Ranks that share cores push each other's data out of the caches, and of
+/// long steps less time is lost until the last rank has done its part.
+const SHARED_BUCKET: u64 = 64 << 20;
+
+/// Bytes of a bucket for ranks that share a cache of `cache` bytes, at most `large`: as large as those of all ranks fit half of it, since
+/// other ranks' parts lie there too, and large where even small ones do not fit and nothing is lost.
+fn cached(ranks: u32, cache: u64, large: u64) -> u64 {
     const SMALL: u64 = 4 << 20;
-    const LARGE: u64 = 16 << 20;
     let share = cache / u64::from(ranks.max(1));
     if share < SMALL {
-        LARGE
+        large
     } else {
-        (share / 2).clamp(SMALL, LARGE)
+        (share / 2).clamp(SMALL, large)
     }
 }
 
@@ -336,7 +345,7 @@ mod tests {
 
     #[test]
     fn buckets_are_as_large_as_the_cache_lets_them() {
-        let mib = |ranks, cache: u64| cached(ranks, cache << 20) >> 20;
+        let mib = |ranks, cache: u64| cached(ranks, cache << 20, 16 << 20) >> 20;
         assert_eq!([2, 4, 8].map(|ranks| mib(ranks, 32)), [8, 4, 4]);
         assert_eq!([2, 8, 16].map(|ranks| mib(ranks, 260)), [16, 16, 8]);
         // Nothing fits, or nothing is known.
