@@ -645,8 +645,13 @@ def broadcasts():
         raises(TypeError, [says], lambda: adasum.torch.broadcast_parameters([weight, wrong], 0))
         assert weight.tolist() == [RANK] * 2, (wrong, weight)
     state = optimizer.state_dict()
+    raises(TypeError, ["params['state'] is a dict", "broadcast_optimizer_state"], lambda: adasum.torch.broadcast_parameters(state, 0))
+    state = sgd(model).state_dict()
     raises(TypeError, ["params has no tensor", "state, param_groups", "broadcast_optimizer_state"], lambda: adasum.torch.broadcast_parameters(state, 0))
     adasum.torch.broadcast_parameters({}, root_rank=0)
+    for nested in ({"w": weight}, [weight], {"state": [(0, weight)]}):
+        says = [f"params['model'] is a {type(nested).__name__} that holds tensors", "by itself"]
+        raises(TypeError, says, lambda: adasum.torch.broadcast_parameters({"w": weight, "model": nested}, 0))
     for wrong in (SIZE, -1, "0", None):
         for call in (
             lambda: adasum.torch.broadcast_parameters([weight], wrong),
@@ -677,17 +682,25 @@ def optimizer_errors():
     factor = dict(op=adasum.torch.Average, gradient_predivide_factor=2.0)
     raises(ValueError, ["gradient_predivide_factor and scale"], lambda: wrap(scale=0.5, **factor))
     raises(ValueError, ["reduction is 'sum'", "op asks for 'mean'"], lambda: wrap(op=adasum.torch.Average, reduction="sum"))
+    for wrong in ("2", None, True):
+        raises(TypeError, [f"gradient_predivide_factor is {wrong!r}"], lambda: wrap(op=adasum.torch.Average, gradient_predivide_factor=wrong))
+    raises(ValueError, ["is inf", "finite"], lambda: wrap(op=adasum.torch.Average, gradient_predivide_factor=float("inf")))
     raises(ValueError, ["pairs (name, parameter)"], lambda: wrap(named_parameters=model.parameters()))
+    raises(TypeError, ["named_parameters is a int"], lambda: wrap(named_parameters=3))
+    raises(ValueError, ["lacks", "group 0, parameter 0"], lambda: wrap(named_parameters=dict(named[1:])))
     raises(ValueError, ["lacks", "group 0, parameter 0", "(8, 12)"], lambda: wrap(named_parameters=named[1:]))
     raises(ValueError, ["several times: first.bias"], lambda: wrap(named_parameters=named + [named[1]]))
     raises(TypeError, ["'no_option'"], lambda: wrap(no_option=1))
     raises(TypeError, ["world is a int"], lambda: wrap(world=3))
     raises(TypeError, ["takes options as keywords"], lambda: wrap(options=adasum.Options()))
     raises(TypeError, ["takes options as keywords"], lambda: adasum.torch.world(options=adasum.Options()))
+    raises(TypeError, ["group is a int", "process group"], lambda: adasum.torch.world(1))
+    raises(AttributeError, ["'allreduce'", "adasum.GradientReducer", "from-horovod.md"], lambda: adasum.torch.allreduce)
+    raises(AttributeError, ["no attribute 'no_such_name'"], lambda: adasum.torch.no_such_name)
     raises(TypeError, ["Network"], lambda: adasum.torch.DistributedOptimizer(model))
     raises(TypeError, ["LBFGS"], lambda: adasum.torch.DistributedOptimizer(torch.optim.LBFGS(model.parameters())))
     raises(ValueError, ["backward_passes_per_step is 0"], lambda: wrap(backward_passes_per_step=0))
-    with adasum.torch.DistributedOptimizer(plain) as optimizer:
+    with adasum.torch.DistributedOptimizer(plain, named_parameters=dict(named)) as optimizer:
         raises(TypeError, ["DeltaOptimizer"], lambda: adasum.torch.DistributedOptimizer(optimizer))
         raises(AssertionError, ["skip_synchronize"], lambda: optimizer.skip_synchronize())
         raises(RuntimeError, ["wrap the optimizer again"], lambda: optimizer.add_param_group({"params": []}))

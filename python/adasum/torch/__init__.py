@@ -24,6 +24,7 @@ communicators are this world's own, so they need no order relative to torch's co
 on every rank alike."""
 
 import re
+from typing import TYPE_CHECKING
 
 import torch
 
@@ -43,3 +44,22 @@ __all__ = [
     "Adasum", "Average", "Compression", "DeltaOptimizer", "DistributedOptimizer", "GradScaler", "GradientOptimizer", "Op", "State",
     "Sum", "broadcast_object", "broadcast_optimizer_state", "broadcast_parameters", "current_stream", "hook", "register", "world",
 ]
+
+# What programs written for Horovod look for here, and where it is.
+_ELSEWHERE = {
+    **dict.fromkeys(("init", "is_initialized", "shutdown"), "torch.distributed.init_process_group and its like"),
+    **dict.fromkeys(("rank", "size"), "torch.distributed.get_rank and get_world_size"),
+    **dict.fromkeys(("local_rank", "local_size"), "the variables LOCAL_RANK and LOCAL_WORLD_SIZE of torchrun"),
+    **dict.fromkeys(("allreduce", "allreduce_", "grouped_allreduce", "grouped_allreduce_"), "adasum.GradientReducer, or torch.distributed.all_reduce for a sum"),
+    **dict.fromkeys(("allgather", "allgather_object", "alltoall", "barrier", "broadcast", "broadcast_"), "torch.distributed"),
+    **dict.fromkeys(("ProcessSet", "add_process_set"), "adasum.torch.world(group)"),
+    "SyncBatchNorm": "torch.nn.SyncBatchNorm",
+    "elastic": "torchrun --max-restarts",
+}
+
+# Types would take a module that has it for one with any attribute.
+if not TYPE_CHECKING:
+
+    def __getattr__(name):
+        place = f": instead of Horovod's take {_ELSEWHERE[name]} (docs/from-horovod.md)" if name in _ELSEWHERE else ""
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}{place}")

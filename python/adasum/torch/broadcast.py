@@ -15,12 +15,18 @@ def broadcast_parameters(
     params: Union[Mapping[str, Any], Iterable[Any]], root_rank: int, group: Optional[dist.ProcessGroup] = None
 ) -> None:
     """Gives all ranks the values that rank `root_rank` of the group has: of a `state_dict()`, `named_parameters()` or `parameters()`, whose tensors
-    are changed in place. A pair of name and tensor may be a list. Entries of a `state_dict()` that are no tensors are left alone. Collective:
+    are changed in place. A pair of name and tensor may be a list. Entries of a `state_dict()` that hold no tensors are left alone. Collective:
     the same tensors on all ranks."""
     _check_root(root_rank, group)
     if isinstance(params, (torch.Tensor, torch.nn.Module)) or not isinstance(params, Iterable):
         raise TypeError(f"params is a {type(params).__name__}: it must be a state_dict, or tensors, or pairs of name and tensor")
     if isinstance(params, Mapping):
+        for name, value in params.items():
+            if not isinstance(value, torch.Tensor) and _holds_tensor(value):
+                raise TypeError(
+                    f"params[{name!r}] is a {type(value).__name__} that holds tensors: they would stay as they are, so give a model's state_dict by "
+                    "itself; an optimizer's state goes by broadcast_optimizer_state"
+                )
         tensors = [value for value in params.values() if isinstance(value, torch.Tensor)]
         if params and not tensors:
             raise TypeError(
@@ -32,6 +38,13 @@ def broadcast_parameters(
         tensors = [_tensor_of(entry, position) for position, entry in enumerate(params)]
     for tensor in tensors:
         _broadcast(tensor.detach(), root_rank, group)
+
+
+def _holds_tensor(value: Any) -> bool:
+    """Whether a tensor is somewhere in nested containers."""
+    if isinstance(value, Mapping):
+        value = list(value.values())
+    return isinstance(value, torch.Tensor) or (isinstance(value, (list, tuple)) and any(map(_holds_tensor, value)))
 
 
 def _check_root(root_rank: int, group: Optional[dist.ProcessGroup]) -> None:

@@ -34,6 +34,9 @@ def world(group: Optional[dist.ProcessGroup] = None, /, **choices: Unpack[adasum
     With HCCL the group's communicator is borrowed for this call, which waits for all work of the device first; no collective of the
     group may be started on another thread meanwhile. Nothing of it is used afterwards."""
     _refuse_options(choices)
+    # torch gives NON_GROUP_MEMBER to ranks that are not of a group.
+    if not isinstance(group, (dist.ProcessGroup, type(None))) and group is not dist.GroupMember.NON_GROUP_MEMBER:
+        raise TypeError(f"group is a {type(group).__name__}: it must be a process group of torch.distributed, or None for all ranks")
     size = dist.get_world_size(group)
     if size < 1:
         raise ValueError("group: this rank is not one of its ranks")

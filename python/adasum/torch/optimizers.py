@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import enum
+import math
 import weakref
-from typing import TYPE_CHECKING, Any, Callable, Iterable, Iterator, NoReturn, Optional, Union
+from typing import TYPE_CHECKING, Any, Callable, Iterable, Iterator, Mapping, NoReturn, Optional, Union
 
 import torch
 import torch.distributed as dist
@@ -16,8 +17,8 @@ from adasum.torch.groups import Reducing, current_stream
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-#: Parameters with their names, as `torch.nn.Module.named_parameters` gives them.
-NamedParameters = Iterable[tuple[str, torch.Tensor]]
+#: Parameters with their names, as `torch.nn.Module.named_parameters` gives them, or in a dictionary.
+NamedParameters = Union[Mapping[str, torch.Tensor], Iterable[tuple[str, torch.Tensor]]]
 
 
 class Op(enum.Enum):
@@ -205,7 +206,10 @@ def _named(optimizer: torch.optim.Optimizer, parameters: Union[torch.nn.Module, 
     if parameters is None:
         names = places
     else:
-        pairs = list(parameters.named_parameters() if isinstance(parameters, torch.nn.Module) else parameters)
+        found = parameters.named_parameters() if isinstance(parameters, torch.nn.Module) else parameters
+        if not isinstance(found, Iterable):
+            raise TypeError(f"named_parameters is a {type(found).__name__}: it must be pairs (name, parameter), as model.named_parameters() gives them")
+        pairs = list(found.items() if isinstance(found, Mapping) else found)
         if not all(isinstance(pair, tuple) and len(pair) == 2 and isinstance(pair[0], str) for pair in pairs):
             raise ValueError("named_parameters must be pairs (name, parameter), as model.named_parameters() gives them")
         names = {id(tensor): name for name, tensor in pairs}
@@ -417,11 +421,13 @@ def DistributedOptimizer(
         raise ValueError(f"{name} is given: there are no groups of tensors here, the option bucket_bytes says how many travel together")
     if process_set is not None:
         raise ValueError("process_set is given: make a world of those ranks, DistributedOptimizer(..., world=adasum.torch.world(group))")
+    if isinstance(gradient_predivide_factor, bool) or not isinstance(gradient_predivide_factor, (int, float)):
+        raise TypeError(f"gradient_predivide_factor is {gradient_predivide_factor!r}: it must be a number")
     if gradient_predivide_factor != 1.0:
         if op is not Average:
             raise ValueError(f"gradient_predivide_factor is {gradient_predivide_factor}: it is for op=adasum.torch.Average only")
-        if not gradient_predivide_factor > 0:
-            raise ValueError(f"gradient_predivide_factor is {gradient_predivide_factor}: it must be above 0")
+        if not 0 < gradient_predivide_factor < math.inf:
+            raise ValueError(f"gradient_predivide_factor is {gradient_predivide_factor}: it must be above 0 and finite")
         if "scale" in choices or "result_scale" in choices:
             raise ValueError("gradient_predivide_factor and scale or result_scale are given: the factor sets both")
         choices["scale"], choices["result_scale"] = 1 / gradient_predivide_factor, gradient_predivide_factor
