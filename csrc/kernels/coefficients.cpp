@@ -34,9 +34,6 @@ constexpr int32_t TINY_NORM_LOG2 = -180;
 constexpr int32_t POST_LOG2 = 24;
 constexpr int32_t MAX_POST_LOG2 = 120;
 
-// The bits of the largest fp32 number, which a gain beside a mean of zero is.
-constexpr uint32_t LARGEST = 0x7f7fffffU;
-
 // Sums of vectors that nearly cancel are kept in two fp32 numbers, where the norms leave room for splitting numbers.
 constexpr int32_t SPLIT_NORM_LOG2 = 200;
 
@@ -183,9 +180,6 @@ private:
             }
             set_weights(result, lanes_.result_square(i), 0, cancelling);
         }
-        if (statistics_ && lanes_.mean_is_zero(i)) {
-            result.SetValue(COEFFICIENT_GAIN, float_of(LARGEST));
-        }
     }
 
     __aicore__ inline void solve(const LocalTensor<float> &result) {
@@ -290,17 +284,8 @@ private:
         for (uint32_t i = 0; i < radix_; ++i) {
             result.SetValue(COEFFICIENT_LEAF_NORM + i, to_float(square_root(tree_.square(i))));
         }
-        Scaled norm = square_root(tree_.result_square());
-        Scaled sum = square_root(tree_.sum_square());
-        float gain = 0.0f;
-        if (!is_zero(norm)) {
-            Scaled scaled = multiply(norm, normalise(TwoFloat{to_float(static_cast<int32_t>(radix_)), 0.0f}, 0));
-            gain = is_zero(sum) ? float_of(LARGEST) : to_float(divide(scaled, sum));
-        }
         result.SetValue(COEFFICIENT_KAPPA, to_float(tree_.kappa()));
-        result.SetValue(COEFFICIENT_GAIN, gain);
-        result.SetValue(COEFFICIENT_COSINE, to_float(tree_.cosine()));
-        result.SetValue(COEFFICIENT_RESULT_NORM, to_float(norm));
+        result.SetValue(COEFFICIENT_RESULT_NORM, to_float(square_root(tree_.result_square())));
     }
 
     References references_;

@@ -30,8 +30,7 @@ constexpr uint32_t REFERENCE_WORDS = 2;
 // Coefficients of a tensor, fp32 words: the sum over i of weight[i] * scale[i] * scale[i] * x[i], times post.
 // A scale is 1 or a power of two, post is a power of two, 1 or 0 (which means 1).
 // The words from KAPPA on are statistics (tree.h): NaN where the flag is set, and at most the largest fp32 number.
-// GAIN is |result| / |mean|, 0 for a result of zero; COSINE is that of the two subtrees merged last, for r = 2 of the
-// two vectors; RESULT_NORM and LEAF_NORM are Euclidean norms.
+// RESULT_NORM and LEAF_NORM are Euclidean norms.
 // WEIGHT_LOW holds what the fp32 weights leave out, where the weighted vectors nearly cancel; else zeros.
 constexpr uint32_t COEFFICIENT_WORDS = 40;
 constexpr uint32_t COEFFICIENT_WEIGHT = 0;
@@ -39,9 +38,7 @@ constexpr uint32_t COEFFICIENT_SCALE = 8;
 constexpr uint32_t COEFFICIENT_FLAGS = 16;
 constexpr uint32_t COEFFICIENT_POST = 17;
 constexpr uint32_t COEFFICIENT_KAPPA = 18;
-constexpr uint32_t COEFFICIENT_GAIN = 19;
-constexpr uint32_t COEFFICIENT_COSINE = 20;
-constexpr uint32_t COEFFICIENT_RESULT_NORM = 21;
+constexpr uint32_t COEFFICIENT_RESULT_NORM = 19;
 constexpr uint32_t COEFFICIENT_LEAF_NORM = 24;
 constexpr uint32_t COEFFICIENT_WEIGHT_LOW = 32;
 

@@ -68,7 +68,6 @@ public:
     // The nodes that are merged: `a` is what they become.
     __aicore__ inline uint32_t a() const { return a_; }
     __aicore__ inline uint32_t b() const { return b_; }
-    __aicore__ inline bool is_last() const { return count_ == 2; }
 
     // The node that a leaf is in, and whether a node has but one leaf.
     __aicore__ inline uint32_t node_of(uint32_t leaf) const { return node_of_[leaf]; }
@@ -106,8 +105,8 @@ class Tree {
 public:
     __aicore__ inline Tree() {}
 
-    // Solves for the weights. The vectors of `sum` are finite; `zero_tol` is at least 0 and below 1. The norms of the result
-    // and of the plain sum, the cosine and kappa are only there if `statistics` are wanted.
+    // Solves for the weights. The vectors of `sum` are finite; `zero_tol` is at least 0 and below 1. The norm of the result
+    // and kappa are only there if `statistics` are wanted.
     __aicore__ inline void solve(const RecordSum &sum, uint32_t radix, float zero_tol, bool statistics) {
         radix_ = radix;
         statistics_ = statistics;
@@ -125,12 +124,8 @@ public:
     // The squared norm of a vector.
     __aicore__ inline Scaled square(uint32_t leaf) const { return squares_[leaf]; }
 
-    // The squared norm of the result, and of the plain sum of the vectors.
+    // The squared norm of the result.
     __aicore__ inline Scaled result_square() const { return positive(gram_[0][0]); }
-    __aicore__ inline Scaled sum_square() const { return positive(sum_square_); }
-
-    // The cosine of the two nodes that were merged last; 0 if one of them is zero.
-    __aicore__ inline Scaled cosine() const { return cosine_; }
 
     // The largest ratio of the squared norms of a node's weighted vectors to that of the node: what cancelled.
     __aicore__ inline Scaled kappa() const { return kappa_; }
@@ -145,20 +140,15 @@ private:
     }
 
     __aicore__ inline void load(const RecordSum &sum) {
-        sum_square_ = Scaled{TwoFloat{0.0f, 0.0f}, 0};
         for (uint32_t i = 0; i < radix_; ++i) {
             for (uint32_t j = i; j < radix_; ++j) {
                 gram_[i][j] = sum.entry(i, j);
                 gram_[j][i] = gram_[i][j];
-                if (statistics_) {
-                    sum_square_ = add(sum_square_, shift(gram_[i][j], i == j ? 0 : 1));
-                }
             }
             squares_[i] = gram_[i][i];
             spread_[i] = gram_[i][i];
             weights_[i] = scaled_one();
         }
-        cosine_ = Scaled{TwoFloat{0.0f, 0.0f}, 0};
         kappa_ = scaled_one();
         cancelled_ = false;
     }
@@ -173,9 +163,6 @@ private:
         Scaled dot = without_a || without_b ? zero : gram_[a][b];
         Scaled weight_a = without_a ? zero : weight_of(a, dot, norm_a);
         Scaled weight_b = without_b ? zero : weight_of(b, dot, norm_b);
-        if (statistics_ && merges_.is_last() && !is_zero(dot)) {
-            cosine_ = divide(dot, square_root(multiply(norm_a, norm_b)));
-        }
         opposed_ = radix_ == 2 && dot.m.hi < 0.0f && is_less(shift(multiply(norm_a, norm_b), -1), multiply(dot, dot));
         for (uint32_t leaf = 0; leaf < radix_; ++leaf) {
             if (merges_.node_of(leaf) == a) {
@@ -247,8 +234,6 @@ private:
     // The sum of the squared norms of a node's weighted vectors.
     Scaled spread_[MAX_RADIX];
     Scaled tolerance_;
-    Scaled sum_square_;
-    Scaled cosine_;
     Scaled kappa_;
     bool opposed_ = false;
     bool cancelled_ = false;

@@ -74,11 +74,6 @@ public:
     // The squared norm of the result.
     __aicore__ inline Scaled result_square(uint32_t lane) const { return number(gram(0, 0), lane, exponents_[lane]); }
 
-    // Whether the plain sum is zero and the result is not. There is no division by it then.
-    __aicore__ inline bool mean_is_zero(uint32_t lane) const {
-        return pair(sum_).hi.GetValue(lane) <= 0.0f && gram(0, 0).hi.GetValue(lane) > 0.0f;
-    }
-
     // Writes weights, and statistics if there are any, as the words of coefficients.
     __aicore__ inline void store(const AscendC::LocalTensor<float> &coefficients) {
         for (uint32_t i = 0; i < radix_; ++i) {
@@ -91,8 +86,6 @@ public:
                 put(coefficients, COEFFICIENT_LEAF_NORM + i, row(LEAF_NORMS + i));
             }
             put(coefficients, COEFFICIENT_KAPPA, row(KAPPA));
-            put(coefficients, COEFFICIENT_GAIN, row(GAIN));
-            put(coefficients, COEFFICIENT_COSINE, row(COSINE));
             put(coefficients, COEFFICIENT_RESULT_NORM, row(RESULT_NORM));
         }
     }
@@ -118,17 +111,14 @@ private:
     static constexpr uint32_t NORMS = NODE_WEIGHTS + 4;
     static constexpr uint32_t INVERSES = NORMS + 4;
     static constexpr uint32_t ONE = INVERSES + 2;
-    static constexpr uint32_t SUMS = ONE + 2;
-    static constexpr uint32_t FACTOR = SUMS + 4;
+    static constexpr uint32_t FACTOR = ONE + 2;
     static constexpr uint32_t ROOT = FACTOR + 1;
     static constexpr uint32_t FLOOR = ROOT + 1;
     static constexpr uint32_t ZERO = FLOOR + 1;
     static constexpr uint32_t DOUBT = ZERO + 1;
     static constexpr uint32_t CANCELLED = DOUBT + 1;
     static constexpr uint32_t KAPPA = CANCELLED + 1;
-    static constexpr uint32_t COSINE = KAPPA + 1;
-    static constexpr uint32_t GAIN = COSINE + 1;
-    static constexpr uint32_t RESULT_NORM = GAIN + 1;
+    static constexpr uint32_t RESULT_NORM = KAPPA + 1;
     static constexpr uint32_t TERMS = RESULT_NORM + 1;
     static constexpr uint32_t WORK = TERMS + 8;
     static constexpr uint32_t ROWS = WORK + PRODUCT_WORK;
@@ -187,20 +177,14 @@ private:
         fill(DOUBT, 0.0f);
         fill(CANCELLED, 0.0f);
         fill(KAPPA, 1.0f);
-        fill(SUMS, 0.0f);
-        fill(SUMS + 1, 0.0f);
         AscendC::PipeBarrier<PIPE_V>();
         for (uint32_t word = 0; word < 2 * entries(radix_); ++word) {
             AscendC::Mul(row(GRAM + word), row(GRAM + word), row(FACTOR), count_);
         }
         AscendC::PipeBarrier<PIPE_V>();
-        sum_ = SUMS;
         for (uint32_t i = 0; i < radix_; ++i) {
             copy(row(SPREADS + i), gram(i, i).hi);
             copy(row(LEAF_NORMS + i), gram(i, i).hi);
-            if (statistics_) {
-                add_row_of_sum(i);
-            }
         }
         AscendC::PipeBarrier<PIPE_V>();
     }
@@ -209,19 +193,6 @@ private:
 
     __aicore__ inline void copy(const AscendC::LocalTensor<float> &to, const AscendC::LocalTensor<float> &from) {
         AscendC::Muls(to, from, 1.0f, count_);
-    }
-
-    // The squared norm of the plain sum: diagonal entries once, the others twice.
-    __aicore__ inline void add_row_of_sum(uint32_t i) {
-        for (uint32_t j = i; j < radix_; ++j) {
-            float times = i == j ? 1.0f : 2.0f;
-            AscendC::Muls(term(0).hi, gram(i, j).hi, times, count_);
-            AscendC::Muls(term(0).lo, gram(i, j).lo, times, count_);
-            AscendC::PipeBarrier<PIPE_V>();
-            uint32_t next = sum_ == SUMS ? SUMS + 2 : SUMS;
-            adasum::add(pair(next), term(0), pair(sum_), term(1), count_);
-            sum_ = next;
-        }
     }
 
     // Node a becomes the AdaSum of a and b.
@@ -243,9 +214,6 @@ private:
         TwoFloatLanes weight_b = pair(NODE_WEIGHTS + 2);
         find_weight(weight_a, gram(a, b), norm_a, row(INVERSES));
         find_weight(weight_b, gram(a, b), norm_b, row(INVERSES + 1));
-        if (statistics_ && merges_.is_last()) {
-            find_cosine(gram(a, b).hi, norm_a.hi, norm_b.hi);
-        }
         for (uint32_t leaf = 0; leaf < radix_; ++leaf) {
             if (merges_.node_of(leaf) == a) {
                 apply(leaf, merges_.is_leaf(a), weight_a);
@@ -405,35 +373,14 @@ private:
         }
     }
 
-    // The cosine of two nodes.
-    __aicore__ inline void find_cosine(const AscendC::LocalTensor<float> &dot,
-                                       const AscendC::LocalTensor<float> &norm_a,
-                                       const AscendC::LocalTensor<float> &norm_b) {
-        AscendC::LocalTensor<float> root = row(TERMS);
-        AscendC::Sqrt(root, norm_a, count_);
-        AscendC::Sqrt(row(COSINE), norm_b, count_);
-        AscendC::PipeBarrier<PIPE_V>();
-        AscendC::Mul(root, root, row(COSINE), count_);
-        AscendC::PipeBarrier<PIPE_V>();
-        AscendC::Div(row(COSINE), dot, root, count_);
-        AscendC::PipeBarrier<PIPE_V>();
-    }
-
     __aicore__ inline void find_statistics() {
         for (uint32_t i = 0; i < radix_; ++i) {
             find_root(LEAF_NORMS + i);
             AscendC::Mul(row(LEAF_NORMS + i), row(LEAF_NORMS + i), row(ROOT), count_);
         }
         copy(row(RESULT_NORM), gram(0, 0).hi);
-        copy(row(GAIN), pair(sum_).hi);
         AscendC::PipeBarrier<PIPE_V>();
         find_root(RESULT_NORM);
-        find_root(GAIN);
-        // |result| / |mean|; a mean of zero is told by mean_is_zero.
-        AscendC::Max(row(TERMS), row(GAIN), row(FLOOR), count_);
-        AscendC::Muls(row(TERMS + 1), row(RESULT_NORM), to_float(static_cast<int32_t>(radix_)), count_);
-        AscendC::PipeBarrier<PIPE_V>();
-        AscendC::Div(row(GAIN), row(TERMS + 1), row(TERMS), count_);
         AscendC::Mul(row(RESULT_NORM), row(RESULT_NORM), row(ROOT), count_);
         AscendC::PipeBarrier<PIPE_V>();
     }
@@ -467,7 +414,6 @@ private:
     int32_t count_ = 0;
     uint32_t radix_ = 0;
     // Where the squared norm of the plain sum is.
-    uint32_t sum_ = 0;
     float zero_tol_ = 0.0f;
     bool statistics_ = true;
     // Whether nodes have entries of the matrix: all but the only merge of two vectors need them.

@@ -35,12 +35,8 @@ pub const COEFFICIENT_POST: usize = 17;
 /// Kappa, how much cancelled: the largest ratio, over the nodes of the tree, of the summed squared norms of a node's weighted
 /// vectors to the squared norm of the node.
 pub const COEFFICIENT_KAPPA: usize = 18;
-/// Gain: |result| / |mean|; 0 for a result of zero.
-pub const COEFFICIENT_GAIN: usize = 19;
-/// Cosine of the two subtrees that were merged last; with two vectors, of those. 0 if one of them is zero.
-pub const COEFFICIENT_COSINE: usize = 20;
 /// Euclidean norm of the result.
-pub const COEFFICIENT_RESULT_NORM: usize = 21;
+pub const COEFFICIENT_RESULT_NORM: usize = 19;
 /// First of the [`MAX_RADIX`] Euclidean norms of the vectors.
 pub const COEFFICIENT_LEAF_NORM: usize = 24;
 /// First of what the [`MAX_RADIX`] fp32 weights leave out, where the weighted vectors nearly cancel; else zeros.
@@ -131,7 +127,7 @@ mod tests {
         }
         same!(UNIT MAX_RADIX DTYPE_FLOAT DTYPE_FLOAT16 DTYPE_BF16 FLAG_WORDS ZERO_EXPONENT MISSING MISSED_SIGNATURE);
         same!(COEFFICIENT_WORDS COEFFICIENT_WEIGHT COEFFICIENT_SCALE COEFFICIENT_FLAGS COEFFICIENT_POST);
-        same!(COEFFICIENT_KAPPA COEFFICIENT_GAIN COEFFICIENT_COSINE COEFFICIENT_RESULT_NORM COEFFICIENT_LEAF_NORM);
+        same!(COEFFICIENT_KAPPA COEFFICIENT_RESULT_NORM COEFFICIENT_LEAF_NORM);
         same!(COEFFICIENT_WEIGHT_LOW REASON_OWN REASON_OTHERS GUARD_GOES_ON);
     }
 

@@ -32,8 +32,6 @@ pub(super) fn dot(a: &[f32], b: &[f32]) -> f64 {
 pub(super) struct Tree {
     pub(super) result: Vec<f64>,
     pub(super) weights: Vec<f64>,
-    /// Of the last merge.
-    pub(super) cosine: f64,
     /// The largest ratio of what goes into a merge to what comes out.
     pub(super) kappa: f64,
 }
@@ -64,7 +62,7 @@ pub(super) fn tree(vectors: &[&[f32]]) -> Tree {
                 .collect(),
         })
         .collect();
-    let (mut cosine, mut kappa) = (0.0, 1.0_f64);
+    let mut kappa = 1.0_f64;
     while nodes.len() > 1 {
         let mut merged = Vec::new();
         let mut rest = nodes.into_iter();
@@ -73,7 +71,7 @@ pub(super) fn tree(vectors: &[&[f32]]) -> Tree {
                 merged.push(a);
                 break;
             };
-            let (node, its_cosine) = merge(&a, &b);
+            let node = merge(&a, &b);
             let spread: f64 = node
                 .weights
                 .iter()
@@ -84,7 +82,6 @@ pub(super) fn tree(vectors: &[&[f32]]) -> Tree {
             if square > 0.0 {
                 kappa = kappa.max(spread / square);
             }
-            cosine = its_cosine;
             merged.push(node);
         }
         nodes = merged;
@@ -93,12 +90,11 @@ pub(super) fn tree(vectors: &[&[f32]]) -> Tree {
     Tree {
         result: root.vector.iter().map(|x| x * scale).collect(),
         weights: root.weights,
-        cosine,
         kappa,
     }
 }
 
-fn merge(a: &Node, b: &Node) -> (Node, f64) {
+fn merge(a: &Node, b: &Node) -> Node {
     let [dot, square_a, square_b] = [
         product(&a.vector, &b.vector),
         product(&a.vector, &a.vector),
@@ -115,16 +111,10 @@ fn merge(a: &Node, b: &Node) -> (Node, f64) {
         let (u, v) = (weight(square_a), weight(square_b));
         x.iter().zip(y).map(|(x, y)| u * x + v * y).collect()
     };
-    let node = Node {
+    Node {
         vector: join(&a.vector, &b.vector),
         weights: join(&a.weights, &b.weights),
-    };
-    let cosine = if dot == 0.0 {
-        0.0
-    } else {
-        dot / square_a.sqrt() / square_b.sqrt()
-    };
-    (node, cosine)
+    }
 }
 
 fn product(a: &[f64], b: &[f64]) -> f64 {

@@ -325,9 +325,6 @@ mutants! {
     mutant_lanes_forget_what_cancels: "coefficients", DATA, [(
         "tree_lanes.h", "raise(CANCELLED, norm);\n", "",
     )];
-    mutant_lanes_divide_by_a_mean_of_zero: "coefficients", DATA, [(
-        "coefficients.cpp", "if (statistics_ && lanes_.mean_is_zero(i)) {", "if (false) {",
-    )];
     mutant_lanes_without_a_limit: "coefficients", DATA, [(
         "coefficients.cpp", "if (is_limited() || cancelling) {", "if (cancelling) {",
     )];
