@@ -413,7 +413,6 @@ private:
     uint32_t lanes_ = 0;
     int32_t count_ = 0;
     uint32_t radix_ = 0;
-    // Where the squared norm of the plain sum is.
     float zero_tol_ = 0.0f;
     bool statistics_ = true;
     // Whether nodes have entries of the matrix: all but the only merge of two vectors need them.

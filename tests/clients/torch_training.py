@@ -15,6 +15,7 @@ import math
 import os
 import sys
 import warnings
+from fractions import Fraction
 
 import torch
 import torch.distributed as dist
@@ -572,7 +573,7 @@ def means_and_sums():
                 same(f"{op}, {dtype}", model, gradient_reference(sgd, combine, dtype=dtype), tolerance)
     model = Network().to(DEVICE)
     with adasum.torch.DistributedOptimizer(
-        sgd(model), op=adasum.torch.Average, gradient_predivide_factor=4.0, backward_passes_per_step=2
+        sgd(model), op=adasum.torch.Average, gradient_predivide_factor=Fraction(4), backward_passes_per_step=2
     ) as optimizer:
         train(model, optimizer, passes=2)
         same("average, divided before", model, gradient_reference(sgd, average, passes=2))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import enum
 import math
+import numbers
 import weakref
 from typing import TYPE_CHECKING, Any, Callable, Iterable, Iterator, Mapping, NoReturn, Optional, Union
 
@@ -421,7 +422,7 @@ def DistributedOptimizer(
         raise ValueError(f"{name} is given: there are no groups of tensors here, the option bucket_bytes says how many travel together")
     if process_set is not None:
         raise ValueError("process_set is given: make a world of those ranks, DistributedOptimizer(..., world=adasum.torch.world(group))")
-    if isinstance(gradient_predivide_factor, bool) or not isinstance(gradient_predivide_factor, (int, float)):
+    if isinstance(gradient_predivide_factor, bool) or not isinstance(gradient_predivide_factor, numbers.Real):
         raise TypeError(f"gradient_predivide_factor is {gradient_predivide_factor!r}: it must be a number")
     if gradient_predivide_factor != 1.0:
         if op is not Average:
@@ -430,7 +431,7 @@ def DistributedOptimizer(
             raise ValueError(f"gradient_predivide_factor is {gradient_predivide_factor}: it must be above 0 and finite")
         if "scale" in choices or "result_scale" in choices:
             raise ValueError("gradient_predivide_factor and scale or result_scale are given: the factor sets both")
-        choices["scale"], choices["result_scale"] = 1 / gradient_predivide_factor, gradient_predivide_factor
+        choices["scale"], choices["result_scale"] = 1 / float(gradient_predivide_factor), float(gradient_predivide_factor)
     if op is Adasum:
         choices.setdefault("delta_form", "local")
         return DeltaOptimizer(

@@ -1,5 +1,6 @@
 //! A gradient reduction, timed as the peers time theirs.
 
+use std::num::NonZero;
 use std::time::{Duration, Instant};
 
 use crate::ascend::{Buffer, Span, Stream, backend};
@@ -267,25 +268,22 @@ fn buffers(what: &Reduced) -> Result<(u64, usize)> {
     if backend()?.name != "mock" {
         return Ok((standard.bucket_bytes, standard.pipeline_depth));
     }
-    let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-    let bytes = match what.exchange {
-        Some(Form::Shared) if what.ranks as usize > cores => SHARED_BUCKET,
-        Some(Form::Shared) => cached(what.ranks, largest_cache(), SHARED_BUCKET),
-        _ => cached(what.ranks, largest_cache(), 16 << 20),
-    };
+    let cores = std::thread::available_parallelism().map_or(1, NonZero::get);
+    let bytes = bucket_bytes(what.exchange, what.ranks, cores, largest_cache());
     Ok((bytes, 1))
 }
 
-/// Bytes of a bucket whose vectors are read where they lie. Ranks that share cores push each other's data out of the caches, and of
-/// long steps less time is lost until the last rank has done its part.
-const SHARED_BUCKET: u64 = 64 << 20;
-
-/// Bytes of a bucket for ranks that share a cache of `cache` bytes, at most `large`: as large as those of all ranks fit half of it, since
-/// other ranks' parts lie there too, and large where even small ones do not fit and nothing is lost.
-fn cached(ranks: u32, cache: u64, large: u64) -> u64 {
+/// Bytes of a bucket for ranks that share a cache of `cache` bytes: as large as those of all ranks fit half of it, since other ranks' parts
+/// lie there too, and large where even small ones do not fit and nothing is lost.
+///
+/// Where vectors are read where they lie, and ranks share `cores`, they push each other's data out of the caches; of long steps less
+/// time is lost until the last rank has done its part.
+fn bucket_bytes(exchange: Option<Form>, ranks: u32, cores: usize, cache: u64) -> u64 {
     const SMALL: u64 = 4 << 20;
+    let shared = exchange == Some(Form::Shared);
+    let large = if shared { 64 << 20 } else { 16 << 20 };
     let share = cache / u64::from(ranks.max(1));
-    if share < SMALL {
+    if share < SMALL || (shared && ranks as usize > cores) {
         large
     } else {
         (share / 2).clamp(SMALL, large)
@@ -345,10 +343,14 @@ mod tests {
 
     #[test]
     fn buckets_are_as_large_as_the_cache_lets_them() {
-        let mib = |ranks, cache: u64| cached(ranks, cache << 20, 16 << 20) >> 20;
+        let mib = |ranks, cache: u64| bucket_bytes(None, ranks, 2, cache << 20) >> 20;
         assert_eq!([2, 4, 8].map(|ranks| mib(ranks, 32)), [8, 4, 4]);
         assert_eq!([2, 8, 16].map(|ranks| mib(ranks, 260)), [16, 16, 8]);
         // Nothing fits, or nothing is known.
         assert_eq!([mib(16, 32), mib(2, 0)], [16, 16]);
+        // Read where they lie, by ranks with a core each and by more.
+        let mib = |ranks, cache: u64| bucket_bytes(Some(Form::Shared), ranks, 2, cache << 20) >> 20;
+        assert_eq!([mib(2, 32), mib(2, 260), mib(2, 0)], [8, 64, 64]);
+        assert_eq!([mib(4, 32), mib(16, 260)], [64, 64]);
     }
 }
