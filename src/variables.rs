@@ -98,6 +98,8 @@ pub const VARIABLES: &[Variable] = &[
         "Rules that the mock breaks on purpose, to see a self-test fail"),
     variable(Reader::Mock, "ASCEND_MOCK_DEVICES", "1 to 1024", "`8`",
         "Devices of this machine"),
+    variable(Reader::Mock, "ASCEND_MOCK_FIRST_DEVICE", "0 to 1023", "`0`",
+        "The number on the server of this machine's first device: another than 0 plays a container, which counts its own from 0"),
     variable(Reader::Mock, "ASCEND_MOCK_HBM_MB", "16 to 16777216", "`65536`",
         "Memory of a device in MiB; what is not touched costs nothing"),
     variable(Reader::Mock, "ASCEND_MOCK_MESH", "1 to 1024", "`4` on 910A, else `1024`",

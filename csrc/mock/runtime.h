@@ -83,8 +83,12 @@ ASCEND_MOCK_SHARED bool deviates(Deviation deviation);
 ASCEND_MOCK_SHARED int current_device();
 // The calling thread's context, as a handle; nullptr without one.
 ASCEND_MOCK_SHARED const void *current_context_handle();
-// Number of devices of this machine (ASCEND_MOCK_DEVICES).
+// Number of devices that this process sees (ASCEND_MOCK_DEVICES, ASCEND_RT_VISIBLE_DEVICES).
 ASCEND_MOCK_SHARED uint32_t device_count();
+// The number that a device of this process has on its server, as rank tables have it.
+ASCEND_MOCK_SHARED int physical_device(int device);
+// The highest such number, seen by this process or not.
+ASCEND_MOCK_SHARED int last_physical_device();
 ASCEND_MOCK_SHARED Family family();
 // Version of CANN that is played, as major * 100 + minor (803 for 8.3).
 ASCEND_MOCK_SHARED int cann_version();

@@ -91,6 +91,26 @@ impl Device {
         Ok(count)
     }
 
+    /// The number by which [`Device::open`] of this process knows the device that has the number `physical` on its server, as
+    /// rank tables have it: in a container, and with `ASCEND_RT_VISIBLE_DEVICES`, another one. `None` where the library cannot
+    /// say. Wraps `aclrtGetLogicDevIdByPhyDevId`, which gives the number of `aclrtSetDevice`, whatever its name says (the
+    /// runtime's page of it).
+    ///
+    /// # Errors
+    /// If the libraries cannot be loaded or this process does not see the device.
+    pub fn id_of_physical(physical: i32) -> Result<Option<i32>> {
+        let backend = initialised()?;
+        let Ok(get) = &backend.acl.aclrtGetLogicDevIdByPhyDevId else {
+            return Ok(None);
+        };
+        let mut id = 0;
+        // SAFETY: writes one number to a live local.
+        let code = unsafe { get(physical, &mut id) };
+        check::acl(backend, "aclrtGetLogicDevIdByPhyDevId", code)
+            .context(|| format!("this process does not see physical device {physical}"))?;
+        Ok(Some(id))
+    }
+
     /// The number it was opened with.
     pub fn id(&self) -> i32 {
         self.0.id

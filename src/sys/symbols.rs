@@ -107,6 +107,7 @@ pub(super) fn optional(acl: &Acl, hccl: &Hccl) -> Vec<Symbol> {
         "8.5.0": aclFinalizeReference aclrtGetDeviceInfo aclrtStreamWaitEventWithTimeout aclrtLaunchHostFunc
             aclrtReduceAsync aclrtBinaryLoadFromData aclrtLaunchKernelV2 aclrtLaunchKernelWithHostArgs
             aclrtMemExportToShareableHandleV2 aclrtMemImportFromShareableHandleV2;
+        "9.0.0": aclrtGetLogicDevIdByPhyDevId;
     ));
     all.extend(symbols!(hccl;
         "8.0.RC3": HcclCommResume;

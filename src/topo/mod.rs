@@ -262,6 +262,7 @@ pub fn read_file(path: &Path) -> Result<Vec<u8>> {
 pub struct Cluster {
     table: RankTable,
     rank: u32,
+    local_device: Option<i32>,
 }
 
 impl Cluster {
@@ -271,12 +272,16 @@ impl Cluster {
     /// If the table has no such rank.
     pub fn new(table: RankTable, rank: u32) -> Result<Cluster> {
         table.find(rank)?;
-        Ok(Cluster { table, rank })
+        Ok(Cluster {
+            table,
+            rank,
+            local_device: None,
+        })
     }
 
     /// The cluster that the environment describes: the table is the file of `RANK_TABLE_FILE` or
-    /// `MINDSPORE_HCCL_CONFIG_PATH`, `RANK_ID` is this process's rank. `DEVICE_ID` and `RANK_SIZE`
-    /// follow from the table; where they are set they must agree with it.
+    /// `MINDSPORE_HCCL_CONFIG_PATH`, `RANK_ID` is this process's rank. `RANK_SIZE`
+    /// must be what the table says, if it is set; for `DEVICE_ID` see [`Cluster::local_device`].
     ///
     /// # Errors
     /// Names the variable that is missing or wrong, or what is wrong with the table.
@@ -308,7 +313,14 @@ impl Cluster {
         self.table.locals()
     }
 
-    /// The device of `rank` on its server.
+    /// What `DEVICE_ID` says this rank's device is, where the cluster comes from the environment and it is set: by the number on
+    /// its server, or by that of this process (`aclrtSetDevice`).
+    pub fn local_device(&self) -> Option<i32> {
+        self.local_device
+    }
+
+    /// The device of `rank` by its number on its server, which need not be the one by which the rank's process opens it
+    /// (hcomm, topoinfo_ranktableConcise.cc:176): see [`Device::id_of_physical`](crate::ascend::Device::id_of_physical).
     ///
     /// # Errors
     /// If the table has no such rank.

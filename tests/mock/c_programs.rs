@@ -83,6 +83,8 @@ fn passes_with(program: &Path, cases: &[&str], environment: &[(&str, &Path)]) {
         "HCCL_MOCK_FAULT",
         "HCCL_MOCK_NET",
         "ASCEND_MOCK_DEVICES",
+        "ASCEND_MOCK_FIRST_DEVICE",
+        "ASCEND_RT_VISIBLE_DEVICES",
     ] {
         command.env_remove(variable);
     }

@@ -386,6 +386,75 @@ const Behaviour devices_topo_950("what-joins-950", [](const Rank &) {
     RETURNS(507899, aclrtGetDevicesTopo(7, 7, &value));
 }, {{"ASCEND_MOCK_SOC", "Ascend950PR_9599"}});
 
+void sees(uint32_t expected) {
+    uint32_t count = 0;
+    OK(aclrtGetDeviceCount(&count));
+    CHECK(count == expected);
+    OK(aclrtSetDevice(static_cast<int32_t>(expected) - 1));
+    RETURNS(107001, aclrtSetDevice(static_cast<int32_t>(expected)));
+}
+
+void is_device(int32_t physical, int32_t expected) {
+    int32_t device = -1;
+    OK(aclrtGetLogicDevIdByPhyDevId(physical, &device));
+    CHECK(device == expected);
+}
+
+// The function says "logical" and gives the number of aclrtSetDevice. Without a container and without ASCEND_RT_VISIBLE_DEVICES the
+// numbers are the same. NULL is 100000, a number that the driver does not know 107000. Source: runtime,
+// docs/zh/api_ref/04_device_management.md, src/acl/aclrt_impl/device.cpp:537, src/runtime/api/api_c_device.cc:285; driver,
+// src/ascend_hal/pbl/uda/uda_user_kernel_api.c:575.
+const Behaviour physical_numbers("physical-device-numbers", [](const Rank &) {
+    int32_t device = -1;
+    RETURNS(100000, aclrtGetLogicDevIdByPhyDevId(0, nullptr));
+    RETURNS(107000, aclrtGetLogicDevIdByPhyDevId(-1, &device));
+    RETURNS(107000, aclrtGetLogicDevIdByPhyDevId(8, &device));
+    CHECK(device == -1);
+    is_device(5, 5);
+    sees(8);
+}, {{"ASCEND_MOCK_DEVICES", "8"}});
+
+// A container counts its devices from 0.
+const Behaviour container_numbers("device-numbers-in-a-container", [](const Rank &) {
+    int32_t device = -1;
+    RETURNS(107000, aclrtGetLogicDevIdByPhyDevId(0, &device));
+    is_device(6, 0);
+    is_device(7, 1);
+    sees(2);
+}, {{"ASCEND_MOCK_DEVICES", "2"}, {"ASCEND_MOCK_FIRST_DEVICE", "6"}});
+
+// A process counts the devices that ASCEND_RT_VISIBLE_DEVICES leaves from 0; it has no number for others: 107001. Source: runtime,
+// src/runtime/core/src/runtime.cc:4801, 4825 and 4950.
+const Behaviour visible_numbers("visible-devices", [](const Rank &) {
+    int32_t device = -1;
+    RETURNS(107001, aclrtGetLogicDevIdByPhyDevId(2, &device));
+    is_device(1, 0);
+    is_device(3, 1);
+    sees(2);
+}, {{"ASCEND_MOCK_DEVICES", "8"}, {"ASCEND_RT_VISIBLE_DEVICES", "1,3"}});
+
+// The variable is read up to the first that is no device. Source: runtime, docs/zh/env_vars/ASCEND_RT_VISIBLE_DEVICES.md.
+const Behaviour visible_until("visible-devices-until-the-first-wrong-one", [](const Rank &) {
+    is_device(7, 0);
+    sees(1);
+}, {{"ASCEND_MOCK_DEVICES", "2"}, {"ASCEND_MOCK_FIRST_DEVICE", "6"}, {"ASCEND_RT_VISIBLE_DEVICES", "1, 0"}});
+
+// There is no device where it leaves none, has one twice or does not ascend. Source: runtime, src/runtime/core/src/runtime.cc:5022 to
+// 5060, src/runtime/api/impl/api_impl.cc:3411.
+void sees_none(const Rank &) {
+    uint32_t count = 77;
+    RETURNS(207004, aclrtGetDeviceCount(&count));
+    RETURNS(107001, aclrtSetDevice(0));
+    CHECK(count == 77);
+}
+
+const Behaviour visible_none("visible-devices-that-are-none", sees_none, {{"ASCEND_RT_VISIBLE_DEVICES", ""}});
+const Behaviour visible_high("visible-devices-that-do-not-exist", sees_none,
+                             {{"ASCEND_MOCK_DEVICES", "8"}, {"ASCEND_RT_VISIBLE_DEVICES", "8"}});
+const Behaviour visible_twice("visible-devices-with-one-twice", sees_none, {{"ASCEND_RT_VISIBLE_DEVICES", "1,2,2"}});
+const Behaviour visible_falling("visible-devices-that-do-not-ascend", sees_none,
+                                {{"ASCEND_RT_VISIBLE_DEVICES", "2,1"}});
+
 // The process id as other processes of the machine see it.
 const Behaviour bare_tgid("bare-tgid", [](const Rank &) {
     int32_t pid = 0;

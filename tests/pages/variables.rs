@@ -139,10 +139,13 @@ Made from `src/variables.rs`, `src/reduce/options/table.rs` and `tests/pages/var
 The place of a rank comes from `RANK_TABLE_FILE` (or `MINDSPORE_HCCL_CONFIG_PATH`, its older name), `RANK_ID`, `RANK_SIZE`
 and `DEVICE_ID`, or, where there is no rank table, from torchrun's `RANK`, `WORLD_SIZE`, `LOCAL_RANK`, `LOCAL_WORLD_SIZE`,
 `MASTER_ADDR` and `MASTER_PORT`. `adasum-run launch` sets all of them, `DEVICE_NUM` and `SERVER_ID`; with `--hosts` it sets no
-`RANK_TABLE_FILE`, and the table of `-n` has no addresses of devices: [the program](program.md#launch) says which HCCL takes it. Device numbers,
-those of rank tables too, are those that ACL counts: from 0 among the devices that `ASCEND_RT_VISIBLE_DEVICES` leaves. The variables of HCCL (`HCCL_CONNECT_TIMEOUT`, `HCCL_EXEC_TIMEOUT`, `HCCL_BUFFSIZE` and
+`RANK_TABLE_FILE`, and the table of `-n` has no addresses of devices: [the program](program.md#launch) says which HCCL takes it. The variables of HCCL (`HCCL_CONNECT_TIMEOUT`, `HCCL_EXEC_TIMEOUT`, `HCCL_BUFFSIZE` and
 others) are the vendor's: `adasum-run doctor` checks their values, and `csrc/mock/README.md` says which of them the mock
 obeys.
+
+A rank table has the numbers of devices on their server. A process counts its own from 0: in a container, and those that
+`ASCEND_RT_VISIBLE_DEVICES` leaves. With CANN 9.0 or newer a rank finds its device by the number in the table, and `DEVICE_ID` may be either
+number; with older ones it must be the process's own, unless both are the same. Without a rank table it is the process's own.
 
 With a rank table of version 2.0, and on Ascend 950, ranks meet as those without a table do: `MASTER_ADDR` and `MASTER_PORT`, or
 `ADASUM_ROOTINFO_FILE`, must be set, too, as `adasum-run launch` does.

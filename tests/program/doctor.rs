@@ -212,14 +212,33 @@ fn the_table_of_the_job_is_judged_for_this_chip() {
     let (good, code) = report(&["--no-device"], &rank);
     assert_eq!(code, 0, "{good:#}");
     expect(&good, "rank_table", "ok", "this process is rank 9");
-    let other = [
-        ("RANK_TABLE_FILE", TABLE),
-        ("RANK_ID", "9"),
-        ("DEVICE_ID", "2"),
+    // Which device that is only ACL can say: in a container, and with fewer visible ones, the number on the server or its own.
+    let told = |device: &str, machine: &[(&str, &str)], verdict: &str, what: &str| {
+        let rank = [
+            ("RANK_TABLE_FILE", TABLE),
+            ("RANK_ID", "9"),
+            ("DEVICE_ID", device),
+        ];
+        let (found, _) = report(&[], &[&rank[..], machine].concat());
+        expect(&found, "rank_table", verdict, what);
+    };
+    told("1", &[], "ok", "rank 9, on its device 1");
+    told("2", &[], "failed", "DEVICE_ID is 2, but");
+    let container = [
+        ("ASCEND_MOCK_DEVICES", "1"),
+        ("ASCEND_MOCK_FIRST_DEVICE", "1"),
     ];
-    let (bad, code) = report(&["--no-device"], &other);
-    assert_eq!(code, 1);
-    expect(&bad, "rank_table", "failed", "DEVICE_ID is 2, but");
+    told("1", &container, "ok", "rank 9, on its device 0");
+    told("0", &container, "ok", "rank 9, on its device 0");
+    let why = "says 1 for rank 9, which is device 0 of this process";
+    told("2", &container, "failed", why);
+    let others = [("ASCEND_RT_VISIBLE_DEVICES", "2,3")];
+    told(
+        "1",
+        &others,
+        "failed",
+        "gives rank 9 device 1 of its server",
+    );
 
     let three = r#"{"status":"completed","version":"1.0","server_count":"1","server_list":[{"server_id":"a","device":[
         {"device_id":"0","rank_id":"0","device_ip":"10.0.0.1"},{"device_id":"1","rank_id":"1","device_ip":"10.0.0.2"},

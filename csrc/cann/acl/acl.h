@@ -565,6 +565,10 @@ ACL_FUNC_VISIBILITY aclError aclrtQueryDeviceStatus(int32_t deviceId, aclrtDevic
 ACL_FUNC_VISIBILITY aclError aclrtDeviceGetStreamPriorityRange(int32_t *leastPriority,
                                                                int32_t *greatestPriority); // 8.2.RC1
 
+// The number by which aclrtSetDevice knows the device that has this number on its server: another one in a container, and with
+// ASCEND_RT_VISIBLE_DEVICES. "aclrtGetLogicDevIdByPhyDevId".
+ACL_FUNC_VISIBILITY aclError aclrtGetLogicDevIdByPhyDevId(const int32_t phyDevId, int32_t *const logicDevId); // 9.0.0
+
 // What joins two devices: one of these bits, more in later releases, and others than these. "aclrtGetDevicesTopo".
 #define ACL_RT_DEVS_TOPOLOGY_HCCS 0x01ULL
 #define ACL_RT_DEVS_TOPOLOGY_PIX 0x02ULL // a PCIe switch

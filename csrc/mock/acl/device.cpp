@@ -2,9 +2,13 @@
 
 #include "device.h"
 
+#include <algorithm>
+#include <cctype>
+#include <cstdlib>
 #include <fstream>
 #include <mutex>
 #include <set>
+#include <vector>
 
 #include <unistd.h>
 
@@ -84,6 +88,59 @@ long long setting(const char *name, long long standard, long long low, long long
     return value;
 }
 
+constexpr const char *VISIBLE = "ASCEND_RT_VISIBLE_DEVICES";
+
+uint32_t machine_devices() {
+    static const auto count = static_cast<uint32_t>(setting("ASCEND_MOCK_DEVICES", 8, 1, MAX_DEVICES));
+    return count;
+}
+
+// The first device's number on the server: not 0 in a container, which counts its devices from 0.
+int first_physical() {
+    static const auto first = static_cast<int>(setting("ASCEND_MOCK_FIRST_DEVICE", 0, 0, MAX_DEVICES - 1));
+    return first;
+}
+
+// The devices that this process sees, in the order of the numbers that it calls them by.
+struct Visible {
+    std::vector<uint32_t> devices; // as the machine counts them
+    std::string problem;           // why there is none
+};
+
+// ASCEND_RT_VISIBLE_DEVICES up to the first that is no device. Source: runtime, src/runtime/core/src/runtime.cc:4725 and 4950.
+Visible read_visible() {
+    Visible visible;
+    const char *text = std::getenv(VISIBLE);
+    if (text == nullptr) {
+        for (uint32_t device = 0; device < machine_devices(); device++) {
+            visible.devices.push_back(device);
+        }
+        return visible;
+    }
+    for (const char *at = text; std::isdigit(static_cast<unsigned char>(*at)) != 0;) {
+        char *end = nullptr;
+        const unsigned long long device = std::strtoull(at, &end, 10);
+        if (device >= machine_devices()) {
+            break;
+        }
+        if (!visible.devices.empty() && device <= visible.devices.back()) {
+            const bool twice = std::count(visible.devices.begin(), visible.devices.end(), device) != 0;
+            return {{}, format("EE2002: %s [%s] %s", VISIBLE, text, twice ? "has a device twice" : "does not ascend")};
+        }
+        visible.devices.push_back(static_cast<uint32_t>(device));
+        at = *end == ',' ? end + 1 : end;
+    }
+    if (visible.devices.empty()) {
+        visible.problem = format("EE2002: %s [%s] leaves none of %u devices", VISIBLE, text, machine_devices());
+    }
+    return visible;
+}
+
+const Visible &visible() {
+    static const Visible &object = *new Visible(read_visible());
+    return object;
+}
+
 // One for all processes that can share memory here: those of a machine that number processes alike.
 int64_t supernode() {
     std::string place;
@@ -104,7 +161,7 @@ uint32_t mesh() {
 // The driver's UB as the runtime shifts it (tests/mock/conform_acl.cpp); the documents do not have it.
 constexpr uint64_t TOPOLOGY_UB = 1 << 7;
 
-// What joins two devices.
+// What joins two devices, by their numbers on the server.
 uint64_t link_type(uint32_t first, uint32_t second) {
     if (first == second) {
         return ACL_RT_DEVS_TOPOLOGY_HCCS;
@@ -138,10 +195,11 @@ uint64_t queue_places() {
     }
 }
 
-uint32_t device_count() {
-    static const auto count = static_cast<uint32_t>(setting("ASCEND_MOCK_DEVICES", 8, 1, MAX_DEVICES));
-    return count;
-}
+uint32_t device_count() { return static_cast<uint32_t>(visible().devices.size()); }
+
+int physical_device(int device) { return first_physical() + static_cast<int>(visible().devices.at(device)); }
+
+int last_physical_device() { return first_physical() + static_cast<int>(machine_devices()) - 1; }
 
 uint64_t device_memory_bytes() {
     static const auto bytes = static_cast<uint64_t>(setting("ASCEND_MOCK_HBM_MB", 65536, 16, 1 << 24) * MIB);
@@ -160,8 +218,9 @@ void enable_peers(int device, int peer) {
 
 void check_device(int64_t device) {
     if (device < 0 || device >= static_cast<int64_t>(device_count())) {
-        fail(ACL_ERROR_RT_INVALID_DEVICEID, "device %lld does not exist: there are %u devices (ASCEND_MOCK_DEVICES)",
-             static_cast<long long>(device), device_count());
+        fail(ACL_ERROR_RT_INVALID_DEVICEID,
+             "device %lld does not exist: there are %u devices (ASCEND_MOCK_DEVICES, %s)",
+             static_cast<long long>(device), device_count(), VISIBLE);
     }
 }
 
@@ -223,14 +282,16 @@ aclError aclrtGetDevicesTopo(uint32_t deviceId, uint32_t otherDeviceId, uint64_t
         require(value, "value");
         for (const uint32_t device : {deviceId, otherDeviceId}) {
             if (device >= device_count()) {
-                fail(ACL_ERROR_RT_PARAM_INVALID, "device %u does not exist: there are %u devices (ASCEND_MOCK_DEVICES)",
-                     device, device_count());
+                fail(ACL_ERROR_RT_PARAM_INVALID,
+                     "device %u does not exist: there are %u devices (ASCEND_MOCK_DEVICES, %s)", device, device_count(),
+                     VISIBLE);
             }
         }
         if (family() == Family::Ascend950 && deviceId == otherDeviceId) {
             fail(ACL_ERROR_RT_DRV_INTERNAL_ERROR, "both devices are device %u", deviceId);
         }
-        *value = link_type(deviceId, otherDeviceId);
+        *value =
+            link_type(physical_device(static_cast<int>(deviceId)), physical_device(static_cast<int>(otherDeviceId)));
     });
 }
 
@@ -245,7 +306,28 @@ aclError aclrtDeviceGetBareTgid(int32_t *pid) {
 aclError aclrtGetDeviceCount(uint32_t *count) {
     return guarded("aclrtGetDeviceCount", [&] {
         require(count, "count");
+        if (!visible().problem.empty()) {
+            fail(ACL_ERROR_RT_NO_DEVICE, "%s", visible().problem.c_str());
+        }
         *count = device_count();
+    });
+}
+
+// "Logical" is what the function is called, and not what it gives: the number that aclrtSetDevice takes. Source: runtime,
+// docs/zh/api_ref/04_device_management.md, src/runtime/api/impl/api_error.cc:3326.
+aclError aclrtGetLogicDevIdByPhyDevId(const int32_t phyDevId, int32_t *const logicDevId) {
+    return guarded("aclrtGetLogicDevIdByPhyDevId", [&] {
+        require(logicDevId, "logicDevId");
+        if (phyDevId < first_physical() || phyDevId > last_physical_device()) {
+            fail(ACL_ERROR_RT_PARAM_INVALID, "%d is not one of the devices %d to %d (ASCEND_MOCK_FIRST_DEVICE)",
+                 phyDevId, first_physical(), last_physical_device());
+        }
+        const auto &seen = visible().devices;
+        const auto found = std::find(seen.begin(), seen.end(), static_cast<uint32_t>(phyDevId - first_physical()));
+        if (found == seen.end()) {
+            fail(ACL_ERROR_RT_INVALID_DEVICEID, "this process does not see physical device %d (%s)", phyDevId, VISIBLE);
+        }
+        *logicDevId = static_cast<int32_t>(found - seen.begin());
     });
 }
 

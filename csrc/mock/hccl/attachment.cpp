@@ -64,8 +64,8 @@ void Comm::attach_wire(uint32_t peer, Descriptor socket) {
     }
     Link &link = links_[peer];
     const Member &member = plan_.members[peer];
-    link.wire = std::make_shared<Wire>(std::move(socket), plan_.network->address(member.server, member.device), block_,
-                                       link.here, arena_, board_, plan_.name);
+    link.wire = std::make_shared<Wire>(std::move(socket), plan_.network->address(member.server, member.physical_device),
+                                       block_, link.here, arena_, board_, plan_.name);
     link.header = &link.wire->mirror;
     watch(link.wire);
     link.connected.store(true, std::memory_order_release);

@@ -74,7 +74,7 @@ bool call_peer(Comm &comm, uint32_t peer, std::string *why) {
     copy_text(request.members, sizeof(request.members), comm.members_digest());
     Descriptor socket;
     Reply reply{};
-    const uint16_t port = network.port(member.server, member.device);
+    const uint16_t port = network.port(member.server, member.physical_device);
     if (!call(network.key, make_address(network.hosts[member.server], port), request, &socket, &reply, why) ||
         reply.code == HCCL_E_AGAIN) {
         return false;

@@ -24,7 +24,7 @@ namespace mock {
 
 struct Member {
     uint32_t world_rank = 0;
-    int device = 0;
+    int physical_device = 0;
     uint32_t server = 0; // its place in the rank table
 };
 
@@ -36,6 +36,7 @@ struct CommPlan {
     std::string id;   // the same on all members, and different for every other communicator
     std::string name; // as HcclGetCommName tells it
     uint32_t rank = 0;
+    int device = 0; // this process's number of it
     std::vector<Member> members;
     Settings settings;
     Origin origin = Origin::RootInfo;
@@ -85,7 +86,7 @@ public:
 
     uint32_t rank() const { return plan_.rank; }
     uint32_t size() const { return static_cast<uint32_t>(plan_.members.size()); }
-    int device() const { return plan_.members[plan_.rank].device; }
+    int device() const { return plan_.device; }
     const CommPlan &plan() const { return plan_; }
     Block &block() const { return *block_; }
     uint64_t block_offset() const { return block_offset_; }

@@ -39,9 +39,10 @@ std::shared_ptr<Comm> create_world(const RankTable &table, uint32_t rank, int de
     if (origin == Origin::Table) {
         Registry::instance().check_table_world(device);
     }
-    if (table.ranks[rank].device != device) {
+    const int physical = physical_device(device);
+    if (table.ranks[rank].device != physical) {
         fault(HCCL_E_UNAVAIL, "EI0014: ranktable config devId[%d],but local devId[%d]", table.ranks[rank].device,
-              device);
+              physical);
     }
     const char *job_name = environment("HCCL_MOCK_JOB");
     const std::string job = digest(job_name != nullptr ? std::string("job ") + job_name : "table " + table.content);
@@ -53,6 +54,7 @@ std::shared_ptr<Comm> create_world(const RankTable &table, uint32_t rank, int de
     plan.id = digest(std::string(id.begin(), id.end()));
     plan.name = settings.name.empty() ? WORLD_NAME : settings.name;
     plan.rank = rank;
+    plan.device = device;
     plan.origin = origin;
     for (const TableRank &entry : table.ranks) {
         plan.members.push_back({entry.rank, entry.device, entry.server});
@@ -179,12 +181,12 @@ std::shared_ptr<Comm> create_sub_comm(Comm &parent, const std::vector<uint32_t> 
     if (family() == Family::Ascend950 && plan.name == parent.plan().name) {
         fault(HCCL_E_INTERNAL, "EI0003: the sub-communicator has the name of its world, [%s]", plan.name.c_str());
     }
-    plan.members[rank].device = parent.device(); // whoever made the call
     // Communicators without a common member may have one name. Their smallest ranks tell them apart; the rest of the list
     // is no part of the id, so that members that disagree about it still meet, and learn of it.
     plan.id = digest(format("sub %s %s %u %u", parent.plan().id.c_str(), plan.name.c_str(), *seen.begin(),
                             parent.next_generation(plan.name)));
     plan.rank = rank;
+    plan.device = parent.device(); // whoever made the call
     plan.origin = Origin::Parent;
     plan.network = parent.plan().network;
     plan.settings = std::move(settings);

@@ -14,7 +14,7 @@ constexpr uint32_t MOST_RANKS = 4096;
 
 // A rank, as it introduces itself to the root and as the root introduces it to the others.
 struct Introduction {
-    int32_t device;
+    int32_t device;  // its number on the server
     uint16_t port;   // where it listens; 0: nowhere
     uint16_t forced; // 1: it reaches everybody by TCP
     char host[48];

@@ -294,7 +294,7 @@ std::string Builder::activity(uint32_t peer) {
     const Link &link = comm_.link(peer);
     if (!link.connected && comm_.by_tcp(peer)) {
         const Member &member = comm_.plan().members[peer];
-        const std::string where = comm_.plan().network->address(member.server, member.device);
+        const std::string where = comm_.plan().network->address(member.server, member.physical_device);
         return peer > comm_.rank() ? format("; rank %u (%s) has made no call of this communicator", peer, where.c_str())
                                    : format("; rank %u (%s): %s", peer, where.c_str(), link.problem.c_str());
     }

@@ -35,7 +35,7 @@ Registry &Registry::instance() {
 }
 
 void Registry::add(const CommPlan &plan, const std::function<LocalMember()> &make) {
-    const int device = plan.members[plan.rank].device;
+    const int device = plan.device;
     std::lock_guard<std::mutex> lock(mutex_);
     free_retired();
     if (names_.count({device, plan.name}) != 0) {
@@ -56,7 +56,7 @@ void Registry::add(const CommPlan &plan, const std::function<LocalMember()> &mak
 }
 
 void Registry::remove(const CommPlan &plan) {
-    const int device = plan.members[plan.rank].device;
+    const int device = plan.device;
     const auto forget = [&](std::map<int, std::string> *worlds) {
         const auto found = worlds->find(device);
         if (found != worlds->end() && found->second == plan.id) {

@@ -86,7 +86,7 @@ private:
 
     Introduction introduction() const {
         Introduction own{};
-        own.device = current_device();
+        own.device = physical_device(current_device());
         own.forced = endpoint_.forced ? 1 : 0;
         copy_text(own.machine, sizeof(own.machine), machine_);
         const char *server = environment("SERVER_ID");
@@ -226,7 +226,7 @@ void fill_random(void *data, size_t bytes) {
 
 void make_root_info(HcclRootInfo *info) {
     constexpr int FIRST_PORT = 60000; // the vendor's name holds the first of its ports
-    const int device = require_device();
+    const int device = physical_device(require_device());
     std::array<unsigned char, 16> random{};
     fill_random(random.data(), random.size());
     const auto now =
@@ -258,7 +258,8 @@ void make_root_info(HcclRootInfo *info) {
 }
 
 std::shared_ptr<Comm> create_from_root_info(const HcclRootInfo &info, uint32_t size, uint32_t rank, Settings settings) {
-    set_world_rank(require_device(), rank, false);
+    const int device = require_device();
+    set_world_rank(device, rank, false);
     check_rejoin();
     const Content content = content_of(info);
     if (size > MOST_RANKS) {
@@ -268,6 +269,7 @@ std::shared_ptr<Comm> create_from_root_info(const HcclRootInfo &info, uint32_t s
     plan.id = digest(std::string("root info ") + content.id);
     plan.name = settings.name.empty() ? content.name : settings.name;
     plan.rank = rank;
+    plan.device = device;
     Guest(content, size, rank, settings).run(&plan);
     plan.settings = std::move(settings);
     return std::make_shared<Comm>(std::move(plan));

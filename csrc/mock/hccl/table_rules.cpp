@@ -239,8 +239,7 @@ private:
     void read_device(const Json &device, uint32_t server, const FieldPlace &place, std::set<int> *ids) {
         TableRank entry;
         entry.server = server;
-        const uint32_t most =
-            family() == Family::Ascend910A ? 7 : std::max<uint32_t>(15, device_count() - 1); // physical ids
+        const uint32_t most = family() == Family::Ascend910A ? 7 : std::max(15, last_physical_device());
         entry.device = static_cast<int>(number_member(device, "device_id", place, most, "EI0004"));
         if (!ids->insert(entry.device).second) {
             fault(HCCL_E_PARA, "EI0014: device id repeat for one server: %sdevice_id is %d", place.c_str(),

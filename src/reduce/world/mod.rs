@@ -177,7 +177,7 @@ impl World {
         let (rank, size) = (cluster.rank(), cluster.size());
         report::joining(rank, size, || {
             let shape = servers_of(size, locals)?;
-            let device = Device::open(cluster.device_id(rank)?)?;
+            let device = Device::open(World::device_of(cluster)?)?;
             if join::needs_root_info(cluster.table(), &device)? {
                 return join::by_root_info(device.id(), shape, rank, settings);
             }
@@ -187,6 +187,34 @@ impl World {
                 .context(|| format!("rank {rank} of {size}"))?;
             World::new(comm, shape, work)
         })
+    }
+
+    /// The number by which this process opens the device of its rank: what ACL says of the number in the rank table. Where ACL
+    /// cannot say (before CANN 9.0) `DEVICE_ID` counts, then the number in the table.
+    ///
+    /// # Errors
+    /// If this process does not see the device, or `DEVICE_ID` says another one.
+    pub fn device_of(cluster: &Cluster) -> Result<i32> {
+        let (rank, said) = (cluster.rank(), cluster.local_device());
+        let physical = cluster.device_id(rank)?;
+        let id = Device::id_of_physical(physical).context(|| {
+            let table = cluster.table_path().display();
+            format!("{table} gives rank {rank} device {physical} of its server")
+        })?;
+        match (id, said) {
+            (None, said) => Ok(said.unwrap_or(physical)),
+            (Some(id), Some(said)) if said != id && said != physical => {
+                let own = match id == physical {
+                    true => String::new(),
+                    false => format!(", which is device {id} of this process"),
+                };
+                Err(Error::invalid(format!(
+                    "DEVICE_ID is {said}, but {} says {physical} for rank {rank}{own}",
+                    cluster.table_path().display()
+                )))
+            }
+            (Some(id), _) => Ok(id),
+        }
     }
 
     /// Joins the world that one rank made `root` for, as `rank` of `size` with `locals` ranks a server.

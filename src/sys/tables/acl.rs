@@ -1101,6 +1101,10 @@ pub struct Acl {
         ) -> aclError,
         ::libloading::Error,
     >,
+    pub aclrtGetLogicDevIdByPhyDevId: Result<
+        unsafe extern "C" fn(phyDevId: i32, logicDevId: *mut i32) -> aclError,
+        ::libloading::Error,
+    >,
     pub aclrtGetDevicesTopo: Result<
         unsafe extern "C" fn(
             deviceId: u32,
@@ -1836,6 +1840,10 @@ impl Acl {
             __library.get(b"aclrtDeviceGetStreamPriorityRange\0")
         }
             .map(|sym| *sym);
+        let aclrtGetLogicDevIdByPhyDevId = unsafe {
+            __library.get(b"aclrtGetLogicDevIdByPhyDevId\0")
+        }
+            .map(|sym| *sym);
         let aclrtGetDevicesTopo = unsafe { __library.get(b"aclrtGetDevicesTopo\0") }
             .map(|sym| *sym);
         let aclrtCreateContext = unsafe { __library.get(b"aclrtCreateContext\0") }
@@ -2129,6 +2137,7 @@ impl Acl {
             aclrtDeviceGetBareTgid,
             aclrtQueryDeviceStatus,
             aclrtDeviceGetStreamPriorityRange,
+            aclrtGetLogicDevIdByPhyDevId,
             aclrtGetDevicesTopo,
             aclrtCreateContext,
             aclrtDestroyContext,
@@ -2696,6 +2705,19 @@ impl Acl {
                 .expect(
                     "Expected function, got error.",
                 ))(leastPriority, greatestPriority)
+        }
+    }
+    #[must_use]
+    pub unsafe fn aclrtGetLogicDevIdByPhyDevId(
+        &self,
+        phyDevId: i32,
+        logicDevId: *mut i32,
+    ) -> aclError {
+        unsafe {
+            (self
+                .aclrtGetLogicDevIdByPhyDevId
+                .as_ref()
+                .expect("Expected function, got error."))(phyDevId, logicDevId)
         }
     }
     #[must_use]

@@ -5,6 +5,7 @@ mod gradient_buffers;
 mod inputs;
 mod over_pcie;
 mod parts;
+mod physical_devices;
 mod scattered;
 mod sparse_rows;
 mod steps;

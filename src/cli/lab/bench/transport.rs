@@ -8,6 +8,7 @@ use crate::ascend::{Buffer, Comm, CommConfig, DataType, Device, Span, Stream, Tr
 use crate::cli::io::send;
 use crate::cli::lab::bench::timing::{HostCopy, Times};
 use crate::error::Result;
+use crate::reduce::World;
 use crate::topo::Cluster;
 
 /// How long a message may take.
@@ -40,7 +41,7 @@ struct Line {
 pub(crate) fn run(bytes: u64, reps: u32) -> Result<()> {
     let cluster = Cluster::from_env()?;
     let rank = cluster.rank();
-    let device = Device::open(cluster.device_id(rank)?)?;
+    let device = Device::open(World::device_of(&cluster)?)?;
     let config = CommConfig::default();
     let comm = Comm::from_rank_table(&device, cluster.table_path(), rank, &config)?;
     let stream = Stream::new(&device)?;

@@ -7,6 +7,7 @@ use serde_json::json;
 use crate::cli::launch::ranks::table_path;
 use crate::cli::tools::doctor::report::Check;
 use crate::cli::tools::table::check::{as_json, verdict};
+use crate::reduce::World;
 use crate::topo::{Cluster, Product, RankTable};
 
 /// How many faults are shown; `table check` shows all.
@@ -39,10 +40,20 @@ pub(crate) fn check(named: Option<&Path>, soc: Option<&str>) -> (Option<RankTabl
     // What a rank would see: its own variables must agree with the table.
     if named.is_none() && std::env::var_os("RANK_ID").is_some() && report.table().is_some() {
         match Cluster::from_env() {
-            Ok(cluster) => check.say(format!("this process is rank {}", cluster.rank())),
+            Ok(cluster) => tell_rank(&cluster, soc.is_some(), &mut check),
             Err(error) => check.fail(error.to_string()),
         }
     }
     check.data = json!({"file": path, "verdict": as_json(&report)});
     (report.table().cloned(), check)
+}
+
+/// Which rank this process is, and its device, which only ACL knows.
+fn tell_rank(cluster: &Cluster, has_devices: bool, check: &mut Check) {
+    let rank = cluster.rank();
+    match has_devices.then(|| World::device_of(cluster)) {
+        None => check.say(format!("this process is rank {rank}")),
+        Some(Ok(id)) => check.say(format!("this process is rank {rank}, on its device {id}")),
+        Some(Err(error)) => check.fail(error.to_string()),
+    }
 }

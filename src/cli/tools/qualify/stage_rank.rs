@@ -23,7 +23,7 @@ impl StageRank {
     /// Opens the device of this rank.
     pub(crate) fn device(&self) -> Result<Device> {
         let id = match &self.cluster {
-            Some(cluster) => cluster.device_id(self.rank)?,
+            Some(cluster) => World::device_of(cluster)?,
             None => i32::try_from(self.rank).map_err(|_| Error::invalid("too many devices"))?,
         };
         Device::open(id)
