@@ -128,7 +128,7 @@ class StreamUser(Handle):
             raise
 
     def _wait(self, stream: Stream, limit: int) -> None:
-        stream.synchronize(limit / 1000)
+        self._world._wait_for(stream, limit)
 
     def forget_stream(self, stream: AnyStream) -> None:
         """Lets go of a stream without work, so that its owner may destroy it before this ends. Local."""

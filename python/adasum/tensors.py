@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Iterable, Mapping, Optional, Sequence, Union
 
 from adasum import _dlpack
@@ -77,13 +77,16 @@ class View:
     """Where a tensor lies. `device` says that `address` is memory of the world's device, which has the number `device_id`.
 
     Other libraries make a flat tensor of it, without a copy: `torch.from_dlpack(view)` one on the NPU with torch_npu, `numpy.from_dlpack(view)`
-    an array of memory of the host. Nothing of this keeps the memory: whoever allocated it must live longer."""
+    an array of memory of the host. A view keeps `owner`, by which `view` gives it what it was made of. What other libraries make of it
+    does not: there whoever allocated the memory must live longer."""
 
     address: int
     count: int
     dtype: int
     device: bool
     device_id: int = 0
+    #: What holds the memory; nothing where the caller sees to that.
+    owner: Any = field(default=None, repr=False, compare=False)
 
     @property
     def bytes(self) -> int:
@@ -115,12 +118,12 @@ def view(tensor: Any) -> View:
         if not _is_dense(tensor.shape, tensor.stride()):
             raise ValueError("the tensor has gaps or overlaps: it is not contiguous in any order of its axes")
         refuse_internal_format(tensor)
-        return View(address_of(tensor), tensor.numel(), _type_of(tensor.dtype), *place_of(tensor))
+        return View(address_of(tensor), tensor.numel(), _type_of(tensor.dtype), *place_of(tensor), owner=tensor)
     if hasattr(tensor, "ctypes") and hasattr(tensor, "dtype"):
         flags = tensor.flags
         if not (flags.c_contiguous and flags.writeable):
             raise ValueError("the array is not contiguous or not writable")
-        return View(tensor.ctypes.data, tensor.size, _type_of(tensor.dtype), False)
+        return View(tensor.ctypes.data, tensor.size, _type_of(tensor.dtype), False, owner=tensor)
     try:
         buffer = memoryview(tensor)
     except TypeError:
@@ -134,7 +137,7 @@ def view(tensor: Any) -> View:
     if buffer.nbytes == 0:
         return View(0, 0, dtype, False)
     address = ctypes.addressof(ctypes.c_char.from_buffer(buffer))
-    return View(address, buffer.nbytes // buffer.itemsize, dtype, False)
+    return View(address, buffer.nbytes // buffer.itemsize, dtype, False, owner=buffer)
 
 
 def view_for(name: str, device: int, tensor: Any) -> View:

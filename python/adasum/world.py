@@ -173,11 +173,20 @@ class World(Handle):
             self._owned.append(copies)
             copies.upload({0: seen.address})
             call("adasum_world_all_reduce_sum", self, copies.addresses[0], seen.count, copies.stream.handle)
-            copies.stream.synchronize(limit / 1000)
+            self._wait_for(copies.stream, limit)
             copies.download({0: seen.address})
             self.forget_stream(copies.stream)
             self._owned.remove(copies)
             copies.close()
+
+    def _wait_for(self, stream: Stream, limit: int) -> None:
+        """Waits until what a stream of copies holds is done, at most `limit` milliseconds. A wait that fails gives the world up, as those
+        of reducers do: what is left on the stream would meet a later call of the other ranks, and closing would wait for it."""
+        try:
+            stream.synchronize(limit / 1000)
+        except BaseException:
+            self.abort()
+            raise
 
     def forget_stream(self, stream: Union[int, Stream]) -> None:
         """Lets go of a stream of `barrier` or `all_reduce_sum` without work, so that its owner may destroy it before this world ends. Local."""

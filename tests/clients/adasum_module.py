@@ -269,6 +269,36 @@ def takes_the_mean_of_a_group(world):
     assert not any(hasattr(reducer, name) for name in ("overflow", "observe", "statistics"))
 
 
+def keeps_tensors_that_only_the_call_holds(world):
+    """Of a generator, a `map`, and a mapping that makes them when it is asked: small arrays, whose memory the next one would take, and
+    large ones, whose memory would go back to the system."""
+    class Loaded(dict):
+        def __getitem__(self, name):
+            return array.array("f", [float(name)]) * count
+
+    for count in (5000, 2_000_000):
+        names = ["1", "2", "3"]
+        specs = [adasum.TensorSpec(name, count, adasum.F32) for name in names]
+        with adasum.GradientAccumulator(world, specs) as accumulator:
+            for given in ((array.array("f", [float(name)]) * count for name in names),
+                          map(lambda name: array.array("f", [float(name)]) * count, names), Loaded.fromkeys(names)):
+                accumulator.add(given)
+            sums = [array.array("f", bytes(4 * count)) for _ in names]
+            accumulator.take(sums, 1.0)
+        for name, found in zip(names, sums):
+            assert set(found) == {3 * float(name)}, (RANK, count, name, set(found))
+        with adasum.GradientReducer(world, specs, overflow="vote") as reducer:
+            assert not reducer.overflow(array.array("f", [float(name)]) * count for name in names)
+            assert reducer.overflow(array.array("f", [math.nan if name == "2" else 0.0]) * count for name in names)
+    values = array.array("f", [1, 2])
+    seen, held = adasum.view(values), weakref.ref(values)
+    assert seen == adasum.View(seen.address, 2, adasum.F32, False), seen
+    del values
+    assert held() is not None
+    del seen
+    assert held() is None
+
+
 def sums_figures(world):
     """Of the host, and of the device."""
     values, total = array.array("f", [RANK + 1.0, 0.5]), [SIZE * (SIZE + 1) / 2, 0.5 * SIZE]
@@ -844,6 +874,33 @@ def reduces_numpy(world):
     refuses(TypeError, "int64", lambda: adasum.view(np.zeros(3, dtype="int64")))
 
 
+def gives_up_after_a_wait(folder):
+    """A wait of rank 0 for others that do not come gives the world up: what is left of the operation must not meet a later one."""
+    def sum_(world):
+        values = array.array("f", [RANK + 1.0])
+        return lambda **limit: world.all_reduce_sum(values, **limit)
+
+    def clip(world):
+        values = array.array("f", [RANK + 1.0] * 4)
+        norms = adasum.NormClip(world, [values], 1.0, [adasum.TensorPart(0, 0, 4)])
+        return lambda **limit: norms.clip([values], **limit)
+
+    for make in (sum_, clip):
+        info = shared(folder / f"root-info-{make.__name__}", adasum.root_info(RANK) if RANK == 0 else b"")
+        world = adasum.World.from_root_info(RANK, info, SIZE, RANK, devices_per_server=1)
+        work = make(world)
+        work()
+        if RANK == 0:
+            error = refuses(adasum.WaitError, "", lambda: work(timeout=1))
+            assert error.status == "TIMEOUT", error.status
+            error = refuses(adasum.Error, "abort", lambda: work(timeout=1))
+            assert error.status == "POISONED", (error, error.status)
+            world.close()
+        # The others leave when it has.
+        shared(folder / f"gave-up-{make.__name__}", b"")
+        world.close()
+
+
 def shared(file, content):
     """What rank 0 says, on all ranks."""
     if RANK == 0:
@@ -930,7 +987,7 @@ def main(folder):
     with adasum.World.from_environment() as world:
         assert (world.rank, world.size, world.devices_per_server) == (RANK, SIZE, LOCALS)
         for case in (reduces_buffers_of_the_host, takes_mappings_by_name, reduces_on_the_device, reduces_in_its_own_buffers, reduces_to_mean_and_sum, reduces_some,
-                     reduces_steps_of_an_optimizer, takes_the_mean_of_a_group, sums_figures, finds_what_is_not_finite,
+                     reduces_steps_of_an_optimizer, takes_the_mean_of_a_group, keeps_tensors_that_only_the_call_holds, sums_figures, finds_what_is_not_finite,
                      votes_on_overflow, reduces_flat_buffers, refuses_tensors_of_other_devices, leaves_the_device_of_a_thread,
                      scatters_and_collects, gathers_rows, clips_norms, accumulates,
                      makes_parts, fuses_by_parameter, ends_what_nobody_holds,
@@ -945,6 +1002,7 @@ def main(folder):
     ends_streams_in_a_process_of_their_own()
     says_what_a_wait_met()
     ends_nothing_in_a_forked_child()
+    gives_up_after_a_wait(folder)
     if LOCALS == 1:
         world_by_root_info(folder)
         world_of_a_communicator(folder)
