@@ -12,7 +12,7 @@ from adasum import _abi
 from adasum._library import Error, Handle, array, call, milliseconds
 from adasum.device import HostCopies, KeptStreams, Stream
 from adasum.tensors import TensorSpec, View, listed, specs, type_name, view_for
-from adasum.world import World, stream_address
+from adasum.world import World, refuse_stream, stream_address
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -108,8 +108,10 @@ class StreamUser(Handle):
         return self._copies[key]
 
     @contextmanager
-    def _alone(self) -> Iterator[None]:
-        """A call on tensors of the host. Refuses a second thread, as the library does, before anything is copied; a close waits."""
+    def _alone(self, stream: Optional[AnyStream]) -> Iterator[None]:
+        """A call on tensors of the host. Refuses a stream; and a second thread, as the library does, before anything is copied. A close
+        waits."""
+        refuse_stream(stream)
         with self.in_use():
             if not self._busy.acquire(blocking=False):
                 raise Error(f"another thread is using this {type(self).__name__}", "INVALID_STATE", 0)
@@ -192,7 +194,8 @@ class TensorUser(StreamUser):
         if on_device:
             enqueue(array(name, c_void_p, [seen.address for seen in views]), self._stream(stream))
             return
-        with self._alone():
+        # No tensors are in no place.
+        with self._alone(stream if views else None):
             self._by_copies(name, views, indices, limit, enqueue, writes)
 
     def _by_copies(

@@ -188,7 +188,7 @@ class GradientReducer(_AdasumReducer):
         if seen.device:
             call(function, self, *numbers, seen.address, seen.bytes, self._stream(stream))
             return
-        with self._alone():
+        with self._alone(stream):
             copies = self._device_copies([seen.bytes])
             copies.upload({0: seen.address})
             call(function, self, *numbers, copies.addresses[0], seen.bytes, copies.stream.handle)
@@ -276,7 +276,7 @@ class DeltaWeightReducer(_AdasumReducer):
             replaced = None if means is None else [seen.address for seen in means]
             self._begin(replaced, [seen.address for seen in sources], self._stream(stream))
             return
-        with self._alone():
+        with self._alone(stream if sources else None):
             self._begin_by_copies(sources, means, limit)
 
     def _begin_by_copies(self, sources: Sequence[View], means: Optional[Sequence[View]], limit: int) -> None:

@@ -126,7 +126,7 @@ class SparseReducer(AnyReducer):
             return self._gather(numbers.address, seen.address, rows, self._stream(stream))
         lengths = {0: rows * self._index_bytes, 1: seen.bytes}
         sizes = [self._rows * self._index_bytes, self._rows * self._width * element_bytes(self._dtype)]
-        with self._alone():
+        with self._alone(stream):
             copies = self._kept_copies("rows", sizes)
             copies.upload({0: numbers.address, 1: seen.address}, lengths)
             found = self._gather(copies.addresses[0], copies.addresses[1], rows, copies.stream.handle)

@@ -38,6 +38,12 @@ def stream_address(stream: Union[int, Stream]) -> int:
     return stream
 
 
+def refuse_stream(stream: Optional[Union[int, Stream]]) -> None:
+    """Refuses a stream beside tensors of the host: whoever gives one means something else, as work to wait for, or a limit."""
+    if stream is not None:
+        raise ValueError(f"stream is {stream!r}, but the tensors are on the host, where a call takes none; a limit is given as timeout=seconds")
+
+
 class World(Handle):
     """This process's membership of a job. Made by one of the `from_` functions, all of which are collective. Their options are
     keywords or `options`; of them devices_per_server and create_timeout_ms count here.
@@ -167,6 +173,7 @@ class World(Handle):
             if isinstance(stream, Stream):
                 self._streams[address] = stream.kept
             return
+        refuse_stream(stream)
         with self.in_use():
             copies = HostCopies(self.device, [seen.bytes])
             # After a failure work may be left on the stream: the copies stay until the world ends.

@@ -299,6 +299,35 @@ def keeps_tensors_that_only_the_call_holds(world):
     assert held() is None
 
 
+def refuses_streams_of_tensors_of_the_host(world):
+    """As a limit that is given by its place: it would count for nothing."""
+    data, votes, stream = inputs(), {"overflow": "vote"}, adasum.Stream(world.device)
+    flat = array.array("f", [value for values in data for value in values])
+    numbers, values = array.array("q", [1]), array.array("f", [1])
+    part = world.part([RANK], 1)
+    for made in (world, part):
+        with adasum.GradientReducer(made, data, **votes) as reducer, adasum.DeltaWeightReducer(made, data) as deltas, \
+                adasum.SparseReducer(made, "x", 1, 1) as rows, adasum.NormClip(made, data, 1.0) as clip, \
+                adasum.GradientAccumulator(made, data) as accumulator, adasum.GradientReducer(made, []) as nothing:
+            for call in (
+                lambda given: reducer.reduce(data, given), lambda given: reducer.reduce_some([0], data[:1], given),
+                lambda given: reducer.overflow(data, given), lambda given: reducer.reduce_flat(flat, given),
+                lambda given: reducer.reduce_some_flat([1], data[1], given),
+                lambda given: deltas.begin(weights=data, gradients=None, stream=given), lambda given: deltas.end(data, given),
+                lambda given: rows.gather(numbers, values, given), lambda given: clip.clip(data, given),
+                lambda given: accumulator.add(data, given), lambda given: accumulator.take(data, 1.0, given),
+                lambda given: made.all_reduce_sum(values, given),
+            ):
+                for given in (2, stream):
+                    refuses(ValueError, f"stream is {given!r}, but the tensors are on the host", lambda: call(given))
+            # These are nowhere.
+            nothing.reduce([], stream)
+            nothing.reduce([])
+            nothing.forget_stream(stream)
+    assert data == inputs()
+    part.finish()
+
+
 def sums_figures(world):
     """Of the host, and of the device."""
     values, total = array.array("f", [RANK + 1.0, 0.5]), [SIZE * (SIZE + 1) / 2, 0.5 * SIZE]
@@ -752,7 +781,7 @@ def refuses_a_second_thread(world):
         (deltas, lambda: deltas.begin(weights=data, gradients=None)), (deltas, lambda: deltas.end(data)),
         (rows, lambda: rows.gather(numbers, values)), (clip, lambda: clip.clip(data)), (accumulator, lambda: accumulator.add(data)),
     ):
-        with handle._alone():
+        with handle._alone(None):
             error = refuses(adasum.Error, f"another thread is using this {type(handle).__name__}", call)
             assert error.status == "INVALID_STATE"
         call()
@@ -987,7 +1016,7 @@ def main(folder):
     with adasum.World.from_environment() as world:
         assert (world.rank, world.size, world.devices_per_server) == (RANK, SIZE, LOCALS)
         for case in (reduces_buffers_of_the_host, takes_mappings_by_name, reduces_on_the_device, reduces_in_its_own_buffers, reduces_to_mean_and_sum, reduces_some,
-                     reduces_steps_of_an_optimizer, takes_the_mean_of_a_group, keeps_tensors_that_only_the_call_holds, sums_figures, finds_what_is_not_finite,
+                     reduces_steps_of_an_optimizer, takes_the_mean_of_a_group, keeps_tensors_that_only_the_call_holds, refuses_streams_of_tensors_of_the_host, sums_figures, finds_what_is_not_finite,
                      votes_on_overflow, reduces_flat_buffers, refuses_tensors_of_other_devices, leaves_the_device_of_a_thread,
                      scatters_and_collects, gathers_rows, clips_norms, accumulates,
                      makes_parts, fuses_by_parameter, ends_what_nobody_holds,
