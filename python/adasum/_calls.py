@@ -9,10 +9,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Callable, Iterable, Iterator, Mapping, Optional, Sequence, Union
 
 from adasum import _abi
-from adasum._library import Error, Handle, array, call, milliseconds
+from adasum._arguments import UINT64, array, items, milliseconds, whole
+from adasum._library import Error, Handle, call
 from adasum.device import HostCopies, KeptStreams, Stream
 from adasum.tensors import TensorSpec, View, listed, specs, type_name, view_for
-from adasum.world import World, refuse_stream, stream_address
+from adasum.world import World, check_world, refuse_stream, stream_address
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -55,13 +56,17 @@ class TensorPart:
     length: int
 
 
-def part_arrays(parts: Sequence[TensorPart]) -> tuple[Any, Any, Any]:
-    """Parts as the library takes them: indices, starts, lengths."""
-    return (
-        array("tensor of parts", c_size_t, [part.tensor for part in parts]),
-        array("start of parts", c_uint64, [part.start for part in parts]),
-        array("length of parts", c_uint64, [part.length for part in parts]),
-    )
+def part_arrays(parts: Iterable[TensorPart]) -> tuple[Any, Any, Any, int]:
+    """Parts as the library takes them: indices, starts, lengths, how many."""
+    given_parts = items("parts", parts, "adasum.TensorPart")
+    for i, part in enumerate(given_parts):
+        if not isinstance(part, TensorPart):
+            raise TypeError(f"parts[{i}] is a {type(part).__name__}: it must be adasum.TensorPart")
+
+    def column(field: str, kind: Any) -> Any:
+        return array(kind, [whole(f"parts[{i}].{field}", getattr(part, field), UINT64) for i, part in enumerate(given_parts)])
+
+    return column("tensor", c_size_t), column("start", c_uint64), column("length", c_uint64), len(given_parts)
 
 
 class StreamUser(Handle):
@@ -72,8 +77,7 @@ class StreamUser(Handle):
 
     def __init__(self, world: World, create: Callable[[Any, Any], None]):
         """Lets `create(world, out)` make it."""
-        if not isinstance(world, World):
-            raise TypeError(f"world is a {type(world).__name__}: it must be adasum.World")
+        check_world(world)
         self._destroy = f"{self._prefix}_destroy"
         super().__init__(world._made(self._prefix, create))
         # A world must not end before its users, nor a stream that they look at.
@@ -192,19 +196,19 @@ class TensorUser(StreamUser):
             raise self._is_closed()
         views, on_device = self._views(name, tensors, [self.specs[index] for index in indices])
         if on_device:
-            enqueue(array(name, c_void_p, [seen.address for seen in views]), self._stream(stream))
+            enqueue(array(c_void_p, [seen.address for seen in views]), self._stream(stream))
             return
         # No tensors are in no place.
         with self._alone(stream if views else None):
-            self._by_copies(name, views, indices, limit, enqueue, writes)
+            self._by_copies(views, indices, limit, enqueue, writes)
 
     def _by_copies(
-        self, name: str, views: Sequence[View], indices: Sequence[int], limit: int, enqueue: Callable[[Any, int], None], writes: bool
+        self, views: Sequence[View], indices: Sequence[int], limit: int, enqueue: Callable[[Any, int], None], writes: bool
     ) -> None:
         copies = self._host_copies("tensors")
         parts = dict(zip(indices, (seen.address for seen in views)))
         copies.upload(parts)
-        enqueue(array(name, c_void_p, [copies.addresses[index] for index in indices]), copies.stream.handle)
+        enqueue(array(c_void_p, [copies.addresses[index] for index in indices]), copies.stream.handle)
         self._synchronize(copies.stream, limit)
         if writes:
             copies.download(parts)

@@ -9,15 +9,13 @@ import os
 import threading
 import weakref
 from contextlib import ExitStack, contextmanager
-from ctypes import byref, c_char_p, c_int32, c_int64, c_size_t, c_uint8, c_uint32, c_uint64, c_void_p
-from typing import Any, Callable, Iterator, NoReturn, Optional, Protocol, Sequence
+from ctypes import byref, c_char_p
+from typing import Any, Callable, Iterator, NoReturn, Optional, Protocol
 
 from adasum import _abi
 
 #: Seconds that a wait lasts at most where no timeout is passed.
 DEFAULT_TIMEOUT = 1800.0
-#: Seconds of the longest wait: milliseconds that the library's type has.
-_LONGEST = (2**64 - 1) // 1000
 
 _LOGGER = logging.getLogger("adasum")
 #: Python's levels for the library's 1 (error) to 5 (trace).
@@ -71,37 +69,6 @@ def library() -> ctypes.CDLL:
         return _library
 
 
-#: The whole numbers that a type of ctypes has; others it would take modulo its range.
-_RANGES = {
-    kind: range(-(2 ** (bits - 1)), 2 ** (bits - 1)) if signed else range(2**bits)
-    for kind, bits, signed in [
-        (c_int32, 32, True), (c_int64, 64, True), (c_uint8, 8, False), (c_uint32, 32, False), (c_uint64, 64, False),
-        (c_size_t, 8 * ctypes.sizeof(c_size_t), False), (c_void_p, 8 * ctypes.sizeof(c_void_p), False),
-    ]
-}
-
-
-def _check(what: str, kind: Any, value: Any) -> None:
-    """Refuses what ctypes would change: numbers out of the range of their type, and what stands behind a NUL."""
-    allowed = _RANGES.get(kind)
-    if allowed is not None and isinstance(value, int) and value not in allowed:
-        raise ValueError(f"{what} {value}: it must be {allowed[0]} to {allowed[-1]}")
-    if kind is c_char_p and isinstance(value, bytes) and b"\0" in value:
-        raise ValueError(f"{what} {value!r}: it must not have a NUL")
-
-
-def invoke(function: Any, *arguments: Any) -> int:
-    """Calls a C function that gives a number. Refuses what ctypes would change of the arguments, and what it does not take."""
-    for number, (kind, value) in enumerate(zip(function.argtypes, arguments), start=1):
-        _check(f"argument {number} of {function.__name__} is", kind, value)
-    try:
-        code: int = function(*arguments)
-    except ctypes.ArgumentError as error:
-        # It names the argument.
-        raise TypeError(f"{function.__name__}: {error}") from error
-    return code
-
-
 def call(function: str, *arguments: Any) -> None:
     """Calls a function that gives a status; raises what it says. Handles are passed as such, so that they live as long as the call."""
     loaded = library()
@@ -109,7 +76,7 @@ def call(function: str, *arguments: Any) -> None:
     with ExitStack() as uses:
         for handle in handles:
             uses.enter_context(handle.in_use())
-        status = invoke(getattr(loaded, function), *(part.pointer if isinstance(part, Handle) else part for part in arguments))
+        status = getattr(loaded, function)(*(part.pointer if isinstance(part, Handle) else part for part in arguments))
         message = b"" if status == 0 else loaded.adasum_last_error() or b""
         vendor_code = 0 if status == 0 else loaded.adasum_last_vendor_code()
     if status != 0:
@@ -266,31 +233,3 @@ class Handle:
         """Ends it; a second time does nothing."""
         if self._uses.close():
             self._end()
-
-
-def milliseconds(name: str, seconds: float) -> int:
-    """What the library takes for a limit of so many seconds."""
-    if isinstance(seconds, bool) or not isinstance(seconds, (int, float)):
-        raise TypeError(f"{name} is {seconds!r}: it must be a number of seconds")
-    # Compared, not computed with: neither NaN nor the largest whole numbers are floats that one can multiply.
-    if not 0 < seconds <= _LONGEST:
-        raise ValueError(f"{name} is {seconds!r}: it must be a number of seconds above 0, and at most {_LONGEST}")
-    return max(1, round(seconds * 1000))
-
-
-def text(name: str, value: Any) -> bytes:
-    """The argument `name`, which is text, as the library takes it."""
-    if not isinstance(value, str):
-        raise TypeError(f"{name} is {value!r}: it must be a str")
-    return value.encode()
-
-
-def array(name: str, kind: Any, values: Sequence[Any]) -> Any:
-    """The argument `name` as an array of a ctypes type."""
-    what = f"{name} has"
-    for value in values:
-        _check(what, kind, value)
-    try:
-        return (kind * len(values))(*values)
-    except TypeError as error:
-        raise TypeError(f"{name}: {error}") from error

@@ -8,9 +8,10 @@ import threading
 import weakref
 from contextlib import contextmanager
 from ctypes import POINTER, byref, c_char_p, c_int, c_int32, c_size_t, c_void_p
-from typing import Any, Dict, Iterator, Mapping, Optional, Sequence
+from typing import Any, Dict, Iterator, Mapping, Optional, Sequence, SupportsIndex
 
-from adasum._library import DEFAULT_TIMEOUT, fail, invoke, milliseconds
+from adasum._arguments import INT32, milliseconds, whole
+from adasum._library import DEFAULT_TIMEOUT, fail
 
 _HOST_TO_DEVICE, _DEVICE_TO_HOST, _DEVICE_TO_DEVICE = 1, 2, 3
 _HUGE_FIRST = 0
@@ -51,7 +52,7 @@ class _Acl:
             getattr(self._library, name).argtypes = arguments
 
     def call(self, name: str, *arguments: Any) -> None:
-        code = invoke(getattr(self._library, name), *arguments)
+        code = getattr(self._library, name)(*arguments)
         if code != 0:
             message = (self._library.aclGetRecentErrMsg() or b"").strip()
             fail(_STATUSES.get(code, "ACL"), b"%s failed with %d: %s" % (name.encode(), code, message), code)
@@ -75,7 +76,7 @@ class _Acl:
     def _context(self) -> Optional[int]:
         """The calling thread's context, if it has one."""
         found = c_void_p()
-        return found.value if invoke(self._library.aclrtGetCurrentContext, byref(found)) == 0 else None
+        return found.value if self._library.aclrtGetCurrentContext(byref(found)) == 0 else None
 
 
 class AclStream:
@@ -96,10 +97,10 @@ class Stream:
     or when nothing refers to it any more; worlds and reducers that were given it keep it until they have forgotten it or end.
     No work may be left on it when it ends."""
 
-    def __init__(self, device: int):
+    def __init__(self, device: SupportsIndex):
+        self._device = whole("device", device, INT32)
         self._acl = _Acl()
-        self._device = device
-        self._stream: Optional[AclStream] = AclStream(self._acl, device)
+        self._stream: Optional[AclStream] = AclStream(self._acl, self._device)
 
     @property
     def kept(self) -> AclStream:

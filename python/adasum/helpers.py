@@ -6,11 +6,12 @@ import ctypes
 import math
 import os
 from ctypes import byref, c_char_p, c_double, c_float, c_uint32
-from typing import Any, Mapping, Optional, Sequence, Union
+from typing import Any, Mapping, Optional, Sequence, SupportsIndex, Union
 
 from adasum import _abi
+from adasum._arguments import UINT32, UINT64, array, milliseconds, path, real, text, whole
 from adasum._calls import AnyStream, Specs, TensorPart, Tensors, TensorUser, part_arrays
-from adasum._library import DEFAULT_TIMEOUT, Handle, array, call, milliseconds, text
+from adasum._library import DEFAULT_TIMEOUT, Handle, call
 from adasum.reducers import TensorStatistics
 from adasum.world import World
 
@@ -29,14 +30,14 @@ class NormClip(TensorUser):
         self, world: World, tensors: Specs, max_norm: float, parts: Optional[Sequence[TensorPart]] = None,
         timeout: float = DEFAULT_TIMEOUT,
     ):
-        limit = milliseconds("timeout", timeout)
+        limit, most = milliseconds("timeout", timeout), real("max_norm", max_norm)
+        columns = None if parts is None else part_arrays(parts)
 
         def create(owner: Any, described: Any, count: int, out: Any) -> None:
-            if parts is None:
-                call("adasum_norm_clip_create", owner, described, count, max_norm, out)
+            if columns is None:
+                call("adasum_norm_clip_create", owner, described, count, most, out)
             else:
-                columns = part_arrays(parts)
-                call("adasum_norm_clip_create_of_parts", owner, described, count, *columns, len(parts), max_norm, limit, out)
+                call("adasum_norm_clip_create_of_parts", owner, described, count, *columns, most, limit, out)
 
         super().__init__(world, tensors, create)
 
@@ -85,11 +86,10 @@ class GradientAccumulator(TensorUser):
     ) -> None:
         """Replaces `gradients` by `factor` times the sum (without one by the mean), rounded once to their types, and empties the sum:
         for before the reducer."""
-        if factor is None:
-            factor = 1.0 / max(1, self.steps)
+        by = 1.0 / max(1, self.steps) if factor is None else real("factor", factor)
 
         def enqueue(addresses: Any, stream: int) -> None:
-            call("adasum_gradient_accumulator_take", self, addresses, len(addresses), factor, stream)
+            call("adasum_gradient_accumulator_take", self, addresses, len(addresses), by, stream)
 
         self._in_place("gradients", gradients, range(len(self.specs)), stream, timeout, enqueue)
 
@@ -98,7 +98,12 @@ def _names(name: str, mapping: Any) -> Any:
     """The names in the argument `name`, which is a mapping from them, as the library takes them."""
     if not isinstance(mapping, Mapping):
         raise TypeError(f"{name} is a {type(mapping).__name__}: it must be a mapping, as {{name: value}}")
-    return array(name, c_char_p, [text(f"a name in {name}", each) for each in mapping])
+    return array(c_char_p, [text(f"a name in {name}", each) for each in mapping])
+
+
+def _figures(name: str, mapping: Mapping[str, Any]) -> Any:
+    """The numbers in the argument `name`."""
+    return array(c_double, [real(f"{name}[{key!r}]", value) for key, value in mapping.items()])
 
 
 class Journal(Handle):
@@ -106,17 +111,17 @@ class Journal(Handle):
 
     _destroy = "adasum_journal_destroy"
 
-    def __init__(self, folder: Union[str, os.PathLike[str]], rank: int):
+    def __init__(self, folder: Union[str, os.PathLike[str]], rank: SupportsIndex):
         """Opens rank_R.jsonl in the folder, which must exist; what the file holds already is kept."""
         out = ctypes.POINTER(_abi.adasum_journal)()
-        call("adasum_journal_open", os.fsencode(folder), rank, byref(out))
+        call("adasum_journal_open", path("folder", folder), whole("rank", rank, UINT32), byref(out))
         super().__init__(out)
 
     @classmethod
-    def from_environment(cls, rank: int) -> Optional[Journal]:
+    def from_environment(cls, rank: SupportsIndex) -> Optional[Journal]:
         """As `Journal`, in the folder that ADASUM_STATISTICS_DIR names, which a launcher that makes a report sets; None without it."""
         out = ctypes.POINTER(_abi.adasum_journal)()
-        call("adasum_journal_from_env", rank, byref(out))
+        call("adasum_journal_from_env", whole("rank", rank, UINT32), byref(out))
         if not out:
             return None
         journal = cls.__new__(cls)
@@ -124,7 +129,7 @@ class Journal(Handle):
         return journal
 
     def record(
-        self, step: int, values: Mapping[str, float], statistics: Optional[Mapping[str, TensorStatistics]] = None,
+        self, step: SupportsIndex, values: Mapping[str, float], statistics: Optional[Mapping[str, TensorStatistics]] = None,
         epoch: float = math.nan, run: str = "",
     ) -> None:
         """Appends a record, which is in the file when this returns.
@@ -134,12 +139,15 @@ class Journal(Handle):
         rank is enough. `epoch` is how many epochs have passed, and `run` which of several trainings of a job it is about."""
         tensors = {} if statistics is None else statistics
         names = [_names("values", values), _names("statistics", tensors)]
-        figures = [
+        for name, each in tensors.items():
+            if not isinstance(each, TensorStatistics):
+                raise TypeError(f"statistics[{name!r}] is a {type(each).__name__}: it must be adasum.TensorStatistics")
+        columns = [
             figure for each in tensors.values() for figure in (each.norm, each.cosine, each.gain, each.kappa, float(each.nonfinite))
         ]
         call(
-            "adasum_journal_record", self, text("run", run), step, epoch, names[0], array("values", c_double, list(values.values())),
-            len(values), names[1], array("statistics", c_double, figures), len(tensors),
+            "adasum_journal_record", self, text("run", run), whole("step", step, UINT64), real("epoch", epoch), names[0],
+            _figures("values", values), len(values), names[1], array(c_double, columns), len(tensors),
         )
 
     def __enter__(self) -> Journal:

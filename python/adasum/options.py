@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import ctypes
+import numbers
+import operator
 import os
 from ctypes import byref
-from typing import TYPE_CHECKING, Any, Optional, Union
+from typing import TYPE_CHECKING, Any, Iterable, Optional, Union
 
 from adasum import _abi
-from adasum._library import Handle, call, text
+from adasum._arguments import is_truth, path as file_path, text
+from adasum._library import Handle, call
 from adasum._options import OptionValues
 
 if TYPE_CHECKING:
@@ -38,13 +41,8 @@ class Options(Handle):
         for name, value in choices.items():
             if name not in OptionValues.__annotations__:
                 raise TypeError(f"{name!r} is no option: there are {', '.join(OptionValues.__annotations__)}")
-            if value is None:
-                continue
-            if isinstance(value, bool):
-                value = int(value)
-            elif not isinstance(value, str) and hasattr(value, "__iter__"):
-                value = ",".join(str(item) for item in value)
-            call("adasum_options_set", self, name.encode(), str(value).encode())
+            if value is not None:
+                call("adasum_options_set", self, name.encode(), text(name, _option(value)))
 
     @classmethod
     def from_environment(cls, **choices: Unpack[OptionValues]) -> Options:
@@ -58,9 +56,23 @@ class Options(Handle):
     def from_boost(cls, path: Union[str, os.PathLike[str]], level: str = "O2", **choices: Unpack[OptionValues]) -> Options:
         """What MindSpore's boost configuration in the JSON file `path` says; `choices` win."""
         options = cls()
-        call("adasum_options_load_boost", options, os.fsencode(path), text("level", level))
+        call("adasum_options_load_boost", options, file_path("path", path), text("level", level))
         options._set(choices)
         return options
+
+
+def _option(value: Any) -> str:
+    """The value of an option as the library reads it, which says what is wrong with it."""
+    if isinstance(value, str):
+        return value
+    if is_truth(value):
+        return str(int(value))
+    # Before numbers: arrays could be one, too.
+    if isinstance(value, Iterable):
+        return ",".join(map(_option, value))
+    if hasattr(value, "__index__"):
+        return str(operator.index(value))
+    return str(float(value) if isinstance(value, numbers.Real) else value)
 
 
 def check_choices(choices: Any, world: Optional[World]) -> None:

@@ -11,11 +11,12 @@ from __future__ import annotations
 import ctypes
 from ctypes import byref, c_double, c_int32, c_size_t, c_uint8, c_uint64, c_void_p
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Optional, Sequence
+from typing import TYPE_CHECKING, Any, Optional, Sequence, SupportsIndex
 
 from adasum import _abi
+from adasum._arguments import UINT64, array, milliseconds, truth, wholes
 from adasum._calls import AnyStream, Specs, StreamUser, TensorPart, Tensors, TensorUser
-from adasum._library import DEFAULT_TIMEOUT, array, call, milliseconds
+from adasum._library import DEFAULT_TIMEOUT, call
 from adasum._options import OptionValues
 from adasum.device import Stream
 from adasum.options import Options, check_servers, chosen
@@ -59,12 +60,12 @@ class _TensorReducer(AnyReducer, TensorUser):
 
     def __init__(self, world: World, tensors: Specs, options: Optional[Options] = None, **choices: Unpack[OptionValues]):
         """Plans for these tensors (specs, or tensors whose specs are taken), allocates buffers and warms up every link. Collective."""
-        check_servers(choices, world)
-        given = chosen(options, choices)
-        TensorUser.__init__(
-            self, world, tensors,
-            lambda owner, described, count, out: call(self._create, owner, described, count, given, out),
-        )
+
+        def create(owner: World, described: Any, count: int, out: Any) -> None:
+            check_servers(choices, owner)
+            call(self._create, owner, described, count, chosen(options, choices), out)
+
+        TensorUser.__init__(self, world, tensors, create)
 
     def nonfinite(self) -> list[bool]:
         """Whether each tensor (of a delta reducer: its delta) was not finite on any rank in the last reduction, the same on all ranks.
@@ -106,7 +107,7 @@ class _AdasumReducer(_TensorReducer):
     def observe(self, on: bool = True) -> None:
         """Whether the next reductions keep what they reduce, for the cosine and gain of several rounds. Local, the same on all ranks.
         Device memory: as much as the tensors have."""
-        call("adasum_reducer_observe", self, int(on))
+        call("adasum_reducer_observe", self, truth("on", on))
 
     def statistics(self) -> list[TensorStatistics]:
         """Figures of the last reduction for each tensor, the same on all ranks; of a delta reducer those of the deltas of the last step.
@@ -151,16 +152,16 @@ class GradientReducer(_AdasumReducer):
         return [seen if seen.address or not seen.count else None for seen in views]
 
     def reduce_some(
-        self, indices: Sequence[int], tensors: Tensors, stream: Optional[AnyStream] = None, timeout: float = DEFAULT_TIMEOUT
+        self, indices: Sequence[SupportsIndex], tensors: Tensors, stream: Optional[AnyStream] = None, timeout: float = DEFAULT_TIMEOUT
     ) -> None:
         """As `reduce`, for the tensors with these indices in the list of creation. Collective: the same indices on all ranks. The
         first call with them plans, and waits for all ranks (`prepare_some` does so in advance)."""
-        numbers = self._indices(indices)
+        picked = self._indices(indices)
 
         def enqueue(addresses: Any, stream: int) -> None:
-            call("adasum_reducer_reduce_some", self, numbers, addresses, len(addresses), stream)
+            call("adasum_reducer_reduce_some", self, array(c_size_t, picked), addresses, len(addresses), stream)
 
-        self._in_place("tensors", tensors, list(indices), stream, timeout, enqueue)
+        self._in_place("tensors", tensors, picked, stream, timeout, enqueue)
 
     def reduce_flat(self, buffer: Any, stream: Optional[AnyStream] = None, timeout: float = DEFAULT_TIMEOUT) -> None:
         """As `reduce`, for all tensors one right behind the other in `buffer`, in the order of creation and without gaps. The buffer's elements
@@ -168,20 +169,21 @@ class GradientReducer(_AdasumReducer):
         self._flat(None, buffer, stream, timeout)
 
     def reduce_some_flat(
-        self, indices: Sequence[int], buffer: Any, stream: Optional[AnyStream] = None, timeout: float = DEFAULT_TIMEOUT
+        self, indices: Sequence[SupportsIndex], buffer: Any, stream: Optional[AnyStream] = None, timeout: float = DEFAULT_TIMEOUT
     ) -> None:
         """As `reduce_some`, for tensors one right behind the other in `buffer`, in the order of `indices` and without gaps. The buffer's
         elements have the type of these tensors; if these have several, only its bytes count."""
         self._flat(indices, buffer, stream, timeout)
 
-    def _flat(self, indices: Optional[Sequence[int]], buffer: Any, stream: Optional[AnyStream], timeout: float) -> None:
+    def _flat(self, indices: Optional[Sequence[SupportsIndex]], buffer: Any, stream: Optional[AnyStream], timeout: float) -> None:
         limit = milliseconds("timeout", timeout)
         seen = view_for("buffer", self._device, buffer)
         if indices is None:
             function, numbers, wanted = "adasum_reducer_reduce_flat", [], list(self.specs)
         else:
-            function, numbers = "adasum_reducer_reduce_some_flat", [self._indices(indices), len(indices)]
-            wanted = [self.specs[index] for index in indices]
+            picked = self._indices(indices)
+            function, numbers = "adasum_reducer_reduce_some_flat", [array(c_size_t, picked), len(picked)]
+            wanted = [self.specs[index] for index in picked]
         types = {spec.dtype for spec in wanted}
         if len(types) == 1 and seen.dtype not in types:
             raise ValueError(f"buffer has elements of type {type_name(seen.dtype)}, the tensors of type {type_name(types.pop())}")
@@ -199,15 +201,17 @@ class GradientReducer(_AdasumReducer):
             self._owned.remove(copies)
             copies.close()
 
-    def prepare_some(self, indices: Sequence[int]) -> None:
+    def prepare_some(self, indices: Sequence[SupportsIndex]) -> None:
         """Plans the reduction of these tensors, so that the first `reduce_some` of them does not wait. Collective; waits."""
-        call("adasum_reducer_prepare_some", self, self._indices(indices), len(indices))
+        picked = self._indices(indices)
+        call("adasum_reducer_prepare_some", self, array(c_size_t, picked), len(picked))
 
-    def _indices(self, indices: Sequence[int]) -> Any:
-        for index in indices:
-            if not 0 <= index < len(self.specs):
-                raise ValueError(f"indices has {index}: the reducer has {len(self.specs)} tensors")
-        return array("indices", c_size_t, indices)
+    def _indices(self, indices: Sequence[SupportsIndex]) -> list[int]:
+        found = wholes("indices", indices, UINT64)
+        for i, index in enumerate(found):
+            if index >= len(self.specs):
+                raise ValueError(f"indices[{i}] is {index}: the reducer has {len(self.specs)} tensors")
+        return found
 
     def owned(self) -> list[TensorPart]:
         """The parts of tensors that this rank owns: with the option scattered they are the results of a reduction on this rank, and what
@@ -293,8 +297,8 @@ class DeltaWeightReducer(_AdasumReducer):
             copied.download(_addresses(means))
 
     def _begin(self, gradients: Optional[Sequence[int]], weights: Sequence[int], stream: int) -> None:
-        replaced = None if gradients is None else array("gradients", c_void_p, gradients)
-        call("adasum_reducer_delta_begin", self, replaced, array("weights", c_void_p, weights), len(weights), stream)
+        replaced = None if gradients is None else array(c_void_p, gradients)
+        call("adasum_reducer_delta_begin", self, replaced, array(c_void_p, weights), len(weights), stream)
 
     def end(self, weights: Tensors, stream: Optional[AnyStream] = None, timeout: float = DEFAULT_TIMEOUT) -> None:
         """Replaces weights, which the optimizer has changed, by old - AdaSum of (old - new). Collective."""

@@ -5,11 +5,12 @@ from __future__ import annotations
 import ctypes
 from ctypes import byref, c_uint64, c_void_p
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, Optional
+from typing import TYPE_CHECKING, Any, Literal, Optional, SupportsIndex
 
 from adasum._abi import CONSTANTS
+from adasum._arguments import UINT64, milliseconds, text, truth, whole
 from adasum._calls import AnyStream
-from adasum._library import DEFAULT_TIMEOUT, call, milliseconds, text
+from adasum._library import DEFAULT_TIMEOUT, call
 from adasum._options import OptionValues
 from adasum.device import HostCopies
 from adasum.options import Options, check_servers, chosen
@@ -85,21 +86,25 @@ class SparseReducer(AnyReducer):
     reduction="sum"), as MindSpore's DistributedGradReducer does with a RowTensor. Only the ranks of the group make and use it."""
 
     def __init__(
-        self, world: World, name: str, width: int, rows: int, dtype: int = F32, index: str = "int64", exact: bool = False,
+        self, world: World, name: str, width: SupportsIndex, rows: SupportsIndex, dtype: int = F32, index: str = "int64", exact: bool = False,
         options: Optional[Options] = None, **choices: Unpack[OptionValues],
     ):
         """For rows of `width` elements of type `dtype`, with numbers of type `index` ("int32" or "int64"). Every rank brings `rows` rows
         in every call if `exact`, else any number up to that. Collective. Device memory: room for the rows of all ranks."""
-        if index not in _INDEX_TYPES:
+        if not isinstance(index, str) or index not in _INDEX_TYPES:
             raise ValueError(f"index is {index!r}: it must be 'int32' or 'int64'")
         self._format, number, self._index_bytes = _INDEX_TYPES[index]
         self._index = index
-        self._dtype, self._width, self._rows = dtype, width, rows
         element_bytes(dtype)
-        check_servers(choices, world)
-        given = chosen(options, choices)
-        super().__init__(world, lambda owner, out: call(
-            "adasum_reducer_create_sparse", owner, text("name", name), width, dtype, number, rows, int(exact), given, out))
+        self._dtype, self._width, self._rows = int(dtype), whole("width", width, UINT64), whole("rows", rows, UINT64)
+        named, same = text("name", name), truth("exact", exact)
+
+        def create(owner: World, out: Any) -> None:
+            check_servers(choices, owner)
+            given = chosen(options, choices)
+            call("adasum_reducer_create_sparse", owner, named, self._width, self._dtype, number, self._rows, same, given, out)
+
+        super().__init__(world, create)
 
     def gather(self, indices: Any, values: Any, stream: Optional[AnyStream] = None, timeout: float = DEFAULT_TIMEOUT) -> SparseRows:
         """Gathers the rows of all ranks. `values` has rows times width elements, row behind row; `indices` is a contiguous buffer or tensor with a

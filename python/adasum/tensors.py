@@ -5,10 +5,11 @@ from __future__ import annotations
 import ctypes
 import sys
 from dataclasses import dataclass, field
-from typing import Any, Iterable, Mapping, Optional, Sequence, Union
+from typing import Any, Iterable, Mapping, Optional, Sequence, SupportsIndex, Union
 
 from adasum import _dlpack
 from adasum._abi import CONSTANTS
+from adasum._arguments import COUNTS, INT32, UINT32, UINT64, whole
 
 F32, F16, BF16 = (CONSTANTS[name] for name in ("F32", "F16", "BF16"))
 _BYTES = {F32: 4, F16: 2, BF16: 2}
@@ -25,12 +26,10 @@ _BASE_FORMATS = {-1, 0, 1, 2, 30}
 LAYERWISE = CONSTANTS["TENSOR_LAYERWISE"]
 
 
-def fusion_flag(fusion: int) -> int:
+def fusion_flag(fusion: SupportsIndex) -> int:
     """Flags of TensorSpec for mean reducers that give a tensor the fusion id `fusion` (MindSpore's comm_fusion), of 24 bits: tensors
     with equal ids travel together, and 0 travels alone."""
-    if not 0 <= fusion < 2**24:
-        raise ValueError(f"fusion is {fusion}: it must be 0 to {2**24 - 1}")
-    return CONSTANTS["TENSOR_FUSION"] | fusion << CONSTANTS["TENSOR_FUSION_SHIFT"]
+    return CONSTANTS["TENSOR_FUSION"] | whole("fusion", fusion, range(2**24)) << CONSTANTS["TENSOR_FUSION_SHIFT"]
 
 
 def type_name(dtype: int) -> str:
@@ -43,6 +42,15 @@ def element_bytes(dtype: int) -> int:
     if dtype not in _BYTES:
         raise ValueError(f"dtype is {dtype!r}: it must be adasum.F32, adasum.F16 or adasum.BF16")
     return _BYTES[dtype]
+
+
+def _make_whole(made: Any, of: str, **fields: range) -> None:
+    """Makes fields of a dataclass whole numbers of Python."""
+    for name, allowed in fields.items():
+        value = getattr(made, name)
+        # Nearly all are so already.
+        if type(value) is not int or value not in allowed:
+            object.__setattr__(made, name, whole(f"{name}{of}", value, allowed))
 
 
 @dataclass(frozen=True)
@@ -60,11 +68,8 @@ class TensorSpec:
             raise TypeError(f"name is {self.name!r}: it must be a str")
         if "\0" in self.name:
             raise ValueError(f"name is {self.name!r}: it must not have a NUL")
-        if isinstance(self.count, bool) or not isinstance(self.count, int) or not 0 <= self.count < 2**64:
-            raise ValueError(f"count of tensor {self.name!r} is {self.count!r}: it must be a number of elements")
-        if isinstance(self.flags, bool) or not isinstance(self.flags, int) or not 0 <= self.flags < 2**32:
-            raise ValueError(f"flags of tensor {self.name!r} are {self.flags!r}: they must be a number of 32 bits")
         element_bytes(self.dtype)
+        _make_whole(self, f" of tensor {self.name!r}", count=COUNTS, dtype=INT32, flags=UINT32)
 
     @property
     def bytes(self) -> int:
@@ -87,6 +92,10 @@ class View:
     device_id: int = 0
     #: What holds the memory; nothing where the caller sees to that.
     owner: Any = field(default=None, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        element_bytes(self.dtype)
+        _make_whole(self, " of a View", address=UINT64, count=COUNTS, dtype=INT32, device_id=INT32)
 
     @property
     def bytes(self) -> int:

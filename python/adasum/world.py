@@ -8,10 +8,11 @@ import os
 import weakref
 from contextlib import ExitStack
 from ctypes import byref, c_int32, c_uint8, c_uint32
-from typing import TYPE_CHECKING, Any, Callable, Optional, Sequence, Union
+from typing import TYPE_CHECKING, Any, Callable, Optional, Sequence, SupportsIndex, Union
 
 from adasum import _abi
-from adasum._library import DEFAULT_TIMEOUT, Handle, array, call, milliseconds
+from adasum._arguments import INT32, UINT32, UINT64, array, milliseconds, path as file_path, whole, wholes
+from adasum._library import DEFAULT_TIMEOUT, Handle, call
 from adasum._options import OptionValues
 from adasum.device import HostCopies, KeptStreams, Stream
 from adasum.options import Options, chosen
@@ -21,11 +22,11 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
 
-def root_info(device: int) -> bytes:
+def root_info(device: SupportsIndex) -> bytes:
     """Bytes by which ranks find each other: one rank makes them on its device and hands them to all others, and all call
     `World.from_root_info`. The process that made them must live until all have joined."""
     out = (c_uint8 * _abi.ROOT_INFO_BYTES)()
-    call("adasum_root_info_create", device, out, len(out))
+    call("adasum_root_info_create", whole("device", device, INT32), out, len(out))
     return bytes(out)
 
 
@@ -33,9 +34,15 @@ def stream_address(stream: Union[int, Stream]) -> int:
     """The aclrtStream of a stream."""
     if isinstance(stream, Stream):
         return stream.handle
-    if isinstance(stream, bool) or not isinstance(stream, int):
+    if isinstance(stream, bool) or not hasattr(stream, "__index__"):
         raise TypeError(f"stream is a {type(stream).__name__}: it must be adasum.Stream or the address of an aclrtStream")
-    return stream
+    return whole("stream", stream, UINT64)
+
+
+def check_world(world: Any) -> None:
+    """Refuses what is no world."""
+    if not isinstance(world, World):
+        raise TypeError(f"world is a {type(world).__name__}: it must be adasum.World")
 
 
 def refuse_stream(stream: Optional[Union[int, Stream]]) -> None:
@@ -77,26 +84,30 @@ class World(Handle):
 
     @classmethod
     def from_rank_table(
-        cls, path: Union[str, os.PathLike[str]], rank: int, options: Optional[Options] = None, **choices: Unpack[OptionValues]
+        cls, path: Union[str, os.PathLike[str]], rank: SupportsIndex, options: Optional[Options] = None, **choices: Unpack[OptionValues]
     ) -> World:
         """The world of the rank table in the file `path`, as its rank `rank`. With a table of version 2.0, and on Ascend 950, ranks meet as
         `from_environment` says."""
-        return cls._from("rank_table", os.fsencode(path), rank, chosen(options, choices))
+        return cls._from("rank_table", file_path("path", path), whole("rank", rank, UINT32), chosen(options, choices))
 
     @classmethod
     def from_root_info(
-        cls, device: int, info: bytes, size: int, rank: int, options: Optional[Options] = None, **choices: Unpack[OptionValues]
+        cls, device: SupportsIndex, info: Union[bytes, bytearray, memoryview], size: SupportsIndex, rank: SupportsIndex,
+        options: Optional[Options] = None, **choices: Unpack[OptionValues],
     ) -> World:
         """The world of `size` ranks that share `info`, as rank `rank` on device `device`; ranks of a server are consecutive."""
-        copy = array("info", c_uint8, info)
-        return cls._from("root_info", device, copy, len(info), size, rank, chosen(options, choices))
+        if not isinstance(info, (bytes, bytearray, memoryview)):
+            raise TypeError(f"info is a {type(info).__name__}: it must be the bytes of adasum.root_info")
+        copy = (c_uint8 * memoryview(info).nbytes).from_buffer_copy(bytes(info))
+        number, ranks, own = whole("device", device, INT32), whole("size", size, UINT32), whole("rank", rank, UINT32)
+        return cls._from("root_info", number, copy, len(copy), ranks, own, chosen(options, choices))
 
     @classmethod
-    def from_comm(cls, comm: int, options: Optional[Options] = None, **choices: Unpack[OptionValues]) -> World:
+    def from_comm(cls, comm: SupportsIndex, options: Optional[Options] = None, **choices: Unpack[OptionValues]) -> World:
         """A world of the ranks of an HcclComm of somebody else's, which is borrowed for this call only: no other work may be under way
         on it, so synchronise the device after its last collective (torch.npu.synchronize(); `adasum.torch.world` does). The device is
         the calling thread's current one."""
-        return cls._from("comm", comm, chosen(options, choices))
+        return cls._from("comm", whole("comm", comm, UINT64), chosen(options, choices))
 
     def _ask(self, what: str, answer: Any) -> int:
         call(f"adasum_world_{what}", self, byref(answer))
@@ -138,13 +149,15 @@ class World(Handle):
         """Has `finish` close what was made of this world."""
         self._users[next(self._numbers)] = user
 
-    def part(self, ranks: Sequence[int], devices_per_server: int) -> World:
+    def part(self, ranks: Sequence[SupportsIndex], devices_per_server: SupportsIndex) -> World:
         """The world of `ranks`, some of this one's in ascending order, with `devices_per_server` consecutive ones a server: of one
         server, one pipeline stage, one shard of a model. It shares device, streams and order of work with this world, and a
         failure of one is a failure of both. Collective among `ranks` only, which make the parts that they share in the same order."""
-        numbers = array("ranks", c_uint32, ranks)
+        members = wholes("ranks", ranks, UINT32)
+        numbers = array(c_uint32, members)
+        per_server = whole("devices_per_server", devices_per_server, UINT32)
         part = World(self._made("adasum_world", lambda world, out: call(
-            "adasum_world_part", world, numbers, len(numbers), devices_per_server, out)))
+            "adasum_world_part", world, numbers, len(numbers), per_server, out)))
         part._whole = self
         self._keep(part)
         return part

@@ -19,6 +19,7 @@ import sys
 import threading
 import time
 import weakref
+from fractions import Fraction
 from pathlib import Path
 
 import adasum
@@ -84,6 +85,31 @@ def refuses(kind, part, action):
         assert part in str(error), f"{part!r} is not in {error}"
         return error
     raise AssertionError(f"rank {RANK}: nothing was refused, expected {kind.__name__} with {part!r}")
+
+
+class Whole:
+    """A whole number of another library."""
+
+    def __init__(self, value):
+        self._value = value
+
+    def __index__(self):
+        return self._value
+
+
+class Truth:
+    """As NumPy has True and False: no numbers of Python."""
+
+    dtype, shape = "bool", ()
+
+    def __init__(self, value):
+        self._value = value
+
+    def __bool__(self):
+        return self._value
+
+    def __int__(self):
+        return int(self._value)
 
 
 class Tensor:
@@ -565,12 +591,16 @@ def keeps_a_journal(world, folder):
     with adasum.GradientReducer(world, everything, radix=4) as reducer, adasum.Journal(folder, RANK) as journal:
         reducer.reduce(everything)
         statistics = dict(zip("abcd", reducer.statistics()))
-        refuses(ValueError, "argument 3 of adasum_journal_record is -1", lambda: journal.record(-1, {}))
+        refuses(ValueError, "step is -1", lambda: journal.record(-1, {}))
         refuses(TypeError, "statistics is a list", lambda: journal.record(1, {}, reducer.statistics()))
         refuses(TypeError, "a name in values is 3", lambda: journal.record(1, {3: 1.0}))
-        refuses(ValueError, "values has b'a", lambda: journal.record(1, {"a\0b": 1.0}))
-        refuses(ValueError, "must not have a NUL", lambda: journal.record(1, {}, run="a\0"))
-        journal.record(1, {"loss": 0.5}, statistics, epoch=0.25)
+        refuses(ValueError, "a name in values is b'a", lambda: journal.record(1, {"a\0b": 1.0}))
+        refuses(ValueError, "run is b'a", lambda: journal.record(1, {}, run="a\0"))
+        refuses(TypeError, "step is '1'", lambda: journal.record("1", {}))
+        refuses(TypeError, "epoch is None: it must be a number", lambda: journal.record(1, {}, epoch=None))
+        refuses(TypeError, "values['loss'] is '1': it must be a number", lambda: journal.record(1, {"loss": "1"}))
+        refuses(TypeError, "statistics['a'] is a tuple", lambda: journal.record(1, {}, {"a": (1, 2)}))
+        journal.record(Whole(1), {"loss": Fraction(1, 2)}, statistics, epoch=Fraction(1, 4))
     record = json.loads((folder / f"rank_{RANK}.jsonl").read_text())
     assert record["step"] == 1 and record["epoch"] == 0.25 and "0.5" in json.dumps(record), record
     assert all(f'"{name}"' in json.dumps(record) for name in "abcd"), record
@@ -617,8 +647,12 @@ def refuses_what_is_wrong(world):
         refuses(TypeError, "tensors, tensor '1': ", lambda: reducer.reduce([data[0], array.array("d", [0] * 7), *data[2:]]))
         refuses(ValueError, "timeout is -1", lambda: reducer.reduce(data, timeout=-1))
         refuses(TypeError, "timeout is '1'", lambda: reducer.reduce(data, timeout="1"))
-        refuses(ValueError, "indices has 4", lambda: reducer.reduce_some([4], data[:1]))
+        refuses(ValueError, "indices[0] is 4: the reducer has 4 tensors", lambda: reducer.reduce_some([4], data[:1]))
         refuses(TypeError, "stream is a str", lambda: world.barrier("0"))
+        refuses(TypeError, "on is 'off': it must be True or False", lambda: reducer.observe("off"))
+        refuses(TypeError, "indices is 3: it must be a list of whole numbers", lambda: reducer.reduce_some(3, data[:1]))
+        refuses(TypeError, "indices[1] is 'a': it must be a whole number", lambda: reducer.reduce_some_flat([0, "a"], data[0]))
+        refuses(ValueError, "indices[0] is -1", lambda: reducer.prepare_some([-1]))
     assert reducer.closed
     refuses(ValueError, "is closed", lambda: reducer.reduce(data))
     refuses(ValueError, f"devices_per_server is {LOCALS + 1}, but the world", lambda: adasum.GradientReducer(world, data, devices_per_server=LOCALS + 1))
@@ -634,28 +668,56 @@ def refuses_what_is_wrong(world):
         refuses(ValueError, "tensors has 1 tensors, expected are 2", lambda: reducer.reduce(part for part in data[1:2]))
     refuses(TypeError, "values: a list is neither", lambda: world.all_reduce_sum([1.0]))
     refuses(TypeError, "name is 3", lambda: adasum.SparseReducer(world, 3, 4, 4))
+    for what, call in (("width", lambda wrong: adasum.SparseReducer(world, "x", wrong, 4)),
+                       ("rows", lambda wrong: adasum.SparseReducer(world, "x", 4, wrong)),
+                       ("device", lambda wrong: adasum.World.from_root_info(wrong, b"", 1, 0)),
+                       ("size", lambda wrong: adasum.World.from_root_info(0, b"", wrong, 0)),
+                       ("rank", lambda wrong: adasum.World.from_root_info(0, b"", 1, wrong)),
+                       ("device", adasum.root_info), ("comm", adasum.World.from_comm),
+                       ("devices_per_server", lambda wrong: world.part([0], wrong)),
+                       ("ranks[1]", lambda wrong: world.part([0, wrong], 1)),
+                       ("rank", adasum.Journal.from_environment), ("fusion", adasum.fusion_flag),
+                       ("count of tensor 'x'", lambda wrong: adasum.TensorSpec("x", wrong, adasum.F32)),
+                       ("flags of tensor 'x'", lambda wrong: adasum.TensorSpec("x", 1, adasum.F32, wrong))):
+        for wrong, shown in (("1", "'1'"), (1.0, "1.0"), (True, "True"), (None, "None"), ([1], "a list")):
+            refuses(TypeError, f"{what} is {shown}: it must be a whole number", lambda: call(wrong))
+    refuses(TypeError, "info is a str", lambda: adasum.World.from_root_info(0, "", 1, 0))
+    refuses(TypeError, "ranks is 3: it must be a list of whole numbers", lambda: world.part(3, 1))
+    refuses(TypeError, "path is 3: it must be a path", lambda: adasum.World.from_rank_table(3, 0))
+    refuses(TypeError, "folder is None: it must be a path", lambda: adasum.Journal(None, 0))
+    refuses(TypeError, "path is a list: it must be a path", lambda: adasum.Options.from_boost([]))
+    refuses(TypeError, "exact is 'off': it must be True or False", lambda: adasum.SparseReducer(world, "x", 4, 4, exact="off"))
+    refuses(TypeError, "world is a NoneType", lambda: adasum.GradientReducer(None, data, devices_per_server=1))
+    refuses(TypeError, "world is a str", lambda: adasum.SparseReducer("world", "x", 4, 4, devices_per_server=1))
+    refuses(TypeError, "world is a int", lambda: adasum.NormClip(3, data, 1.0))
+    refuses(TypeError, "max_norm is '1': it must be a number", lambda: adasum.NormClip(world, data, "1"))
+    for wrong, shown in (((0, 0, 1), "parts[0] is a tuple: it must be adasum.TensorPart"), (adasum.TensorPart("0", 0, 1), "parts[0].tensor is '0'")):
+        refuses(TypeError, shown, lambda: adasum.NormClip(world, data, 1.0, [wrong]))
+    refuses(TypeError, "parts is 3: it must be a list of adasum.TensorPart", lambda: adasum.NormClip(world, data, 1.0, 3))
+    with adasum.GradientAccumulator(world, data) as accumulator:
+        accumulator.add(data)
+        refuses(TypeError, "factor is '2': it must be a number", lambda: accumulator.take(data, "2"))
     refuses(ValueError, "dtype is 99", lambda: adasum.SparseReducer(world, "x", 4, 4, 99))
     # What ctypes does not take: it says which argument.
-    refuses(TypeError, "adasum_world_from_rank_table: argument 2: ", lambda: adasum.World.from_rank_table("table", "0"))
-    refuses(TypeError, "aclrtSetDevice: argument 1: ", lambda: adasum.Stream("0"))
+    refuses(TypeError, "rank is '0': it must be a whole number", lambda: adasum.World.from_rank_table("table", "0"))
+    refuses(TypeError, "device is '0': it must be a whole number", lambda: adasum.Stream("0"))
     # What ctypes would change.
     refuses(ValueError, "count of tensor 'x'", lambda: adasum.TensorSpec("x", 2**64 + 4, adasum.F32))
     refuses(ValueError, "flags of tensor 'x'", lambda: adasum.TensorSpec("x", 4, adasum.F32, 2**32))
     refuses(ValueError, "must not have a NUL", lambda: adasum.TensorSpec("a\0b", 4, adasum.F32))
     refuses(ValueError, "must not have a NUL", lambda: adasum.Options(radix="2\0x"))
     refuses(ValueError, f"is {2**32 + 1}", lambda: adasum.World.from_root_info(0, adasum.root_info(0), 2**32 + 1, 0))
-    refuses(ValueError, f"ranks has {2**32}", lambda: world.part([2**32], 1))
-    refuses(TypeError, "ranks: 'str' object", lambda: world.part("01", 1))
+    refuses(ValueError, f"ranks[0] is {2**32}: it must be 0 to", lambda: world.part([2**32], 1))
+    refuses(TypeError, "ranks[0] is '0': it must be a whole number", lambda: world.part("01", 1))
     for seconds in (1e300, 10**400, 2**64 / 1000, math.nan, math.inf, 0):
         refuses(ValueError, f"timeout is {seconds!r}", lambda: world.finish(timeout=seconds))
-    refuses(ValueError, "argument 2 of adasum_journal_open is -1", lambda: adasum.Journal(".", -1))
+    refuses(ValueError, "rank is -1: it must be 0 to", lambda: adasum.Journal(".", -1))
     refuses(ValueError, "must not have a NUL", lambda: adasum.Journal("a\0b", 0))
-    refuses(ValueError, f"argument 1 of aclrtSetDevice is {2**32}", lambda: adasum.Stream(2**32))
-    refuses(ValueError, f"argument 2 of adasum_world_barrier is {2**64 + 8}", lambda: world.barrier(2**64 + 8))
-    with adasum.NormClip(world, data, 1.0) as clip:
-        views = [adasum.View(2**64 + 64, seen.count, seen.dtype, True) for seen in map(adasum.view, data)]
-        refuses(ValueError, "tensors has", lambda: clip.clip(views, 8))
-    refuses(ValueError, "tensor of parts has", lambda: adasum.NormClip(world, data, 1.0, [adasum.TensorPart(2**64, 0, 1)]))
+    refuses(ValueError, f"device is {2**32}: it must be", lambda: adasum.Stream(2**32))
+    refuses(ValueError, f"stream is {2**64 + 8}: it must be", lambda: world.barrier(2**64 + 8))
+    refuses(ValueError, f"address of a View is {2**64 + 64}", lambda: adasum.View(2**64 + 64, 1, adasum.F32, True))
+    refuses(TypeError, "address of a View is None", lambda: adasum.View(None, 1, adasum.F32, True))
+    refuses(ValueError, f"parts[0].tensor is {2**64}", lambda: adasum.NormClip(world, data, 1.0, [adasum.TensorPart(2**64, 0, 1)]))
     types = (adasum.F16, adasum.F16, adasum.F32)
     with adasum.GradientReducer(world, [adasum.TensorSpec("x", 4, dtype) for dtype in types[:2]]) as reducer:
         refuses(ValueError, "of type float32, the tensors of type float16", lambda: reducer.reduce_flat(array.array("f", [0] * 4)))
@@ -665,6 +727,56 @@ def refuses_what_is_wrong(world):
         reducer.reduce_some_flat([2], buffer)
         # Several types: bytes count.
         reducer.reduce_flat(array.array("f", [1] * 8))
+
+
+def takes_numbers_of_other_libraries(world):
+    takes_numbers(world, Whole, Fraction, Truth)
+    try:
+        import numpy as np
+    except ImportError:
+        return
+    for whole, fraction in ((np.int64, np.float32), (np.uint8, np.float64), (np.int32, np.float16)):
+        takes_numbers(world, whole, fraction, np.bool_)
+
+
+def takes_numbers(world, whole, fraction, truth):
+    """Whole numbers, fractions, True and False of a library's own types."""
+    info = adasum.root_info(whole(world.device))
+    alone = adasum.World.from_root_info(whole(world.device), bytearray(info), whole(1), whole(0), create_timeout_ms=whole(250))
+    assert (alone.rank, alone.size) == (0, 1)
+    assert adasum.fusion_flag(whole(7)) == adasum.fusion_flag(7)
+    specs = [adasum.TensorSpec(name, whole(4), adasum.F32, whole(0)) for name in "xy"]
+    assert specs == [adasum.TensorSpec(name, 4, adasum.F32) for name in "xy"]
+    own = alone.part([whole(0)], whole(1))
+    data = [array.array("f", [1, 2, 3, 4]) for _ in specs]
+    with adasum.GradientReducer(own, specs, allow_plain_mean=truth(True), scale=fraction(0.5), bucket_bytes=whole(64)) as reducer:
+        reducer.observe(truth(True))
+        reducer.prepare_some([whole(1)])
+        reducer.reduce_some([whole(1)], [data[1]], timeout=fraction(60))
+        assert [list(each) for each in data] == [[1, 2, 3, 4], [0.5, 1, 1.5, 2]], data
+        reducer.reduce_some_flat((whole(index) for index in (0,)), data[0], timeout=fraction(60))
+        assert list(data[0]) == [0.5, 1, 1.5, 2], data
+    with adasum.MeanReducer(own, specs, group=[whole(0)], degree=whole(2), fusion=[whole(0)]) as reducer:
+        reducer.reduce(data, timeout=fraction(60))
+        assert list(data[0]) == [0.25, 0.5, 0.75, 1], data
+    with adasum.SparseReducer(own, "x", whole(2), whole(1), exact=truth(True)) as rows:
+        assert rows.gather(array.array("q", [3]), array.array("f", [1, 2])).count == 1
+    with adasum.NormClip(own, specs[:1], fraction(0.5), [adasum.TensorPart(whole(0), whole(0), whole(4))]) as clip:
+        clip.clip([array.array("f", [3, 0, 0, 4])])
+        assert clip.last_norm() == 5
+    with adasum.GradientAccumulator(own, specs[:1]) as accumulator:
+        accumulator.add(data[:1])
+        accumulator.take(data[:1], fraction(2))
+        assert list(data[0]) == [0.5, 1, 1.5, 2], data
+    seen = adasum.view(data[0])
+    assert adasum.View(whole(1), whole(4), seen.dtype, False, whole(0)) == adasum.View(1, 4, seen.dtype, False)
+    with adasum.Stream(whole(world.device)) as stream:
+        address = stream.handle
+        # Smaller types have no such addresses.
+        own.barrier(Whole(address))
+        stream.synchronize(fraction(60))
+        own.forget_stream(Whole(address))
+    alone.finish(timeout=whole(60) if whole is not Whole else 60)
 
 
 def until_closed(call):
@@ -1020,7 +1132,7 @@ def main(folder):
                      votes_on_overflow, reduces_flat_buffers, refuses_tensors_of_other_devices, leaves_the_device_of_a_thread,
                      scatters_and_collects, gathers_rows, clips_norms, accumulates,
                      makes_parts, fuses_by_parameter, ends_what_nobody_holds,
-                     refuses_what_is_wrong, is_pickled_or_refuses, ends_behind_calls_of_other_threads, keeps_streams_that_are_closed, refuses_a_second_thread,
+                     refuses_what_is_wrong, takes_numbers_of_other_libraries, is_pickled_or_refuses, ends_behind_calls_of_other_threads, keeps_streams_that_are_closed, refuses_a_second_thread,
                      reduces_numpy):
             case(world)
         keeps_a_journal(world, folder)

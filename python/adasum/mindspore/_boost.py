@@ -13,6 +13,7 @@ from mindspore import nn
 import adasum
 from adasum.mindspore._cells import AdaSumByDeltaWeightWrapCell
 from adasum.mindspore._world import world as environment_world
+from adasum.world import check_world
 
 
 def boost(
@@ -31,6 +32,8 @@ def boost(
     train without AdaSum."""
     if not isinstance(optimizer, nn.Optimizer):
         raise TypeError(f"The type of 'optimizer' should be 'Optimizer', but got type '{type(optimizer).__name__}'.")
+    if world is not None:
+        check_world(world)
     if isinstance(boost_config_dict, (str, os.PathLike)):
         text = Path(boost_config_dict).read_text()
     elif boost_config_dict is None or isinstance(boost_config_dict, Mapping):

@@ -14,6 +14,7 @@ from adasum.mindspore._tensors import copied, current_stream, listed, on_one_sid
 from adasum.mindspore._world import world as environment_world
 from adasum.options import check_choices
 from adasum.tensors import specs_of
+from adasum.world import check_world
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -36,6 +37,8 @@ class _WrapCell(nn.Cell):
             raise TypeError(f"The type of 'optimizer' should be 'Optimizer', but got type '{type(optimizer).__name__}'.")
         if options is not None and choices:
             raise TypeError(f"options and {', '.join(choices)} are both given: give all of them as keywords")
+        if world is not None:
+            check_world(world)
         check_choices(choices, world)
         refusal = check_mode()
         # Not that of MindSpore's cells, which make communicators.

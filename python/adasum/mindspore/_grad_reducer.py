@@ -15,6 +15,7 @@ from adasum.mindspore._rebuilt import Gathering, Rebuilt
 from adasum.mindspore._tensors import copied, current_stream, listed, row_tensor, rows_of
 from adasum.mindspore._world import world as environment_world
 from adasum.tensors import specs_of
+from adasum.world import check_world
 
 
 class DistributedGradReducer(nn.Cell):
@@ -45,6 +46,8 @@ class DistributedGradReducer(nn.Cell):
                 "For 'DistributedGradReducer', parameter 'degree' in DistributedGradReducer should large than 0 and be int, "
                 f"degree: {degree}."
             )
+        if world is not None:
+            check_world(world)
         refusal = check_mode()
         super().__init__(auto_prefix=False)
         if mean is None:

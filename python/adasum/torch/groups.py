@@ -12,6 +12,7 @@ import torch.distributed as dist
 
 import adasum
 from adasum.options import check_choices
+from adasum.world import check_world
 
 if TYPE_CHECKING:
     from typing_extensions import Self, Unpack
@@ -142,8 +143,8 @@ class Reducing:
     ) -> None:
         """Makes the reducer by `make(world, options)`, in a world of `group` if `world_` is none. `example` is one of its tensors."""
         _refuse_options(choices)
-        if not isinstance(world_, (adasum.World, type(None))):
-            raise TypeError(f"world is a {type(world_).__name__}: it must be adasum.World")
+        if world_ is not None:
+            check_world(world_)
         check_choices(choices, world_)
         self._owns_world = world_ is None
         self._example = example

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import enum
 import math
-import numbers
 import weakref
 from typing import TYPE_CHECKING, Any, Callable, Iterable, Iterator, Mapping, NoReturn, Optional, Union
 
@@ -13,6 +12,7 @@ import torch
 import torch.distributed as dist
 
 import adasum
+from adasum._arguments import real, whole
 from adasum.torch.groups import Reducing, current_stream
 
 if TYPE_CHECKING:
@@ -126,9 +126,7 @@ class _Wrapper(Reducing, torch.optim.Optimizer):
 
     def set_backward_passes_per_step(self, passes: int) -> None:
         """More backward passes of a parameter than this before a step are an AssertionError."""
-        if isinstance(passes, bool) or not isinstance(passes, int) or passes < 1:
-            raise ValueError(f"backward_passes_per_step is {passes!r}: it must be a number above 0")
-        self._passes.limit = passes
+        self._passes.limit = whole("backward_passes_per_step", passes, range(1, 2**32))
 
     def _stream(self) -> Optional[int]:
         return current_stream(self._parameters[0])
@@ -422,8 +420,7 @@ def DistributedOptimizer(
         raise ValueError(f"{name} is given: there are no groups of tensors here, the option bucket_bytes says how many travel together")
     if process_set is not None:
         raise ValueError("process_set is given: make a world of those ranks, DistributedOptimizer(..., world=adasum.torch.world(group))")
-    if isinstance(gradient_predivide_factor, bool) or not isinstance(gradient_predivide_factor, numbers.Real):
-        raise TypeError(f"gradient_predivide_factor is {gradient_predivide_factor!r}: it must be a number")
+    gradient_predivide_factor = real("gradient_predivide_factor", gradient_predivide_factor)
     if gradient_predivide_factor != 1.0:
         if op is not Average:
             raise ValueError(f"gradient_predivide_factor is {gradient_predivide_factor}: it is for op=adasum.torch.Average only")
@@ -431,7 +428,7 @@ def DistributedOptimizer(
             raise ValueError(f"gradient_predivide_factor is {gradient_predivide_factor}: it must be above 0 and finite")
         if "scale" in choices or "result_scale" in choices:
             raise ValueError("gradient_predivide_factor and scale or result_scale are given: the factor sets both")
-        choices["scale"], choices["result_scale"] = 1 / float(gradient_predivide_factor), float(gradient_predivide_factor)
+        choices["scale"], choices["result_scale"] = 1 / gradient_predivide_factor, gradient_predivide_factor
     if op is Adasum:
         choices.setdefault("delta_form", "local")
         return DeltaOptimizer(

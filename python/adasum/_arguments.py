@@ -1,0 +1,101 @@
+"""Arguments as the library takes them. What is wrong is refused by an error that names the argument: ctypes would name a function of C
+and the position, or take a number modulo its range."""
+
+from __future__ import annotations
+
+import numbers
+import operator
+import os
+from typing import Any, Collection, Iterable, Optional, Union
+
+#: The whole numbers of C's types.
+INT32, UINT32, UINT64 = range(-(2**31), 2**31), range(2**32), range(2**64)
+#: Numbers of elements: their bytes are of 64 bits, too.
+COUNTS = range(2**62)
+#: Seconds of the longest wait: milliseconds that the library's type has.
+_LONGEST = (2**64 - 1) // 1000
+
+
+def whole(name: str, value: Any, allowed: range) -> int:
+    """The argument `name`, a whole number of Python, NumPy or another library."""
+    number: Optional[int]
+    try:
+        number = operator.index(value)
+    except TypeError:
+        number = None
+    if number is None or isinstance(value, bool):
+        raise TypeError(f"{name} is {_shown(value)}: it must be a whole number")
+    if number not in allowed:
+        raise ValueError(f"{name} is {number}: it must be {allowed[0]} to {allowed[-1]}")
+    return number
+
+
+def real(name: str, value: Any, what: str = "a number") -> Union[int, float]:
+    """The argument `name`, a number of Python, NumPy or another library."""
+    if isinstance(value, bool) or not isinstance(value, numbers.Real):
+        raise TypeError(f"{name} is {_shown(value)}: it must be {what}")
+    # Whole ones stay so: they may be larger than any float.
+    return operator.index(value) if isinstance(value, numbers.Integral) else float(value)
+
+
+def is_truth(value: Any) -> bool:
+    """Whether this is True or False, which NumPy has as a type of its own."""
+    return isinstance(value, bool) or (str(getattr(value, "dtype", "")) == "bool" and getattr(value, "shape", None) == ())
+
+
+def truth(name: str, value: Any) -> int:
+    """The argument `name`, which is True or False, as 1 or 0; these are taken, too."""
+    if not is_truth(value) and not (isinstance(value, int) and value in (0, 1)):
+        raise TypeError(f"{name} is {_shown(value)}: it must be True or False")
+    return int(value)
+
+
+def milliseconds(name: str, seconds: Any) -> int:
+    """What the library takes for a limit of so many seconds."""
+    limit = real(name, seconds, "a number of seconds")
+    # Compared, not computed with: neither NaN nor the largest whole numbers are floats that one can multiply.
+    if not 0 < limit <= _LONGEST:
+        raise ValueError(f"{name} is {limit!r}: it must be a number of seconds above 0, and at most {_LONGEST}")
+    return max(1, round(limit * 1000))
+
+
+def text(name: str, value: Any) -> bytes:
+    """The argument `name`, which is text, as the library takes it."""
+    if not isinstance(value, str):
+        raise TypeError(f"{name} is {_shown(value)}: it must be a str")
+    return _without_nul(name, value.encode())
+
+
+def path(name: str, value: Any) -> bytes:
+    """The argument `name`, which is the path of a file or folder, as the library takes it."""
+    if not isinstance(value, (str, bytes, os.PathLike)):
+        raise TypeError(f"{name} is {_shown(value)}: it must be a path")
+    return _without_nul(name, os.fsencode(value))
+
+
+def _without_nul(name: str, value: bytes) -> bytes:
+    if b"\0" in value:
+        raise ValueError(f"{name} is {value!r}: it must not have a NUL")
+    return value
+
+
+def items(name: str, values: Any, what: str) -> list[Any]:
+    """The argument `name`, which is several `what`, as a list."""
+    if not isinstance(values, Iterable):
+        raise TypeError(f"{name} is {_shown(values)}: it must be a list of {what}")
+    return list(values)
+
+
+def wholes(name: str, values: Any, allowed: range) -> list[int]:
+    """The argument `name`, which is several whole numbers."""
+    return [whole(f"{name}[{i}]", value, allowed) for i, value in enumerate(items(name, values, "whole numbers"))]
+
+
+def array(kind: Any, values: Collection[Any]) -> Any:
+    """Arguments that were checked as an array of a ctypes type."""
+    return (kind * len(values))(*values)
+
+
+def _shown(value: Any) -> str:
+    """A value in an error: what is short as it is, of all else the type."""
+    return repr(value) if isinstance(value, (bool, int, float, str, bytes, type(None))) else f"a {type(value).__name__}"
