@@ -21,8 +21,8 @@ class NormClip(TensorUser):
 
     Without `parts` each rank takes the norm of its own tensors, which are the same on all ranks after a reduction; local. With
     `parts`, those of this rank (`GradientReducer.owned` after a scattered reduction), the norm is that of all parts of all ranks of
-    `world`; then making one and `clip` are collective, and `timeout` seconds bound the waits. A NaN or an infinity makes all tensors
-    NaN. Device memory: a copy of the tensors or parts."""
+    `world`; then making one and `clip` are collective, and `timeout` seconds bound each wait for other ranks, in `clip`, too. A NaN or an
+    infinity makes all tensors NaN. Device memory: a copy of the tensors or parts."""
 
     _prefix = "adasum_norm_clip"
 
@@ -42,7 +42,7 @@ class NormClip(TensorUser):
         super().__init__(world, tensors, create)
 
     def clip(self, tensors: Tensors, stream: Optional[AnyStream] = None, timeout: float = DEFAULT_TIMEOUT) -> None:
-        """Clips the tensors in place. Streams as in `GradientReducer.reduce`."""
+        """Clips the tensors in place. Streams as in `GradientReducer.reduce`; on the host a wait that reaches `timeout` gives the world up."""
 
         def enqueue(addresses: Any, stream: int) -> None:
             call("adasum_norm_clip_clip", self, addresses, len(addresses), stream)

@@ -4,7 +4,8 @@ All are made collectively, with the same tensors and options on all ranks, and u
 reduced where they are, in the order of the stream that is given, and nobody waits; their memory must not be freed before that work is
 done. Arrays of the host are copied to the device and back, and the call returns with the result.
 
-While a call waits Python handles no signals, so Ctrl-C takes effect when the call returns: `timeout` bounds that, too."""
+While a call waits Python handles no signals, so Ctrl-C takes effect when the call returns: `timeout` bounds that, too. Making a reducer
+has the limit of the option create_timeout_ms, and so have other waits where the call says so."""
 
 from __future__ import annotations
 
@@ -69,7 +70,7 @@ class _TensorReducer(AnyReducer, TensorUser):
 
     def nonfinite(self) -> list[bool]:
         """Whether each tensor (of a delta reducer: its delta) was not finite on any rank in the last reduction, the same on all ranks.
-        Waits for it. Local after AdaSum of several servers; collective after means and sums, and with a single server."""
+        Waits for it, at most stall_timeout_ms. Local after AdaSum of several servers; collective after means and sums, and with a single server."""
         flags = (c_uint8 * len(self.specs))()
         call("adasum_reducer_nonfinite", self, flags, len(flags))
         return [flag != 0 for flag in flags]
@@ -111,7 +112,7 @@ class _AdasumReducer(_TensorReducer):
 
     def statistics(self) -> list[TensorStatistics]:
         """Figures of the last reduction for each tensor, the same on all ranks; of a delta reducer those of the deltas of the last step.
-        Collective; waits. With several rounds (more servers than the radix) cosine and gain are NaN, unless the reduction was observed."""
+        Collective; waits, at most stall_timeout_ms each time. With several rounds (more servers than the radix) cosine and gain are NaN, unless the reduction was observed."""
         width, count, servers = _abi.CONSTANTS["STATISTICS"], len(self.specs), self._world.servers
         figures, norms = (c_double * (width * count))(), (c_double * (servers * count))()
         call("adasum_reducer_statistics", self, figures, len(figures), norms, len(norms))
@@ -155,7 +156,7 @@ class GradientReducer(_AdasumReducer):
         self, indices: Sequence[SupportsIndex], tensors: Tensors, stream: Optional[AnyStream] = None, timeout: float = DEFAULT_TIMEOUT
     ) -> None:
         """As `reduce`, for the tensors with these indices in the list of creation. Collective: the same indices on all ranks. The
-        first call with them plans, and waits for all ranks (`prepare_some` does so in advance)."""
+        first call with them plans, and waits for all ranks, at most create_timeout_ms each time (`prepare_some` does so in advance)."""
         picked = self._indices(indices)
 
         def enqueue(addresses: Any, stream: int) -> None:
@@ -202,7 +203,8 @@ class GradientReducer(_AdasumReducer):
             copies.close()
 
     def prepare_some(self, indices: Sequence[SupportsIndex]) -> None:
-        """Plans the reduction of these tensors, so that the first `reduce_some` of them does not wait. Collective; waits."""
+        """Plans the reduction of these tensors, so that the first `reduce_some` of them does not wait. Collective; waits, at most
+        create_timeout_ms each time."""
         picked = self._indices(indices)
         call("adasum_reducer_prepare_some", self, array(c_size_t, picked), len(picked))
 

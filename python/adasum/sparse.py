@@ -109,7 +109,7 @@ class SparseReducer(AnyReducer):
     def gather(self, indices: Any, values: Any, stream: Optional[AnyStream] = None, timeout: float = DEFAULT_TIMEOUT) -> SparseRows:
         """Gathers the rows of all ranks. `values` has rows times width elements, row behind row; `indices` is a contiguous buffer or tensor with a
         number for each row, of the reducer's type and in the place of `values`. Collective. On the device stream-ordered if `exact`, else it
-        waits once for the others' numbers of rows; on the host it waits at most `timeout` seconds."""
+        waits once for the others' numbers of rows, at most stall_timeout_ms; on the host it then waits at most `timeout` seconds."""
         limit = milliseconds("timeout", timeout)
         seen = view_for("values", self._device, values)
         if seen.dtype != self._dtype or seen.count % self._width != 0:

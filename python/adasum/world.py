@@ -163,7 +163,8 @@ class World(Handle):
         return part
 
     def barrier(self, stream: Union[int, Stream]) -> None:
-        """Holds back the stream until every rank has come here; the host goes on. Collective, stream-ordered."""
+        """Holds back the stream until every rank has come here; the host goes on. Collective, stream-ordered. The first one of a world
+        builds links, for which the host waits, at most HCCL_CONNECT_TIMEOUT."""
         address = stream_address(stream)
         call("adasum_world_barrier", self, address)
         if isinstance(stream, Stream):
@@ -173,7 +174,9 @@ class World(Handle):
         """Replaces fp32 numbers by their sums over all ranks: for figures like a loss. HCCL chooses the order of the sum, so this is not
         AdaSum, and not bit for bit the same in every run. Collective.
 
-        On the device: enqueued on `stream`. On the host: done when it returns, which takes at most `timeout` seconds."""
+        On the device: enqueued on `stream`. On the host: done when it returns, which takes at most `timeout` seconds; a wait that reaches
+        this limit gives the world up. The first call of a world builds links, for which the host waits before that, at most
+        HCCL_CONNECT_TIMEOUT."""
         limit = milliseconds("timeout", timeout)
         seen = view_for("values", self.device, values)
         if seen.dtype != F32:
