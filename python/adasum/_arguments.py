@@ -6,7 +6,7 @@ from __future__ import annotations
 import numbers
 import operator
 import os
-from typing import Any, Collection, Iterable, Optional, Union
+from typing import Any, Collection, Optional, Union
 
 #: The whole numbers of C's types.
 INT32, UINT32, UINT64 = range(-(2**31), 2**31), range(2**32), range(2**64)
@@ -38,16 +38,17 @@ def real(name: str, value: Any, what: str = "a number") -> Union[int, float]:
     return operator.index(value) if isinstance(value, numbers.Integral) else float(value)
 
 
-def is_truth(value: Any) -> bool:
-    """Whether this is True or False, which NumPy has as a type of its own."""
-    return isinstance(value, bool) or (str(getattr(value, "dtype", "")) == "bool" and getattr(value, "shape", None) == ())
+def scalar(value: Any) -> Any:
+    """A scalar of NumPy or torch as Python has it: NumPy's True is neither a bool nor a number. Anything else as it is."""
+    return value.item() if getattr(value, "shape", None) == () else value
 
 
 def truth(name: str, value: Any) -> int:
     """The argument `name`, which is True or False, as 1 or 0; these are taken, too."""
-    if not is_truth(value) and not (isinstance(value, int) and value in (0, 1)):
-        raise TypeError(f"{name} is {_shown(value)}: it must be True or False")
-    return int(value)
+    given = scalar(value)
+    if not (isinstance(given, int) and given in (0, 1)):
+        raise TypeError(f"{name} is {_shown(given)}: it must be True or False")
+    return int(given)
 
 
 def milliseconds(name: str, seconds: Any) -> int:
@@ -81,9 +82,11 @@ def _without_nul(name: str, value: bytes) -> bytes:
 
 def items(name: str, values: Any, what: str) -> list[Any]:
     """The argument `name`, which is several `what`, as a list."""
-    if not isinstance(values, Iterable):
-        raise TypeError(f"{name} is {_shown(values)}: it must be a list of {what}")
-    return list(values)
+    try:
+        one_by_one = iter(values)
+    except TypeError:
+        raise TypeError(f"{name} is {_shown(values)}: it must be a list of {what}") from None
+    return list(one_by_one)
 
 
 def wholes(name: str, values: Any, allowed: range) -> list[int]:

@@ -10,7 +10,7 @@ from ctypes import byref
 from typing import TYPE_CHECKING, Any, Iterable, Optional, Union
 
 from adasum import _abi
-from adasum._arguments import is_truth, path as file_path, text
+from adasum._arguments import path as file_path, scalar, text
 from adasum._library import Handle, call
 from adasum._options import OptionValues
 
@@ -63,15 +63,15 @@ class Options(Handle):
 
 def _option(value: Any) -> str:
     """The value of an option as the library reads it, which says what is wrong with it."""
+    value = scalar(value)
     if isinstance(value, str):
         return value
-    if is_truth(value):
-        return str(int(value))
-    # Before numbers: arrays could be one, too.
+    # Before numbers: an array can be one, too.
     if isinstance(value, Iterable):
         return ",".join(map(_option, value))
-    if hasattr(value, "__index__"):
-        return str(operator.index(value))
+    # A bool becomes 0 or 1.
+    if hasattr(type(value), "__index__"):
+        return str(int(operator.index(value)))
     return str(float(value) if isinstance(value, numbers.Real) else value)
 
 

@@ -112,7 +112,8 @@ class _AdasumReducer(_TensorReducer):
 
     def statistics(self) -> list[TensorStatistics]:
         """Figures of the last reduction for each tensor, the same on all ranks; of a delta reducer those of the deltas of the last step.
-        Collective; waits, at most stall_timeout_ms each time. With several rounds (more servers than the radix) cosine and gain are NaN, unless the reduction was observed."""
+        Collective; waits, at most stall_timeout_ms each time. With several rounds (more servers than the radix) cosine and gain are NaN,
+        unless the reduction was observed."""
         width, count, servers = _abi.CONSTANTS["STATISTICS"], len(self.specs), self._world.servers
         figures, norms = (c_double * (width * count))(), (c_double * (servers * count))()
         call("adasum_reducer_statistics", self, figures, len(figures), norms, len(norms))
@@ -174,17 +175,16 @@ class GradientReducer(_AdasumReducer):
     ) -> None:
         """As `reduce_some`, for tensors one right behind the other in `buffer`, in the order of `indices` and without gaps. The buffer's
         elements have the type of these tensors; if these have several, only its bytes count."""
-        self._flat(indices, buffer, stream, timeout)
+        self._flat(self._indices(indices), buffer, stream, timeout)
 
-    def _flat(self, indices: Optional[Sequence[SupportsIndex]], buffer: Any, stream: Optional[AnyStream], timeout: float) -> None:
+    def _flat(self, indices: Optional[list[int]], buffer: Any, stream: Optional[AnyStream], timeout: float) -> None:
         limit = milliseconds("timeout", timeout)
         seen = view_for("buffer", self._device, buffer)
         if indices is None:
             function, numbers, wanted = "adasum_reducer_reduce_flat", [], list(self.specs)
         else:
-            picked = self._indices(indices)
-            function, numbers = "adasum_reducer_reduce_some_flat", [array(c_size_t, picked), len(picked)]
-            wanted = [self.specs[index] for index in picked]
+            function, numbers = "adasum_reducer_reduce_some_flat", [array(c_size_t, indices), len(indices)]
+            wanted = [self.specs[index] for index in indices]
         types = {spec.dtype for spec in wanted}
         if len(types) == 1 and seen.dtype not in types:
             raise ValueError(f"buffer has elements of type {type_name(seen.dtype)}, the tensors of type {type_name(types.pop())}")

@@ -39,9 +39,10 @@ def type_name(dtype: int) -> str:
 
 def element_bytes(dtype: int) -> int:
     """Bytes of an element of type F32, F16 or BF16."""
-    if dtype not in _BYTES:
-        raise ValueError(f"dtype is {dtype!r}: it must be adasum.F32, adasum.F16 or adasum.BF16")
-    return _BYTES[dtype]
+    try:
+        return _BYTES[dtype]
+    except (KeyError, TypeError):
+        raise ValueError(f"dtype is {dtype!r}: it must be adasum.F32, adasum.F16 or adasum.BF16") from None
 
 
 def _make_whole(made: Any, of: str, **fields: range) -> None:
@@ -82,7 +83,7 @@ class View:
     """Where a tensor lies. `device` says that `address` is memory of the world's device, which has the number `device_id`.
 
     Other libraries make a flat tensor of it, without a copy: `torch.from_dlpack(view)` one on the NPU with torch_npu, `numpy.from_dlpack(view)`
-    an array of memory of the host. A view keeps `owner`, by which `view` gives it what it was made of. What other libraries make of it
+    an array of memory of the host. A view of `view` keeps what it was made of, its `owner`. What other libraries make of the view
     does not: there whoever allocated the memory must live longer."""
 
     address: int

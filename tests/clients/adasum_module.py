@@ -100,16 +100,13 @@ class Whole:
 class Truth:
     """As NumPy has True and False: no numbers of Python."""
 
-    dtype, shape = "bool", ()
+    shape = ()
 
     def __init__(self, value):
         self._value = value
 
-    def __bool__(self):
+    def item(self):
         return self._value
-
-    def __int__(self):
-        return int(self._value)
 
 
 class Tensor:
@@ -640,6 +637,7 @@ def refuses_what_is_wrong(world):
     refuses(ValueError, "not writable", lambda: adasum.view(b"1234"))
     assert adasum.view((ctypes.c_float * 3)()).count == 3
     refuses(ValueError, "dtype is 99", lambda: adasum.TensorSpec("x", 3, 99))
+    refuses(ValueError, "dtype is ['float32']", lambda: adasum.TensorSpec("x", 3, ["float32"]))
     refuses(ValueError, "RANK_TABLE_FILE", lambda: adasum.World.from_rank_table("/nowhere/RANK_TABLE_FILE", 0))
     with adasum.GradientReducer(world, data) as reducer:
         refuses(ValueError, "has 3 tensors, expected are 4", lambda: reducer.reduce(data[:3]))
@@ -652,6 +650,7 @@ def refuses_what_is_wrong(world):
         refuses(TypeError, "on is 'off': it must be True or False", lambda: reducer.observe("off"))
         refuses(TypeError, "indices is 3: it must be a list of whole numbers", lambda: reducer.reduce_some(3, data[:1]))
         refuses(TypeError, "indices[1] is 'a': it must be a whole number", lambda: reducer.reduce_some_flat([0, "a"], data[0]))
+        refuses(TypeError, "indices is None: it must be a list of whole numbers", lambda: reducer.reduce_some_flat(None, data[0]))
         refuses(ValueError, "indices[0] is -1", lambda: reducer.prepare_some([-1]))
     assert reducer.closed
     refuses(ValueError, "is closed", lambda: reducer.reduce(data))
@@ -737,6 +736,8 @@ def takes_numbers_of_other_libraries(world):
         return
     for whole, fraction in ((np.int64, np.float32), (np.uint8, np.float64), (np.int32, np.float16)):
         takes_numbers(world, whole, fraction, np.bool_)
+    takes_numbers(world, np.array, np.float32, np.array)
+    adasum.Options(group=np.array([0, 2]), scale=np.array(0.5), fusion=np.array([1, 3]), degree=np.array(2))
 
 
 def takes_numbers(world, whole, fraction, truth):
@@ -776,7 +777,7 @@ def takes_numbers(world, whole, fraction, truth):
         own.barrier(Whole(address))
         stream.synchronize(fraction(60))
         own.forget_stream(Whole(address))
-    alone.finish(timeout=whole(60) if whole is not Whole else 60)
+    alone.finish(timeout=fraction(60))
 
 
 def until_closed(call):

@@ -295,6 +295,12 @@ def wrong_arguments():
         TypeError, "options and overflow, radix are both given: give all of them as keywords", adasum_ms.AdaSumByGradWrapCell,
         descent(net.trainable_params()), options=adasum.Options(), overflow="vote", radix=2,
     )
+    trained = net.trainable_params()
+    refused(TypeError, "world is a int", adasum_ms.AdaSumByGradWrapCell, descent(trained), world=0)
+    refused(TypeError, "world is a str", adasum_ms.AdaSumByDeltaWeightWrapCell, descent(trained), world="hccl_world_group", devices_per_server=1)
+    refused(TypeError, "world is a int", adasum_ms.DistributedGradReducer, trained, world=0)
+    refused(TypeError, "world is a bool", adasum_ms.all_finite, (Tensor([1.0]),), False)
+    refused(TypeError, "world is a list", adasum_ms.boost, descent(trained), {}, world=[])
     assert sys.modules["adasum.mindspore._world"]._world is None
     for cell in (adasum_ms.AdaSumByGradWrapCell, adasum_ms.AdaSumByDeltaWeightWrapCell):
         refused(TypeError, "The type of 'optimizer' should be 'Optimizer', but got type 'int'.", cell, 3)
