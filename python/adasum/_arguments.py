@@ -3,10 +3,9 @@ and the position, or take a number modulo its range."""
 
 from __future__ import annotations
 
-import numbers
 import operator
 import os
-from typing import Any, Collection, Optional, Union
+from typing import Any, Collection, Optional
 
 #: The whole numbers of C's types.
 INT32, UINT32, UINT64 = range(-(2**31), 2**31), range(2**32), range(2**64)
@@ -30,12 +29,23 @@ def whole(name: str, value: Any, allowed: range) -> int:
     return number
 
 
-def real(name: str, value: Any, what: str = "a number") -> Union[int, float]:
-    """The argument `name`, a number of Python, NumPy or another library."""
-    if isinstance(value, bool) or not isinstance(value, numbers.Real):
-        raise TypeError(f"{name} is {_shown(value)}: it must be {what}")
-    # Whole ones stay so: they may be larger than any float.
-    return operator.index(value) if isinstance(value, numbers.Integral) else float(value)
+def real(name: str, value: Any, what: str = "a number") -> float:
+    """The argument `name`, a number of Python, NumPy or another library, or a tensor of one element."""
+    # float() itself takes text, too.
+    if is_number(value) and not isinstance(value, bool):
+        try:
+            return float(value)
+        except OverflowError:
+            raise ValueError(f"{name} is {_shown(value)}: it is larger than any float") from None
+        except (TypeError, ValueError, RuntimeError):
+            # An array or a tensor of several.
+            pass
+    raise TypeError(f"{name} is {_shown(value)}: it must be {what}")
+
+
+def is_number(value: Any) -> bool:
+    """Whether this says that it is a number, or can be one."""
+    return hasattr(type(value), "__float__") or hasattr(type(value), "__index__")
 
 
 def scalar(value: Any) -> Any:
@@ -54,7 +64,7 @@ def truth(name: str, value: Any) -> int:
 def milliseconds(name: str, seconds: Any) -> int:
     """What the library takes for a limit of so many seconds."""
     limit = real(name, seconds, "a number of seconds")
-    # Compared, not computed with: neither NaN nor the largest whole numbers are floats that one can multiply.
+    # Compared, not computed with: NaN is no limit, either.
     if not 0 < limit <= _LONGEST:
         raise ValueError(f"{name} is {limit!r}: it must be a number of seconds above 0, and at most {_LONGEST}")
     return max(1, round(limit * 1000))

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import ctypes
-import numbers
 import operator
 import os
 from ctypes import byref
 from typing import TYPE_CHECKING, Any, Iterable, Optional, Union
 
 from adasum import _abi
-from adasum._arguments import path as file_path, scalar, text
+from adasum._arguments import is_number, path as file_path, scalar, text
 from adasum._library import Handle, call
 from adasum._options import OptionValues
 
@@ -69,10 +68,10 @@ def _option(value: Any) -> str:
     # Before numbers: an array can be one, too.
     if isinstance(value, Iterable):
         return ",".join(map(_option, value))
-    # A bool becomes 0 or 1.
     if hasattr(type(value), "__index__"):
+        # A bool becomes 0 or 1.
         return str(int(operator.index(value)))
-    return str(float(value) if isinstance(value, numbers.Real) else value)
+    return str(float(value) if is_number(value) else value)
 
 
 def check_choices(choices: Any, world: Optional[World]) -> None:

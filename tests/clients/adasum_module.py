@@ -597,7 +597,7 @@ def keeps_a_journal(world, folder):
         refuses(TypeError, "epoch is None: it must be a number", lambda: journal.record(1, {}, epoch=None))
         refuses(TypeError, "values['loss'] is '1': it must be a number", lambda: journal.record(1, {"loss": "1"}))
         refuses(TypeError, "statistics['a'] is a tuple", lambda: journal.record(1, {}, {"a": (1, 2)}))
-        journal.record(Whole(1), {"loss": Fraction(1, 2)}, statistics, epoch=Fraction(1, 4))
+        journal.record(Whole(1), {"loss": Fraction(1, 2), "count": Whole(3)}, statistics, epoch=Fraction(1, 4))
     record = json.loads((folder / f"rank_{RANK}.jsonl").read_text())
     assert record["step"] == 1 and record["epoch"] == 0.25 and "0.5" in json.dumps(record), record
     assert all(f'"{name}"' in json.dumps(record) for name in "abcd"), record
@@ -689,7 +689,9 @@ def refuses_what_is_wrong(world):
     refuses(TypeError, "world is a NoneType", lambda: adasum.GradientReducer(None, data, devices_per_server=1))
     refuses(TypeError, "world is a str", lambda: adasum.SparseReducer("world", "x", 4, 4, devices_per_server=1))
     refuses(TypeError, "world is a int", lambda: adasum.NormClip(3, data, 1.0))
-    refuses(TypeError, "max_norm is '1': it must be a number", lambda: adasum.NormClip(world, data, "1"))
+    for wrong, shown in (("1", "'1'"), (b"1", "b'1'"), (True, "True"), (1j, "a complex")):
+        refuses(TypeError, f"max_norm is {shown}: it must be a number", lambda: adasum.NormClip(world, data, wrong))
+    refuses(ValueError, "larger than any float", lambda: adasum.NormClip(world, data, 10**400))
     for wrong, shown in (((0, 0, 1), "parts[0] is a tuple: it must be adasum.TensorPart"), (adasum.TensorPart("0", 0, 1), "parts[0].tensor is '0'")):
         refuses(TypeError, shown, lambda: adasum.NormClip(world, data, 1.0, [wrong]))
     refuses(TypeError, "parts is 3: it must be a list of adasum.TensorPart", lambda: adasum.NormClip(world, data, 1.0, 3))
@@ -736,7 +738,7 @@ def takes_numbers_of_other_libraries(world):
         return
     for whole, fraction in ((np.int64, np.float32), (np.uint8, np.float64), (np.int32, np.float16)):
         takes_numbers(world, whole, fraction, np.bool_)
-    takes_numbers(world, np.array, np.float32, np.array)
+    takes_numbers(world, np.array, np.array, np.array)
     adasum.Options(group=np.array([0, 2]), scale=np.array(0.5), fusion=np.array([1, 3]), degree=np.array(2))
 
 

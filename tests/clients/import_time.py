@@ -4,7 +4,7 @@ compares them with those of the standard library's modules that it imports."""
 import subprocess
 import sys
 
-STANDARD = "import atexit, ctypes, dataclasses, logging, numbers, operator, os, pathlib, shutil, threading, typing, weakref"
+STANDARD = "import atexit, ctypes, dataclasses, logging, operator, os, pathlib, shutil, threading, typing, weakref"
 
 
 def seconds(program):
