@@ -265,9 +265,13 @@ impl World {
 
     /// Handles leave access to the devices of the same machine to their user; keys enable it by themselves.
     ///
-    /// A refusal is not the end: devices that this process does not see have no number here, and HCCL enables them, too.
+    /// A refusal is not the end, as HCCL enables them, too; nor are devices that have no number here, because their ranks see
+    /// others.
     fn enable_neighbours(&self, own: &Place, places: &[Place]) {
-        for place in places.iter().filter(|place| place.machine == own.machine) {
+        let neighbours = places
+            .iter()
+            .filter(|place| place.machine == own.machine && place.visible == own.visible);
+        for place in neighbours {
             if let Err(error) = self.device().enable_access(place.device) {
                 log::info!("rank {}, device {}: {error}", self.rank(), place.device);
             }
