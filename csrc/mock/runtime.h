@@ -39,7 +39,7 @@ struct Region {
     int device = -1;
     uint64_t offset = 0;   // of the address, in the device's arena
     uint64_t bytes = 0;    // from the address to the end of its allocation
-    bool imported = false; // another process's; then device and arena are that one's
+    bool imported = false; // another process's; then the arena is that one's, and device its number on the server
 };
 
 // Device memory of this process as others map it.

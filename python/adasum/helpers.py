@@ -67,7 +67,7 @@ class GradientAccumulator(TensorUser):
         super().__init__(world, tensors, lambda *arguments: call("adasum_gradient_accumulator_create", *arguments))
 
     def add(self, gradients: Tensors, stream: Optional[AnyStream] = None, timeout: float = DEFAULT_TIMEOUT) -> None:
-        """Adds gradients to the sum: for after each backward pass."""
+        """Adds gradients to the sum: for after each backward pass. A wait that fails gives the world up."""
 
         def enqueue(addresses: Any, stream: int) -> None:
             call("adasum_gradient_accumulator_add", self, addresses, len(addresses), stream)
@@ -85,7 +85,7 @@ class GradientAccumulator(TensorUser):
         self, gradients: Tensors, factor: Optional[float] = None, stream: Optional[AnyStream] = None, timeout: float = DEFAULT_TIMEOUT
     ) -> None:
         """Replaces `gradients` by `factor` times the sum (without one by the mean), rounded once to their types, and empties the sum:
-        for before the reducer."""
+        for before the reducer. A wait that fails gives the world up."""
         by = 1.0 / max(1, self.steps) if factor is None else real("factor", factor)
 
         def enqueue(addresses: Any, stream: int) -> None:
@@ -103,7 +103,9 @@ def _names(name: str, mapping: Any) -> Any:
 
 def _figures(name: str, mapping: Mapping[str, Any]) -> Any:
     """The numbers in the argument `name`."""
-    return array(c_double, [real(f"{name}[{key!r}]", value) for key, value in mapping.items()])
+    # What is true or false is a figure of 1 or 0 here.
+    figures = ((key, int(value) if isinstance(value, bool) else value) for key, value in mapping.items())
+    return array(c_double, [real(f"{name}[{key!r}]", value) for key, value in figures])
 
 
 class Journal(Handle):

@@ -85,7 +85,7 @@ def check_choices(choices: Any, world: Optional[World]) -> None:
 def check_servers(choices: Any, world: World) -> None:
     """Refuses a number of ranks a server that is not the world's, which was made with its own."""
     asked = choices.get("devices_per_server")
-    if asked is not None and str(asked) not in ("auto", str(world.devices_per_server)):
+    if asked is not None and _option(asked) not in ("auto", str(world.devices_per_server)):
         raise ValueError(
             f"devices_per_server is {asked}, but the world that was given has {world.devices_per_server} ranks in a server: it is an option of worlds"
         )

@@ -6,13 +6,13 @@ import ctypes
 import itertools
 import os
 import weakref
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from ctypes import byref, c_int32, c_uint8, c_uint32
 from typing import TYPE_CHECKING, Any, Callable, Optional, Sequence, SupportsIndex, Union
 
 from adasum import _abi
 from adasum._arguments import INT32, UINT32, UINT64, array, milliseconds, path as file_path, whole, wholes
-from adasum._library import DEFAULT_TIMEOUT, Handle, call
+from adasum._library import DEFAULT_TIMEOUT, Error, Handle, call
 from adasum._options import OptionValues
 from adasum.device import HostCopies, KeptStreams, Stream
 from adasum.options import Options, chosen
@@ -92,13 +92,18 @@ class World(Handle):
 
     @classmethod
     def from_root_info(
-        cls, device: SupportsIndex, info: Union[bytes, bytearray, memoryview], size: SupportsIndex, rank: SupportsIndex,
+        cls, device: SupportsIndex, info: Union[bytes, bytearray, memoryview, Sequence[int]], size: SupportsIndex, rank: SupportsIndex,
         options: Optional[Options] = None, **choices: Unpack[OptionValues],
     ) -> World:
         """The world of `size` ranks that share `info`, as rank `rank` on device `device`; ranks of a server are consecutive."""
-        if not isinstance(info, (bytes, bytearray, memoryview)):
+        try:
+            # bytes() takes a number for as many zeros.
+            content = None if hasattr(info, "__index__") else bytes(info)
+        except (TypeError, ValueError):
+            content = None
+        if content is None:
             raise TypeError(f"info is a {type(info).__name__}: it must be the bytes of adasum.root_info")
-        copy = (c_uint8 * memoryview(info).nbytes).from_buffer_copy(bytes(info))
+        copy = (c_uint8 * len(content)).from_buffer_copy(content)
         number, ranks, own = whole("device", device, INT32), whole("size", size, UINT32), whole("rank", rank, UINT32)
         return cls._from("root_info", number, copy, len(copy), ranks, own, chosen(options, choices))
 
@@ -207,8 +212,10 @@ class World(Handle):
         of reducers do: what is left on the stream would meet a later call of the other ranks, and closing would wait for it."""
         try:
             stream.synchronize(limit / 1000)
-        except BaseException:
-            self.abort()
+        except Error:
+            # Somebody may have closed it meanwhile.
+            with suppress(ValueError):
+                self.abort()
             raise
 
     def forget_stream(self, stream: Union[int, Stream]) -> None:

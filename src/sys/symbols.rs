@@ -106,8 +106,7 @@ pub(super) fn optional(acl: &Acl, hccl: &Hccl) -> Vec<Symbol> {
         "8.3.RC1": aclrtIpcMemGetExportKey aclrtIpcMemImportByKey aclrtIpcMemClose;
         "8.5.0": aclFinalizeReference aclrtGetDeviceInfo aclrtStreamWaitEventWithTimeout aclrtLaunchHostFunc
             aclrtReduceAsync aclrtBinaryLoadFromData aclrtLaunchKernelV2 aclrtLaunchKernelWithHostArgs
-            aclrtMemExportToShareableHandleV2 aclrtMemImportFromShareableHandleV2;
-        "9.0.0": aclrtGetLogicDevIdByPhyDevId;
+            aclrtMemExportToShareableHandleV2 aclrtMemImportFromShareableHandleV2 aclrtGetLogicDevIdByPhyDevId;
     ));
     all.extend(symbols!(hccl;
         "8.0.RC3": HcclCommResume;

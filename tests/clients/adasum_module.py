@@ -597,7 +597,7 @@ def keeps_a_journal(world, folder):
         refuses(TypeError, "epoch is None: it must be a number", lambda: journal.record(1, {}, epoch=None))
         refuses(TypeError, "values['loss'] is '1': it must be a number", lambda: journal.record(1, {"loss": "1"}))
         refuses(TypeError, "statistics['a'] is a tuple", lambda: journal.record(1, {}, {"a": (1, 2)}))
-        journal.record(Whole(1), {"loss": Fraction(1, 2), "count": Whole(3)}, statistics, epoch=Fraction(1, 4))
+        journal.record(Whole(1), {"loss": Fraction(1, 2), "count": Whole(3), "overflow": True}, statistics, epoch=Fraction(1, 4))
     record = json.loads((folder / f"rank_{RANK}.jsonl").read_text())
     assert record["step"] == 1 and record["epoch"] == 0.25 and "0.5" in json.dumps(record), record
     assert all(f'"{name}"' in json.dumps(record) for name in "abcd"), record
@@ -699,10 +699,8 @@ def refuses_what_is_wrong(world):
         accumulator.add(data)
         refuses(TypeError, "factor is '2': it must be a number", lambda: accumulator.take(data, "2"))
     refuses(ValueError, "dtype is 99", lambda: adasum.SparseReducer(world, "x", 4, 4, 99))
-    # What ctypes does not take: it says which argument.
     refuses(TypeError, "rank is '0': it must be a whole number", lambda: adasum.World.from_rank_table("table", "0"))
     refuses(TypeError, "device is '0': it must be a whole number", lambda: adasum.Stream("0"))
-    # What ctypes would change.
     refuses(ValueError, "count of tensor 'x'", lambda: adasum.TensorSpec("x", 2**64 + 4, adasum.F32))
     refuses(ValueError, "flags of tensor 'x'", lambda: adasum.TensorSpec("x", 4, adasum.F32, 2**32))
     refuses(ValueError, "must not have a NUL", lambda: adasum.TensorSpec("a\0b", 4, adasum.F32))
@@ -745,7 +743,8 @@ def takes_numbers_of_other_libraries(world):
 def takes_numbers(world, whole, fraction, truth):
     """Whole numbers, fractions, True and False of a library's own types."""
     info = adasum.root_info(whole(world.device))
-    alone = adasum.World.from_root_info(whole(world.device), bytearray(info), whole(1), whole(0), create_timeout_ms=whole(250))
+    refuses(TypeError, "info is a int", lambda: adasum.World.from_root_info(world.device, 5, 1, 0))
+    alone = adasum.World.from_root_info(whole(world.device), list(info), whole(1), whole(0), create_timeout_ms=whole(250))
     assert (alone.rank, alone.size) == (0, 1)
     assert adasum.fusion_flag(whole(7)) == adasum.fusion_flag(7)
     specs = [adasum.TensorSpec(name, whole(4), adasum.F32, whole(0)) for name in "xy"]

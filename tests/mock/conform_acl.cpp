@@ -424,12 +424,15 @@ const Behaviour container_numbers("device-numbers-in-a-container", [](const Rank
 }, {{"ASCEND_MOCK_DEVICES", "2"}, {"ASCEND_MOCK_FIRST_DEVICE", "6"}});
 
 // A process counts the devices that ASCEND_RT_VISIBLE_DEVICES leaves from 0; it has no number for others: 107001. Source: runtime,
-// src/runtime/core/src/runtime.cc:4801, 4825 and 4950.
+// src/runtime/core/src/runtime.cc:4801, 4825 and 4950, src/runtime/api/impl/api_error.cc:4839.
 const Behaviour visible_numbers("visible-devices", [](const Rank &) {
     int32_t device = -1;
     RETURNS(107001, aclrtGetLogicDevIdByPhyDevId(2, &device));
     is_device(1, 0);
     is_device(3, 1);
+    uint64_t value = 0;
+    OK(aclrtGetDevicesTopo(0, 1, &value));
+    RETURNS(107001, aclrtGetDevicesTopo(0, 2, &value));
     sees(2);
 }, {{"ASCEND_MOCK_DEVICES", "8"}, {"ASCEND_RT_VISIBLE_DEVICES", "1,3"}});
 
@@ -438,6 +441,12 @@ const Behaviour visible_until("visible-devices-until-the-first-wrong-one", [](co
     is_device(7, 0);
     sees(1);
 }, {{"ASCEND_MOCK_DEVICES", "2"}, {"ASCEND_MOCK_FIRST_DEVICE", "6"}, {"ASCEND_RT_VISIBLE_DEVICES", "1, 0"}});
+
+// Nor is it read behind as many as there are. Source: runtime, src/runtime/core/src/runtime.cc:5051.
+const Behaviour visible_all("visible-devices-and-more", [](const Rank &) {
+    is_device(1, 1);
+    sees(2);
+}, {{"ASCEND_MOCK_DEVICES", "2"}, {"ASCEND_RT_VISIBLE_DEVICES", "0,1,1"}});
 
 // There is no device where it leaves none, has one twice or does not ascend. Source: runtime, src/runtime/core/src/runtime.cc:5022 to
 // 5060, src/runtime/api/impl/api_impl.cc:3411.

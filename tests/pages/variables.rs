@@ -144,7 +144,7 @@ others) are the vendor's: `adasum-run doctor` checks their values, and `csrc/moc
 obeys.
 
 A rank table has the numbers of devices on their server. A process counts its own from 0: in a container, and those that
-`ASCEND_RT_VISIBLE_DEVICES` leaves. With CANN 9.0 or newer a rank finds its device by the number in the table, and `DEVICE_ID` may be either
+`ASCEND_RT_VISIBLE_DEVICES` leaves. With CANN 8.5 or newer a rank finds its device by the number in the table, and `DEVICE_ID` may be either
 number; with older ones it must be the process's own, unless both are the same. Without a rank table it is the process's own.
 
 With a rank table of version 2.0, and on Ascend 950, ranks meet as those without a table do: `MASTER_ADDR` and `MASTER_PORT`, or

@@ -20,6 +20,7 @@ pub(crate) fn adasum_run(arguments: &[&str]) -> Command {
         "ADASUM_LOG",
         "ADASUM_STATISTICS_DIR",
         "ADASUM_TRACE_DIR",
+        "ASCEND_RT_VISIBLE_DEVICES",
         "HCCL_MOCK_JOB",
         "HCCL_MOCK_NET",
     ] {

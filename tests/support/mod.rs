@@ -67,6 +67,8 @@ pub(crate) fn mock_environment() {
             // own readers are locked out by the standard library.
             unsafe { std::env::set_var(name, value) };
         }
+        // SAFETY: as above.
+        unsafe { std::env::remove_var("ASCEND_RT_VISIBLE_DEVICES") };
     });
 }
 

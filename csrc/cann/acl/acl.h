@@ -567,7 +567,7 @@ ACL_FUNC_VISIBILITY aclError aclrtDeviceGetStreamPriorityRange(int32_t *leastPri
 
 // The number by which aclrtSetDevice knows the device that has this number on its server: another one in a container, and with
 // ASCEND_RT_VISIBLE_DEVICES. "aclrtGetLogicDevIdByPhyDevId".
-ACL_FUNC_VISIBILITY aclError aclrtGetLogicDevIdByPhyDevId(const int32_t phyDevId, int32_t *const logicDevId); // 9.0.0
+ACL_FUNC_VISIBILITY aclError aclrtGetLogicDevIdByPhyDevId(const int32_t phyDevId, int32_t *const logicDevId); // 8.5.0
 
 // What joins two devices: one of these bits, more in later releases, and others than these. "aclrtGetDevicesTopo".
 #define ACL_RT_DEVS_TOPOLOGY_HCCS 0x01ULL

@@ -93,14 +93,22 @@ void check_set(const void *address, size_t maxCount, size_t count) {
     check_any_side(address, count, "devPtr");
 }
 
+int physical_device_of(const Region &region) {
+    return region.imported ? region.device : physical_device(region.device);
+}
+
 // The vendor's documents ask for access between the devices first, and do not say what happens without it.
 void warn_of_peers(const void *dst, const void *src) {
     Region to;
     Region from;
-    if (find_memory(dst, &to) && find_memory(src, &from) && to.device != from.device &&
-        !peers_have_access(to.device, from.device)) {
-        warn_once(format("a copy from device %d to device %d without aclrtDeviceEnablePeerAccess between them",
-                         from.device, to.device));
+    if (!find_memory(dst, &to) || !find_memory(src, &from)) {
+        return;
+    }
+    const int target = physical_device_of(to);
+    const int source = physical_device_of(from);
+    if (target != source && !peers_have_access(target, source)) {
+        warn_once(format("a copy from device %d to device %d without aclrtDeviceEnablePeerAccess between them", source,
+                         target));
     }
 }
 

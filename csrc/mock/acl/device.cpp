@@ -21,7 +21,7 @@ constexpr int64_t KIB = 1024;
 constexpr int64_t MIB = 1024 * KIB;
 constexpr uint32_t MAX_DEVICES = 1024;
 
-// Pairs of devices (device, peer) with access enabled.
+// Pairs of devices (device, peer) with access enabled, by their numbers on the server.
 struct Peers {
     std::mutex mutex;
     std::set<std::pair<int, int>> enabled;
@@ -117,7 +117,8 @@ Visible read_visible() {
         }
         return visible;
     }
-    for (const char *at = text; std::isdigit(static_cast<unsigned char>(*at)) != 0;) {
+    const char *at = text;
+    while (std::isdigit(static_cast<unsigned char>(*at)) != 0 && visible.devices.size() < machine_devices()) {
         char *end = nullptr;
         const unsigned long long device = std::strtoull(at, &end, 10);
         if (device >= machine_devices()) {
@@ -216,6 +217,14 @@ void enable_peers(int device, int peer) {
     peers().enabled.insert({device, peer});
 }
 
+void check_physical_device(int device) {
+    if (device < first_physical() || device > last_physical_device()) {
+        fail(ACL_ERROR_RT_PARAM_INVALID,
+             "%d is not one of the devices %d to %d of this machine (ASCEND_MOCK_FIRST_DEVICE)", device,
+             first_physical(), last_physical_device());
+    }
+}
+
 void check_device(int64_t device) {
     if (device < 0 || device >= static_cast<int64_t>(device_count())) {
         fail(ACL_ERROR_RT_INVALID_DEVICEID,
@@ -252,7 +261,7 @@ aclError aclrtDeviceEnablePeerAccess(int32_t peerDeviceId, uint32_t flags) {
         if (flags != 0 || peerDeviceId == device) {
             fail(ACL_ERROR_RT_PARAM_INVALID, "flags must be 0 and the peer another device than %d", device);
         }
-        enable_peers(device, peerDeviceId);
+        enable_peers(physical_device(device), physical_device(peerDeviceId));
     });
 }
 
@@ -261,7 +270,7 @@ aclError aclrtDeviceDisablePeerAccess(int32_t peerDeviceId) {
         const int device = require_device();
         check_device(peerDeviceId);
         std::lock_guard<std::mutex> lock(peers().mutex);
-        if (peers().enabled.erase({device, peerDeviceId}) == 0) {
+        if (peers().enabled.erase({physical_device(device), physical_device(peerDeviceId)}) == 0) {
             fail(ACL_ERROR_RT_PARAM_INVALID, "device %d has no access to device %d", device, peerDeviceId);
         }
     });
@@ -273,7 +282,8 @@ aclError aclrtDevicePeerAccessStatus(int32_t deviceId, int32_t peerDeviceId, int
         check_device(deviceId);
         check_device(peerDeviceId);
         std::lock_guard<std::mutex> lock(peers().mutex);
-        *status = static_cast<int32_t>(peers().enabled.count({deviceId, peerDeviceId}));
+        *status =
+            static_cast<int32_t>(peers().enabled.count({physical_device(deviceId), physical_device(peerDeviceId)}));
     });
 }
 
@@ -281,10 +291,11 @@ aclError aclrtGetDevicesTopo(uint32_t deviceId, uint32_t otherDeviceId, uint64_t
     return guarded("aclrtGetDevicesTopo", [&] {
         require(value, "value");
         for (const uint32_t device : {deviceId, otherDeviceId}) {
-            if (device >= device_count()) {
-                fail(ACL_ERROR_RT_PARAM_INVALID,
-                     "device %u does not exist: there are %u devices (ASCEND_MOCK_DEVICES, %s)", device, device_count(),
-                     VISIBLE);
+            if (std::getenv(VISIBLE) != nullptr) {
+                check_device(device); // by the runtime; else the driver sees the number
+            } else if (device >= device_count()) {
+                fail(ACL_ERROR_RT_PARAM_INVALID, "device %u does not exist: there are %u devices (ASCEND_MOCK_DEVICES)",
+                     device, device_count());
             }
         }
         if (family() == Family::Ascend950 && deviceId == otherDeviceId) {
@@ -318,10 +329,7 @@ aclError aclrtGetDeviceCount(uint32_t *count) {
 aclError aclrtGetLogicDevIdByPhyDevId(const int32_t phyDevId, int32_t *const logicDevId) {
     return guarded("aclrtGetLogicDevIdByPhyDevId", [&] {
         require(logicDevId, "logicDevId");
-        if (phyDevId < first_physical() || phyDevId > last_physical_device()) {
-            fail(ACL_ERROR_RT_PARAM_INVALID, "%d is not one of the devices %d to %d (ASCEND_MOCK_FIRST_DEVICE)",
-                 phyDevId, first_physical(), last_physical_device());
-        }
+        check_physical_device(phyDevId);
         const auto &seen = visible().devices;
         const auto found = std::find(seen.begin(), seen.end(), static_cast<uint32_t>(phyDevId - first_physical()));
         if (found == seen.end()) {

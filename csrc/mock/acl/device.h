@@ -30,9 +30,11 @@ int require_device();
 void check_device(int64_t device);
 // Device memory of one device, in bytes (ASCEND_MOCK_HBM_MB).
 uint64_t device_memory_bytes();
-// Whether one of the two may reach the other's memory.
+// Fails with 107000 if this machine has no device with the number on the server.
+void check_physical_device(int device);
+// Whether one of the two may reach the other's memory, by their numbers on the server.
 bool peers_have_access(int first, int second);
-// aclrtDeviceEnablePeerAccess of one of them for the other.
+// aclrtDeviceEnablePeerAccess of one of them for the other, by those numbers.
 void enable_peers(int device, int peer);
 // Fails in a child that was forked after the first device was set: it has neither the threads nor memory of its own.
 void check_not_forked();

@@ -145,14 +145,16 @@ void *import_memory(const std::string &key, int device, bool access) {
         fail(DRIVER_ERROR, "this process has imported it for device %d: a key is mapped once per process",
              known->second.used_by);
     }
-    if (access && range->device() != device) {
-        check_device(range->device());
-        enable_peers(device, range->device());
-        enable_peers(range->device(), device);
+    const int own = physical_device(device);
+    const int peer = range->physical_device();
+    if (access && peer != own) {
+        check_physical_device(peer);
+        enable_peers(own, peer);
+        enable_peers(peer, own);
     }
     void *address = range->address();
     range->enter();
-    add_imported(address, {range, range->device() != device});
+    add_imported(address, {range, peer != own});
     keys().imports[key] = {std::move(range), device, 1};
     return address;
 }

@@ -192,7 +192,7 @@ SharedRange::SharedRange(int device, uint64_t offset, uint64_t bytes, bool anyon
       record_(reinterpret_cast<Record *>(arena(device).view().base + place_)) {
     const ArenaView &view = arena(device).view();
     key_ = make_key(view.file, place_, &record_->random);
-    record_->device = static_cast<uint32_t>(device);
+    record_->device = static_cast<uint32_t>(physical_device(device));
     record_->offset = offset;
     record_->bytes = bytes;
     record_->anyone = anyone ? 1 : 0;
@@ -262,7 +262,7 @@ std::shared_ptr<ImportedRange> ImportedRange::open(const std::string &text, Refu
     range->key_ = text;
     range->random_ = key.random;
     range->owner_ = key.owner;
-    range->device_ = static_cast<int>(found.device);
+    range->physical_device_ = static_cast<int>(found.device);
     range->offset_ = found.offset;
     range->bytes_ = found.bytes;
     return range;
@@ -322,7 +322,7 @@ bool find_imported(const void *address, Region *region) {
         if (!range.live()) {
             return false;
         }
-        *region = {range.device(), range.offset() + offset, range.bytes() - offset, true};
+        *region = {range.physical_device(), range.offset() + offset, range.bytes() - offset, true};
         return true;
     });
 }

@@ -71,8 +71,8 @@ public:
     const std::string &key() const { return key_; }
     pid_t owner() const { return owner_; }
     bool owner_runs() const { return arena_->alive(); }
-    int device() const { return device_; }      // whose memory it is
-    uint64_t offset() const { return offset_; } // in the owner's file
+    int physical_device() const { return physical_device_; } // whose memory it is
+    uint64_t offset() const { return offset_; }              // in the owner's file
     uint64_t bytes() const { return bytes_; }
     int file() const { return file_.get(); }
     char *address() const { return arena_->base() + offset_; }
@@ -88,7 +88,7 @@ private:
     std::string key_;
     uint64_t random_ = 0;
     pid_t owner_ = -1;
-    int device_ = -1;
+    int physical_device_ = -1;
     uint64_t offset_ = 0;
     uint64_t bytes_ = 0;
 };

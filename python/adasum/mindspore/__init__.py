@@ -9,7 +9,8 @@ Nothing here has run on an NPU yet; run `adasum-run qualify` first.
     adasum-run launch --rank-table rank_table.json --server-id auto -- python3 train.py      # on each machine
 
 Each rank sets its NPU first, `mindspore.set_device("Ascend", int(os.environ["DEVICE_ID"]))`, unless msrun has started it: without a number
-MindSpore takes NPU 0 (mindspore/device_manager.py).
+MindSpore takes NPU 0 (mindspore/device_manager.py). In a container, or with ASCEND_RT_VISIBLE_DEVICES, MindSpore counts its NPUs from 0, and
+the table has their numbers on the server: take LOCAL_RANK there, if the table has the NPUs that the process sees, in ascending order.
 
 The ranks of a server are averaged, AdaSum combines the servers, then the optimizer steps. The world is that of the environment and
 is made with the first cell; `close`, or the end of the process, ends it. Cells are made and called by all ranks alike.

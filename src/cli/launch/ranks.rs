@@ -13,6 +13,8 @@ use crate::topo::{Meeting, RankTable, Server, ServerDevice};
 /// Devices of the mock where nothing else is said.
 pub(crate) const MOCK_DEVICES: usize = 8;
 pub(crate) const MOCK_DEVICES_VARIABLE: &str = "ASCEND_MOCK_DEVICES";
+/// Which devices a process sees, of the mock's, too.
+pub(crate) const VISIBLE_VARIABLE: &str = "ASCEND_RT_VISIBLE_DEVICES";
 /// Chooses the backend of a process.
 pub(crate) const BACKEND: &str = "ADASUM_BACKEND";
 
@@ -137,6 +139,10 @@ pub(crate) fn own_program(
             let mut rank = rank(Command::new(&program), table, server, device);
             set_mock(&mut rank.command, Some(&job), true);
             rank.command.env(BACKEND, &backend);
+            if backend == "mock" {
+                // It is said of the machine's NPUs.
+                rank.command.env_remove(VISIBLE_VARIABLE);
+            }
             arguments(device, &mut rank.command);
             ranks.push(rank);
         }

@@ -190,7 +190,7 @@ impl World {
     }
 
     /// The number by which this process opens the device of its rank: what ACL says of the number in the rank table. Where ACL
-    /// cannot say (before CANN 9.0) `DEVICE_ID` counts, then the number in the table.
+    /// cannot say (before CANN 8.5) `DEVICE_ID` counts, then the number in the table.
     ///
     /// # Errors
     /// If this process does not see the device, or `DEVICE_ID` says another one.

@@ -265,8 +265,8 @@ impl World {
 
     /// Handles leave access to the devices of the same machine to their user; keys enable it by themselves.
     ///
-    /// A refusal is not the end, as HCCL enables them, too; nor are devices that have no number here, because their ranks see
-    /// others.
+    /// A refusal is not the end, as HCCL enables them, too; nor are devices whose number here is not known, because their
+    /// ranks see others.
     fn enable_neighbours(&self, own: &Place, places: &[Place]) {
         let neighbours = places
             .iter()

@@ -146,7 +146,12 @@ impl Run {
         if !options.contains(&"-o") {
             command.args(["-o", "out.npz"]);
         }
-        command.current_dir(self.folder.path()).output().unwrap()
+        command
+            .current_dir(self.folder.path())
+            // Said of the machine's NPUs, not of the mock's.
+            .env("ASCEND_RT_VISIBLE_DEVICES", "1")
+            .output()
+            .unwrap()
     }
 
     /// The result, and what was said on standard error.

@@ -11,7 +11,9 @@ use sha1::{Digest, Sha1};
 use crate::ascend::{Buffer, Device, RootInfo, Span, Stream};
 use crate::cli::io::failed;
 use crate::cli::lab::reduce::tensor::Tensor;
-use crate::cli::launch::ranks::{BACKEND, MOCK_DEVICES, MOCK_DEVICES_VARIABLE, this_program};
+use crate::cli::launch::ranks::{
+    BACKEND, MOCK_DEVICES, MOCK_DEVICES_VARIABLE, VISIBLE_VARIABLE, this_program,
+};
 use crate::error::{Error, ErrorKind, Result};
 use crate::reduce::{GradientReducer, Options, TensorSpec, World};
 
@@ -34,13 +36,15 @@ pub(crate) fn prepare(ranks: usize) -> Result<()> {
     let devices =
         variable(MOCK_DEVICES_VARIABLE).map_or(Some(MOCK_DEVICES), |value| value.parse().ok());
     let on_mock = variable(BACKEND).as_deref() == Some("mock");
-    if on_mock && devices.is_some_and(|devices| devices >= ranks) {
+    let all_visible = std::env::var_os(VISIBLE_VARIABLE).is_none();
+    if on_mock && all_visible && devices.is_some_and(|devices| devices >= ranks) {
         return Ok(());
     }
     let error = Command::new(this_program()?)
         .args(std::env::args_os().skip(1))
         .env(BACKEND, "mock")
         .env(MOCK_DEVICES_VARIABLE, ranks.max(MOCK_DEVICES).to_string())
+        .env_remove(VISIBLE_VARIABLE)
         .exec();
     Err(failed("cannot start this program anew", error))
 }
