@@ -621,7 +621,8 @@ adasum_status adasum_world_abort(const struct adasum_world *world);
  * Lets the first task that fails stop all streams of this world's context, those of the caller and of every library, for
  * good (aclrtSetStreamFailureMode). Without it, streams go on behind a failed task, results that the failure touched are
  * NaN, and the failure shows at the next wait for the caller's stream. A process that asked for this cannot join a new
- * world on the device after a failure of a task. Local.
+ * world on the device after a failure of a task. On A3 HCCL asks for it with its first operation, unless
+ * HCCL_OP_EXPANSION_MODE is HOST. Local.
  *
  * Errors: ADASUM_UNSUPPORTED if the library has no choice.
  *

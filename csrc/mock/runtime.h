@@ -142,6 +142,8 @@ ASCEND_MOCK_SHARED void give_memory(int device, uint64_t bytes);
 
 // Whether it is a live stream of the calling thread's context.
 ASCEND_MOCK_SHARED bool stream_is_usable(aclrtStream stream);
+// From now on the first failed task of any stream of the calling thread's context fails the context, for good.
+ASCEND_MOCK_SHARED void stop_context_on_failure();
 // Queues work, with what a host that waits for it may do of it. `name` appears in messages about the stream. Returns 107017
 // for what is not a stream. `place`, if given, gets the task's place.
 struct Place {

@@ -229,7 +229,8 @@ class World(Handle):
         call("adasum_world_abort", self)
 
     def stop_on_failure(self) -> None:
-        """Lets the first task that fails stop all streams of the world's context, for good. Local."""
+        """Lets the first task that fails stop all streams of the world's context, for good. On A3 HCCL asks for it with its first
+        operation, unless HCCL_OP_EXPANSION_MODE is HOST. Local."""
         call("adasum_world_stop_on_failure", self)
 
     @property

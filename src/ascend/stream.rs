@@ -31,8 +31,8 @@ type Kept = HashMap<usize, Arc<dyn Keep>>;
 /// synchronised. Wraps `aclrtCreateStream` and `aclrtDestroyStream`; a stream that is dropped with work in it is ended by
 /// `aclrtDestroyStreamForce`, and what that work used is never freed.
 ///
-/// A stream goes on behind a task that has failed, unless its context is in [stop mode](Stream::stop_on_failure). The
-/// failure is told once, by the first call that waits for the stream.
+/// A stream goes on behind a task that has failed, unless its context is in [stop mode](Stream::stop_on_failure), which HCCL
+/// sets on A3. The failure is told once, by the first call that waits for the stream.
 #[derive(Debug)]
 pub struct Stream(Arc<Inner>);
 

@@ -162,10 +162,18 @@ fn the_callers_context_stays_current() {
 #[test]
 fn after_a_failed_kernel_a_new_world_works_unless_the_context_has_stopped() {
     let program = build("capi_rejoin.c", "cc", "c99");
-    for mode in ["go-on", "stop"] {
+    let (a2, a3) = ("Ascend910B1", "Ascend910_9391");
+    for (mode, soc, operations) in [
+        ("go-on", a2, ""),
+        ("stop", a2, ""),
+        ("stopped", a3, ""),
+        ("go-on", a3, "HOST"),
+    ] {
         let mut command = command(&program);
         command
             .arg(mode)
+            .env("ASCEND_MOCK_SOC", soc)
+            .env("HCCL_OP_EXPANSION_MODE", operations)
             .env("HCCL_MOCK_FAULT", "1:kernel:9:error=507015")
             .env("HCCL_EXEC_TIMEOUT", "5");
         let output = command.output().unwrap();

@@ -358,6 +358,67 @@ const Behaviour stop_recovery("stop-is-ended-by-device-task-abort", [](const Ran
     }
 });
 
+// Operations that HCCL runs on the AI CPUs put the whole context into stop mode, as the streams that HCCL makes for them there have that
+// mode: on A3, unless HCCL_OP_EXPANSION_MODE is HOST; on A2 if it is AI_CPU; on both in groups. Source: hcomm, src/legacy/ascend910:
+// platform/common/externalinput.cc:1689, framework/communicator/impl/hccl_communicator_host.cc:4173, 7529, 7547 and 9868; runtime,
+// src/runtime/api/api_c_stream.cc:450, src/runtime/core/src/stream/stream.cc:4303.
+void fails_behind_an_operation(const Rank &me, bool group, bool stops) {
+    const World world(me);
+    const Failing failing;
+    const Vector<float> out(8);
+    const Vector<float> in(8);
+    aclrtStream other = nullptr;
+    aclrtStreamStatus status = ACL_STREAM_STATUS_RESERVED;
+    OK(aclrtCreateStream(&other));
+    const uint32_t peer = 1 - me.rank;
+    if (group) {
+        OK(HcclGroupStart());
+        OK(HcclSend(out.at(), 8, HCCL_DATA_TYPE_FP32, peer, world.comm, world.stream));
+        OK(HcclRecv(in.at(), 8, HCCL_DATA_TYPE_FP32, peer, world.comm, world.stream));
+        OK(HcclGroupEnd());
+    } else {
+        OK(HcclAllReduce(out.at(), in.at(), 8, HCCL_DATA_TYPE_FP32, HCCL_REDUCE_SUM, world.comm, world.stream));
+    }
+    world.synchronize();
+    failing.on(other);
+    RETURNS(107019, aclrtSynchronizeStream(other));
+    const aclError expected = stops ? 107019 : 0;
+    for (const aclrtStream stream : {world.stream, other}) {
+        RETURNS(expected, aclrtStreamQuery(stream, &status));
+        RETURNS(expected, aclrtMemsetAsync(in.at(), 32, 0, 32, stream));
+        RETURNS(expected, aclrtSynchronizeStream(stream));
+    }
+    OK(aclrtDeviceTaskAbort(static_cast<int32_t>(me.rank), 0));
+    OK(aclrtSynchronizeStream(other));
+    OK(aclrtDestroyStream(other));
+}
+
+void goes_on_behind_a_collective(const Rank &me) { fails_behind_an_operation(me, false, false); }
+void stops_behind_a_collective(const Rank &me) { fails_behind_an_operation(me, false, true); }
+void stops_behind_a_group(const Rank &me) { fails_behind_an_operation(me, true, true); }
+
+const Behaviour a2_goes_on("collectives-leave-the-context-of-A2", Ranks::Threads, 2, goes_on_behind_a_collective);
+const Behaviour a2_stops("collectives-on-AI-CPUs-stop-the-context-of-A2", Ranks::Threads, 2, stops_behind_a_collective,
+                         {{"HCCL_OP_EXPANSION_MODE", "AI_CPU"}});
+const Behaviour a2_group("groups-stop-the-context-of-A2", Ranks::Threads, 2, stops_behind_a_group,
+                         {{"ASCEND_MOCK_CANN", "9.0.0"}});
+const Behaviour a3_stops("collectives-stop-the-context-of-A3", Ranks::Threads, 2, stops_behind_a_collective,
+                         {{"ASCEND_MOCK_SOC", "Ascend910_9391"}});
+const Behaviour a3_goes_on("collectives-on-the-host-leave-the-context-of-A3", Ranks::Threads, 2,
+                           goes_on_behind_a_collective,
+                           {{"ASCEND_MOCK_SOC", "Ascend910_9391"}, {"HCCL_OP_EXPANSION_MODE", "HOST"}});
+const Behaviour a3_group("groups-stop-the-context-of-A3-anyway", Ranks::Threads, 2, stops_behind_a_group,
+                         {{"ASCEND_MOCK_SOC", "Ascend910_9391"},
+                          {"ASCEND_MOCK_CANN", "9.0.0"},
+                          {"HCCL_OP_EXPANSION_MODE", "HOST"}});
+
+// Source: hcomm, externalinput.cc:1735.
+const Behaviour wrong_mode("wrong-expansion-mode", Ranks::Threads, 1, [](const Rank &me) {
+    const World world(me, false);
+    HcclRootInfo info;
+    RETURNS(HCCL_E_PARA, HcclGetRootInfo(&info));
+}, {{"HCCL_OP_EXPANSION_MODE", "GPU"}});
+
 // Another context of the device goes on. Source: runtime, docs/zh/quick_start/Runtime_programming_model.md (failures are those of a
 // context), src/runtime/core/inc/context/context.hpp:418.
 const Behaviour stop_other("stop-leaves-other-contexts-alone", [](const Rank &me) {

@@ -158,6 +158,8 @@ const void *current_context_handle() { return current_context(); }
 
 int require_device() { return require_context().device(); }
 
+void stop_context_on_failure() { require_context().stop_on_failure(); }
+
 } // namespace mock
 
 using namespace mock;

@@ -23,7 +23,7 @@ public:
     void begin();
     void end() { alive_ = false; }
 
-    // aclrtSetStreamFailureMode: from now on the first failed task of any of its streams fails the context.
+    // aclrtSetStreamFailureMode, and HCCL on AI CPUs: from now on the first failed task of any of its streams fails the context.
     void stop_on_failure() { stops_ = true; }
     bool stops() const { return stops_; }
     // Keeps the first failure.

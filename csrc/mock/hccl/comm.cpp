@@ -177,6 +177,9 @@ void Comm::submit(Operation operation, const std::vector<uint32_t> &peers, aclrt
         std::lock_guard<std::mutex> lock(host_);
         check_context();
         take_buffers();
+        if (runs_on_ai_cpus(operation.signature.op == Op::Group)) {
+            stop_context_on_failure();
+        }
         const InUse building(*this, -1);
         build_links(*this, operation.signature.op, peers);
     }

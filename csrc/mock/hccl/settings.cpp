@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cctype>
 #include <cmath>
+#include <set>
 
 namespace mock {
 namespace {
@@ -75,6 +76,23 @@ int process_determinism() {
     return text == "strict" ? 2 : text == "true" ? 1 : 0;
 }
 
+// Source: hcomm, src/legacy/ascend910: platform/common/externalinput.cc:1689, framework/communicator/impl/
+// hccl_communicator_host.cc:4173, 7529 and 9868; runtime, src/runtime/core/src/stream/stream.cc:4303.
+bool runs_on_ai_cpus(bool in_group) {
+    if (family() != Family::Ascend910B && family() != Family::Ascend910C) {
+        return false;
+    }
+    const char *text = environment("HCCL_OP_EXPANSION_MODE");
+    const std::string mode = text != nullptr ? text : "";
+    const std::set<std::string> known = {"", "AI_CPU", "AICPU_CacheDisable", "AIV", "HOST", "HOST_TS"};
+    if (known.count(mode) == 0) {
+        fault(HCCL_E_PARA, "EI0001: environment variable HCCL_OP_EXPANSION_MODE [%s] is none of AI_CPU, AIV and HOST",
+              text);
+    }
+    const bool standard = family() == Family::Ascend910C && mode != "HOST";
+    return standard || in_group || mode == "AI_CPU" || mode == "AICPU_CacheDisable";
+}
+
 std::chrono::seconds execution_limit(double seconds) {
     constexpr double LONGEST = 2147483647;
     constexpr double LONGEST_OLD = 17340;
@@ -117,7 +135,8 @@ Settings environment_settings() {
         warn_once("HCCL_CONNECT_TIMEOUT should be smaller than HCCL_EXEC_TIMEOUT");
     }
     settings.buffer_mb = static_cast<uint32_t>(environment_number("HCCL_BUFFSIZE", 200, 1, 1 << 20));
-    process_determinism(); // refuses a wrong HCCL_DETERMINISTIC
+    process_determinism();  // refuses a wrong HCCL_DETERMINISTIC
+    runs_on_ai_cpus(false); // and a wrong HCCL_OP_EXPANSION_MODE
     return settings;
 }
 

@@ -21,6 +21,9 @@ struct Settings {
 int process_determinism();
 void set_process_determinism(int32_t value);
 
+// Whether HCCL runs an operation on the AI CPUs: then it has streams of its own in stop mode, which is a mode of the context.
+bool runs_on_ai_cpus(bool in_group);
+
 // Settings from the environment alone.
 Settings environment_settings();
 // What this processor makes of a limit for operations: the 910A and 310P know multiples of 68 s only. Negative if it takes

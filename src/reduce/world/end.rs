@@ -91,7 +91,8 @@ impl World {
     /// Lets the first task that fails stop all streams of this world's context, the caller's and every library's, for
     /// good: see [`Stream::stop_on_failure`]. Without it they go on, results that a failure touched are NaN, and
     /// the failure shows at the next wait for the caller's stream. A process that asked for this cannot join
-    /// a new world on the device after a failure of a task.
+    /// a new world on the device after a failure of a task. On A3 HCCL asks for it with its first operation (hcomm,
+    /// hccl_communicator_host.cc:7529), unless `HCCL_OP_EXPANSION_MODE` is HOST.
     ///
     /// # Errors
     /// [`ErrorKind::Unsupported`] if the library has no choice.
