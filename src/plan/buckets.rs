@@ -84,6 +84,9 @@ mod tests {
         assert_eq!(of(&[1, 1], 67), [0..1, 1..2]);
         assert_eq!(of(&[1, 1], 68), std::iter::once(0..2).collect::<Vec<_>>());
         assert_eq!(of(&[1; 1000], 6400).len(), 10);
+        // None behind the last element: an empty tensor shares a part that is full.
+        let full = buckets(DType::F16, &[97, 33, 0], 322);
+        assert_eq!(full, std::iter::once(0..3).collect::<Vec<_>>());
     }
 
     proptest! {

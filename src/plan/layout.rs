@@ -128,10 +128,14 @@ impl Layout {
             filled.push(filled[index] + u64::from(count > 0));
             elements = end;
         }
+        // No gap behind the last element, whatever empty tensors follow: a buffer that holds nothing else is exactly this long.
+        let last = tensors.iter().rposition(|tensor| !tensor.is_empty());
+        let elements = last.map_or(0, |last| tensors[last].end());
+        let behind = last.map_or(0, |last| last + 1);
+        tensors[behind..].fill(Range::new(elements, elements));
         Ok(Layout {
             dtype,
-            // No gap behind the last one: a buffer that holds nothing else is exactly this long.
-            elements: tensors.last().map_or(0, |last| last.end()),
+            elements,
             tensors,
             filled,
         })
@@ -287,6 +291,16 @@ mod tests {
         let starts: Vec<u64> = layout.tensors().iter().map(|t| t.start()).collect();
         assert_eq!(starts, [0, 16, 16, 48, 64]);
         assert_eq!(layout.elements(), 64);
+    }
+
+    #[test]
+    fn empty_tensors_at_the_end_make_no_gap() {
+        let layout = layout(&[0, 17, 0, 3, 0, 0]);
+        let starts: Vec<u64> = layout.tensors().iter().map(|t| t.start()).collect();
+        assert_eq!(starts, [0, 0, 32, 32, 35, 35]);
+        assert_eq!(layout.elements(), 35);
+        assert_eq!(layout.border_near(34), 35);
+        assert_eq!(layout.border_near(35), 35);
     }
 
     #[test]
