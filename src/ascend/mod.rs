@@ -37,7 +37,7 @@ pub use link_type::LinkType;
 pub use module::{Argument, Function, Module};
 pub use queued::Queued;
 pub use shared::{MemoryKey, Sharing};
-pub use stream::Stream;
+pub use stream::{Remains, Stream};
 pub use survey::{Survey, survey};
 
 pub use crate::sys::Symbol;

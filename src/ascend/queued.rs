@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-use super::stream::{self, Progress, Stream};
+use super::stream::{self, Progress, Remains, Stream};
 use crate::error::Result;
 
 /// The streams that were given work of one thing (a communicator, a world), with the place of the last of it in each.
@@ -69,17 +69,12 @@ impl Queued {
         self.all().clear();
     }
 
-    /// Aborts the streams that still hold some of it, with all that others have put on them.
-    ///
-    /// # Errors
-    /// The first that a stream gives; the others are aborted all the same.
-    pub fn abort(&self) -> Result<()> {
+    /// Aborts the streams that still hold some of it, with all that others have put on them: what each of them gives.
+    pub fn abort(&self) -> Vec<Result<Option<Remains>>> {
         let mut all = self.all();
         all.retain(|last| !last.has_ended());
         let streams = all.iter().filter_map(|last| Stream::upgrade(&last.stream));
-        streams
-            .map(|stream| stream.abort().map(drop))
-            .fold(Ok(()), Result::and)
+        streams.map(|stream| stream.abort()).collect()
     }
 
     fn all(&self) -> MutexGuard<'_, Vec<Last>> {

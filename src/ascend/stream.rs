@@ -25,6 +25,14 @@ impl<T: Debug + Send + Sync> Keep for T {}
 /// What the queued work uses, by address: the same thing is kept once however often it is used.
 type Kept = HashMap<usize, Arc<dyn Keep>>;
 
+/// What the work used that [`Stream::abort`] has dropped.
+///
+/// An operation of HCCL on AI CPUs (A3) does not end with its stream: it runs on streams of HCCL until `HcclCommDestroy` (hcomm,
+/// hccl_communicator_host.cc:7960). So this is to be kept until the communicators of that work have ended.
+#[derive(Debug)]
+#[must_use = "operations of HCCL may still use it"]
+pub struct Remains(#[expect(dead_code, reason = "it is only dropped")] Kept);
+
 /// A queue of work on a device: what is enqueued runs in order, while the host goes on.
 ///
 /// Memory (unless it is borrowed), events and kernels that queued work uses are kept alive until the stream is next
@@ -115,6 +123,7 @@ impl Stream {
             // SAFETY: the stream lives as long as `self`.
             unsafe { check!(backend.acl.aclrtSynchronizeStream(stream)) }
         })
+        .map(drop)
     }
 
     /// As [`Stream::synchronize`], but waits no longer than `timeout`; zero only looks. Wraps
@@ -139,19 +148,20 @@ impl Stream {
                 )
             }
         })
+        .map(drop)
     }
 
-    /// Lets go of what was kept before the wait began, if the wait succeeds: all of that work is done.
-    fn wait_with(&self, wait: impl FnOnce(&Backend, aclrtStream) -> Result<()>) -> Result<()> {
+    /// Takes what was kept before the wait began, if the wait succeeds: all of that work is done.
+    fn wait_with(&self, wait: impl FnOnce(&Backend, aclrtStream) -> Result<()>) -> Result<Kept> {
         let backend = self.0.device.ready()?;
         let position = self.0.progress.enqueued();
         let before = std::mem::take(&mut *self.0.kept());
-        let waited = wait(&backend, self.raw());
-        match waited {
-            Ok(()) => self.0.progress.end(position),
-            Err(_) => self.0.kept().extend(before),
+        if let Err(error) = wait(&backend, self.raw()) {
+            self.0.kept().extend(before);
+            return Err(error);
         }
-        waited
+        self.0.progress.end(position);
+        Ok(before)
     }
 
     /// Lets go of what the stream keeps if all work is done, without a wait. Nobody may enqueue meanwhile.
@@ -302,25 +312,25 @@ impl Stream {
         Ok(self.0.device.ready()?.acl.aclrtStreamAbort.is_ok())
     }
 
-    /// Ends the task that runs, drops those behind it, and lets go of what they used; the stream can be used again.
-    /// `false` where the library or the device (Ascend 910A) cannot do that. Wraps `aclrtStreamAbort`.
+    /// Ends the task that runs and drops those behind it; the stream can be used again. What they used comes back. `None`
+    /// where the library or the device (Ascend 910A) cannot do that. Wraps `aclrtStreamAbort`.
     ///
     /// An event whose record was dropped never completes: streams that wait for it have to be aborted as well. Whoever
     /// waits for the stream meanwhile gets the error `ACL_ERROR_RT_STREAM_ABORT`.
     ///
     /// # Errors
     /// If the call fails.
-    pub fn abort(&self) -> Result<bool> {
+    pub fn abort(&self) -> Result<Option<Remains>> {
         let Ok(abort) = self.0.device.ready()?.acl.aclrtStreamAbort else {
-            return Ok(false);
+            return Ok(None);
         };
         let aborted = self.wait_with(|backend, stream| {
             // SAFETY: the stream lives as long as `self`.
             check::acl(backend, "aclrtStreamAbort", unsafe { abort(stream) })
         });
         match aborted {
-            Err(error) if check::is_unsupported(&error) => Ok(false),
-            other => other.map(|()| true),
+            Err(error) if check::is_unsupported(&error) => Ok(None),
+            other => other.map(|kept| Some(Remains(kept))),
         }
     }
 

@@ -219,7 +219,7 @@ fn a_communicator_ends_after_its_work() {
             comm.barrier(&stream).unwrap();
             let error = comm.abort().unwrap_err();
             assert_eq!(error.kind(), ErrorKind::InvalidState, "{error}");
-            assert!(stream.abort().unwrap());
+            assert!(stream.abort().unwrap().is_some());
             comm.abort().unwrap();
             assert_eq!(kind_of(comm.barrier(&stream)), ErrorKind::InvalidState);
         }
@@ -254,7 +254,7 @@ fn a_communicator_that_a_call_is_in_ends_later() {
                 thread::sleep(Duration::from_secs(1));
                 let error = part.abort().unwrap_err();
                 assert_eq!(error.vendor_code().unwrap().code, 20, "{error}");
-                assert!(stream.abort().unwrap());
+                assert!(stream.abort().unwrap().is_some());
                 assert!(call.join().unwrap().is_err());
             });
             part.abort().unwrap();
@@ -280,7 +280,8 @@ fn queued_work_is_known_by_its_streams() {
             comm.barrier(&stream).unwrap();
             queued.note(&stream);
             assert!(!queued.has_ended());
-            queued.abort().unwrap();
+            let aborted = queued.abort();
+            assert!(matches!(&aborted[..], [Ok(Some(_))]), "{aborted:?}");
             assert!(queued.has_ended());
             // What a stream did that is gone: ended with it.
             let other = Stream::new(comm.device()).unwrap();

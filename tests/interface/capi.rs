@@ -159,6 +159,21 @@ fn the_callers_context_stays_current() {
     run("capi_context.c", "cc", "c99");
 }
 
+/// On A3 operations of HCCL outlive their streams: the mock frees nothing that they use. Ranks agree on a world and a reducer by three
+/// gathers.
+#[test]
+fn a_world_that_is_given_up_leaves_no_memory_in_use() {
+    let program = build("capi_abandon.c", "cc", "c99");
+    for soc in ["Ascend910B1", "Ascend910_9391"] {
+        let mut command = command(&program);
+        command
+            .env("ASCEND_MOCK_SOC", soc)
+            .env("HCCL_MOCK_FAULT", "1:HcclAllGather:3:stall");
+        let output = command.output().unwrap();
+        assert!(output.status.success(), "{soc}: {}", said(&output));
+    }
+}
+
 #[test]
 fn after_a_failed_kernel_a_new_world_works_unless_the_context_has_stopped() {
     let program = build("capi_rejoin.c", "cc", "c99");

@@ -354,6 +354,31 @@ void aborted(const Rank &me) {
     }
 }
 
+// On AI CPUs an operation goes on when its stream is aborted: its memory stays until the communicator ends.
+void works_on(const Rank &me, aclError freed) {
+    World world(me);
+    const Vector<float> links(8);
+    OK(all_reduce(world, links));
+    world.synchronize();
+    if (me.rank == 1) {
+        read_file(folder() + "/freed");
+        return;
+    }
+    void *memory = nullptr;
+    OK(aclrtMalloc(&memory, 64, ACL_MEM_MALLOC_HUGE_FIRST));
+    OK(HcclAllReduce(memory, links.at(), 8, FP32, HCCL_REDUCE_SUM, world.comm, world.stream));
+    pause_ms(300); // it has begun, and waits for rank 1
+    OK(aclrtStreamAbort(world.stream));
+    RETURNS(freed, aclrtFree(memory));
+    OK(HcclCommDestroy(world.comm));
+    world.comm = nullptr;
+    RETURNS(freed == 0 ? ACL_ERROR_RT_PARAM_INVALID : 0, aclrtFree(memory));
+    write_file(folder() + "/freed", "");
+}
+
+void works_on_ai_cpus(const Rank &me) { works_on(me, ACL_ERROR_RT_INTERNAL_ERROR); }
+void ends_on_the_host(const Rank &me) { works_on(me, ACL_SUCCESS); }
+
 void left(const Rank &me) {
     World world(me);
     const Vector<float> data(8);
@@ -474,6 +499,8 @@ int main(int argc, char **argv) {
                    {"destroy", Ranks::Threads, 2, destroy, {}},
                    {"aborted-t", Ranks::Threads, 2, aborted, {}},
                    {"aborted-p", Ranks::Processes, 2, aborted, {}},
+                   {"works-on-AI-CPUs", Ranks::Threads, 2, works_on_ai_cpus, {{"ASCEND_MOCK_SOC", "Ascend910_9391"}}},
+                   {"ends-on-the-host", Ranks::Threads, 2, ends_on_the_host, {}},
                    {"left-t", Ranks::Threads, 2, left, {}},
                    {"left-p", Ranks::Processes, 2, left, {}},
                    {"arguments", Ranks::Threads, 2, arguments, {}},

@@ -1,5 +1,8 @@
 // Device memory: allocation with the vendor's padding.
 
+#include <map>
+#include <mutex>
+
 #include "arena.h"
 #include "counters.h"
 #include "device.h"
@@ -46,7 +49,54 @@ void allocate(void **address, size_t size, aclrtMemMallocPolicy policy) {
     *address = made;
 }
 
+// What is held, by the end of its allocation.
+class HeldMemory {
+public:
+    void hold(const void *address, const std::string &why) {
+        if (const char *end = end_of(address)) {
+            std::lock_guard<std::mutex> lock(mutex_);
+            held_.emplace(end, why);
+        }
+    }
+
+    void let_go(const void *address) {
+        const char *end = end_of(address);
+        std::lock_guard<std::mutex> lock(mutex_);
+        const auto found = held_.find(end);
+        if (found != held_.end()) {
+            held_.erase(found);
+        }
+    }
+
+    void refuse(const void *address) {
+        const char *end = end_of(address);
+        std::lock_guard<std::mutex> lock(mutex_);
+        const auto found = held_.find(end);
+        if (found != held_.end()) {
+            fail(ACL_ERROR_RT_INTERNAL_ERROR, "EI9999: %p is freed, but %s", address, found->second.c_str());
+        }
+    }
+
+private:
+    static const char *end_of(const void *address) {
+        Region region;
+        return find_memory(address, &region) ? static_cast<const char *>(address) + region.bytes : nullptr;
+    }
+
+    std::mutex mutex_;
+    std::multimap<const char *, std::string> held_;
+};
+
+HeldMemory &held_memory() {
+    static auto *const held = new HeldMemory; // threads of HCCL may outlive the end of the program
+    return *held;
+}
+
 } // namespace
+
+void hold_memory(const void *address, const std::string &why) { held_memory().hold(address, why); }
+void let_go_of_memory(const void *address) { held_memory().let_go(address); }
+
 } // namespace mock
 
 using namespace mock;
@@ -65,6 +115,7 @@ aclError aclrtFree(void *devPtr) {
         require(static_cast<char *>(devPtr), "devPtr");
         Arena *owner = arena_of(devPtr);
         if (owner != nullptr) {
+            held_memory().refuse(devPtr);
             end_sharing(devPtr);
         }
         if (owner == nullptr || !owner->release(devPtr)) {

@@ -46,6 +46,7 @@ public:
         if (!ended_) {
             if (begun()) {
                 execution_->shown.failed();
+                comm_->leave(operation_);
             }
             const std::string why = drop_reason().empty() ? "was aborted" : "had failed: " + drop_reason();
             comm_->fail(HCCL_E_INTERNAL,
@@ -177,7 +178,8 @@ void Comm::submit(Operation operation, const std::vector<uint32_t> &peers, aclrt
         std::lock_guard<std::mutex> lock(host_);
         check_context();
         take_buffers();
-        if (runs_on_ai_cpus(operation.signature.op == Op::Group)) {
+        operation.on_ai_cpus = runs_on_ai_cpus(operation.signature.op == Op::Group);
+        if (operation.on_ai_cpus) {
             stop_context_on_failure();
         }
         const InUse building(*this, -1);
@@ -303,9 +305,36 @@ bool Comm::execute(Pending &pending, const Cancelled &cancelled, bool may_sleep,
         fail(HCCL_E_INTERNAL, format("EI9999: %s: %s", self().c_str(), error.what()));
     }
     execution.shown.failed();
+    if (cancelled) {
+        leave(operation);
+    }
     std::lock_guard<std::mutex> state(state_);
     *outcome = failed_outcome();
     return true;
+}
+
+// An operation whose stream was aborted. The AI CPUs go on with it, on streams of HCCL's own, and only the end of the communicator ends
+// that. Source: hcomm, src/legacy/ascend910, framework/communicator/impl/hccl_communicator_host.cc:7960,
+// framework/device/framework/aicpu_communicator.cc:478.
+void Comm::leave(const Operation &operation) {
+    if (!operation.on_ai_cpus) {
+        return;
+    }
+    std::lock_guard<std::mutex> lock(state_);
+    if (destroyed_) {
+        return;
+    }
+    std::vector<const void *> memory{operation.send, operation.recv};
+    for (const Transfer &transfer : operation.transfers) {
+        memory.push_back(transfer.address);
+    }
+    memory.erase(std::remove(memory.begin(), memory.end(), nullptr), memory.end());
+    const std::string why = self() + " still works on it: " + describe(operation.signature) +
+                            ", whose stream was aborted, goes on until HcclCommDestroy";
+    for (const void *address : memory) {
+        hold_memory(address, why);
+        left_.push_back(address);
+    }
 }
 
 // Needs the lock. What runs on after the end of its communicator uses memory that is no more: the code is that of an
@@ -397,6 +426,7 @@ void Comm::destroy() {
             return;
         }
         destroyed_ = true;
+        std::for_each(left_.begin(), left_.end(), let_go_of_memory);
         idle = pending_.empty();
         if (buffers_taken_) {
             give_memory(device(), buffer_bytes());

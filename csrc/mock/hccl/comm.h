@@ -142,6 +142,7 @@ private:
     bool all_mapped() const;
     Outcome failed_outcome();
     void alarm_everybody();
+    void leave(const Operation &operation);
     void check_order(const Operation &operation, aclrtStream stream);
     void check_context();
     void take_buffers();
@@ -173,6 +174,7 @@ private:
     std::string text_;
     std::map<std::string, uint32_t> generations_;
     std::map<uint64_t, Signature> pending_; // operations queued or running, by number
+    std::vector<const void *> left_;        // memory of operations that go on
     bool destroyed_ = false;
     bool under_work_ = false; // it was destroyed while operations needed it
     std::atomic<bool> retired_{false};

@@ -69,6 +69,7 @@ struct Operation {
     std::vector<Transfer> transfers;
     std::shared_ptr<std::vector<char>> scratch; // where parts arrive that are reduced afterwards
     Injection injection{};                      // a fault that was asked for
+    bool on_ai_cpus = false;                    // by streams of HCCL's own
 };
 
 // Whether the operation consists of transfers between pairs of ranks.

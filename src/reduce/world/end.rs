@@ -234,18 +234,24 @@ impl Inner {
         {
             self.settled();
         }
-        let own = [&work.kernel_stream, &work.scalar_stream];
-        let aborted = own.map(|stream| stream.abort().map(drop));
-        let others = [work.queued.abort(), work.waited.abort()];
-        for aborted in aborted.into_iter().chain(others) {
-            if let Err(error) = aborted {
-                log::warn!("rank {}: {error}", self.rank);
+        let own = [&work.kernel_stream, &work.scalar_stream].map(Stream::abort);
+        let others = work.queued.abort().into_iter().chain(work.waited.abort());
+        let mut remains = Vec::new();
+        for aborted in own.into_iter().chain(others) {
+            match aborted {
+                Ok(of_stream) => remains.extend(of_stream),
+                Err(error) => log::warn!("rank {}: {error}", self.rank),
             }
         }
+        let mut ended = true;
         for comm in self.all_comms() {
             if let Err(error) = comm.abort() {
                 log::info!("rank {}: not yet: {error}", self.rank);
+                ended = false;
             }
+        }
+        if !ended {
+            lock(&self.remains).extend(remains);
         }
     }
 
