@@ -27,7 +27,7 @@ from adasum._library import (
 from adasum._options import OptionValues
 from adasum.device import Stream
 from adasum.helpers import GradientAccumulator, Journal, NormClip
-from adasum.options import Options
+from adasum.options import Options, WorldOptionValues
 from adasum.reducers import DeltaWeightReducer, GradientReducer, MeanReducer, TensorStatistics
 from adasum.sparse import SparseReducer, SparseRows
 from adasum.tensors import BF16, F16, F32, LAYERWISE, TensorSpec, View, fusion_flag, specs, view
@@ -36,8 +36,8 @@ from adasum.world import World, root_info
 __all__ = [
     "BF16", "DEFAULT_TIMEOUT", "F16", "F32", "LAYERWISE", "ArgumentError", "DeltaWeightReducer", "Error", "GradientAccumulator",
     "GradientReducer", "Journal", "MeanReducer", "NormClip", "OptionValues", "Options", "SparseReducer", "SparseRows", "Stream",
-    "TensorPart", "TensorSpec", "TensorStatistics", "View", "WaitError", "World", "backend", "fusion_flag", "include_dir", "library",
-    "root_info", "set_log_level", "specs", "version", "view",
+    "TensorPart", "TensorSpec", "TensorStatistics", "View", "WaitError", "World", "WorldOptionValues", "backend", "fusion_flag",
+    "include_dir", "library", "root_info", "set_log_level", "specs", "version", "view",
 ]
 
 

@@ -6,7 +6,7 @@ import ctypes
 import operator
 import os
 from ctypes import byref
-from typing import TYPE_CHECKING, Any, Iterable, Optional, Union
+from typing import TYPE_CHECKING, Any, Iterable, Literal, Optional, TypedDict, Union, cast
 
 from adasum import _abi
 from adasum._arguments import is_number, path as file_path, scalar, text
@@ -19,14 +19,21 @@ if TYPE_CHECKING:
     from adasum.world import World
 
 
+class WorldOptionValues(TypedDict, total=False):
+    """Keywords of worlds, as `OptionValues` describes them; reducers take them, too, and the others."""
+
+    devices_per_server: Optional[Union[int, Literal["auto"]]]
+    create_timeout_ms: Optional[int]
+
+
 class Options(Handle):
     """Choices of worlds and reducers, the same on all ranks: one keyword for each option of `OptionValues`, which describes them. None
     leaves the default.
 
         Options(devices_per_server=8, radix="auto", wire="f32", group=[0, 1], allow_plain_mean=True)
 
-    Worlds and reducers take the same keywords; an `Options` is for choices that come from the environment or a file, or that
-    several of them share."""
+    Worlds and reducers take the same as keywords, worlds those of `WorldOptionValues`; an `Options` is for choices that come from the
+    environment or a file, or that several of them share."""
 
     _destroy = "adasum_options_destroy"
 
@@ -98,3 +105,16 @@ def chosen(options: Optional[Options], choices: Any) -> Optional[Options]:
     if options is not None and choices:
         raise TypeError(f"options and {', '.join(choices)} are both given: make them one, as Options.from_environment(radix=2)")
     return Options(**choices) if choices else options
+
+
+def of_world(choices: Any) -> WorldOptionValues:
+    """Those of a reducer's choices that count when its world is made."""
+    return cast(WorldOptionValues, {name: value for name, value in choices.items() if name in WorldOptionValues.__annotations__})
+
+
+def chosen_for_world(options: Optional[Options], choices: Any) -> Optional[Options]:
+    """As `chosen`. What only reducers take is refused as a keyword: it would have no effect."""
+    for name in OptionValues.__annotations__:
+        if name in choices and name not in WorldOptionValues.__annotations__:
+            raise TypeError(f"{name} is an option of reducers: a world takes {' and '.join(WorldOptionValues.__annotations__)}")
+    return chosen(options, choices)

@@ -696,6 +696,7 @@ def optimizer_errors():
     raises(TypeError, ["takes options as keywords"], lambda: wrap(options=adasum.Options()))
     raises(TypeError, ["takes options as keywords"], lambda: adasum.torch.world(options=adasum.Options()))
     raises(TypeError, ["group is a int", "process group"], lambda: adasum.torch.world(1))
+    raises(TypeError, ["radix is an option of reducers"], lambda: adasum.torch.world(radix=4))
     raises(AttributeError, ["'allreduce'", "adasum.GradientReducer", "from-horovod.md"], lambda: adasum.torch.allreduce)
     raises(AttributeError, ["no attribute 'no_such_name'"], lambda: adasum.torch.no_such_name)
     raises(TypeError, ["Network"], lambda: adasum.torch.DistributedOptimizer(model))

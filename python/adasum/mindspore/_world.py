@@ -21,7 +21,7 @@ _LAST_WAIT = 60.0
 _world: Optional[adasum.World] = None
 
 
-def world(options: Optional[adasum.Options] = None, **choices: Unpack[adasum.OptionValues]) -> adasum.World:
+def world(options: Optional[adasum.Options] = None, **choices: Unpack[adasum.WorldOptionValues]) -> adasum.World:
     """The world that the environment describes: RANK_TABLE_FILE and RANK_ID, or the variables of torchrun or msrun. Made in the first call, which
     is collective and whose options count, and shared by all cells of this process; HCCL makes one from a rank table and no second.
     Without devices_per_server a server has the ranks that the table gives it, or LOCAL_WORLD_SIZE.

@@ -11,7 +11,7 @@ import torch
 import torch.distributed as dist
 
 import adasum
-from adasum.options import check_choices
+from adasum.options import check_choices, of_world
 from adasum.world import check_world
 
 if TYPE_CHECKING:
@@ -19,11 +19,8 @@ if TYPE_CHECKING:
 
 _LOGGER = logging.getLogger("adasum")
 
-#: Options that count when a world is made.
-_WORLD_OPTIONS = ("devices_per_server", "create_timeout_ms")
 
-
-def world(group: Optional[dist.ProcessGroup] = None, /, **choices: Unpack[adasum.OptionValues]) -> adasum.World:
+def world(group: Optional[dist.ProcessGroup] = None, /, **choices: Unpack[adasum.WorldOptionValues]) -> adasum.World:
     """The world of the ranks of a process group, or of all ranks: on torch's current NPU if the program has set or used one or sees only
     one, else on device LOCAL_RANK, which is one of the mock's where there is no NPU. Where LOCAL_RANK is not set, as under
     torch.multiprocessing.spawn, ranks of a host count from 0. Collective among the group.
@@ -57,7 +54,7 @@ def _refuse_options(choices: Any) -> None:
         raise TypeError("options: adasum.torch takes options as keywords, as radix=4, and none of adasum.Options or of variables")
 
 
-def _made(group: Optional[dist.ProcessGroup], size: int, choices: adasum.OptionValues) -> adasum.World:
+def _made(group: Optional[dist.ProcessGroup], size: int, choices: adasum.WorldOptionValues) -> adasum.World:
     backend = _hccl(group)
     if backend is not None:
         npu().synchronize()
@@ -150,7 +147,7 @@ class Reducing:
         self._example = example
         options: Any = dict(choices)
         if world_ is None:
-            world_ = world(group, **{name: options[name] for name in _WORLD_OPTIONS if name in options})
+            world_ = world(group, **of_world(options))
         self._world = world_
         try:
             self._reducer = make(world_, options)
