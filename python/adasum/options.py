@@ -112,9 +112,8 @@ def of_world(choices: Any) -> WorldOptionValues:
     return cast(WorldOptionValues, {name: value for name, value in choices.items() if name in WorldOptionValues.__annotations__})
 
 
-def chosen_for_world(options: Optional[Options], choices: Any) -> Optional[Options]:
-    """As `chosen`. What only reducers take is refused as a keyword: it would have no effect."""
+def check_world_choices(choices: Any) -> None:
+    """Refuses what only reducers take: it would have no effect."""
     for name in OptionValues.__annotations__:
         if name in choices and name not in WorldOptionValues.__annotations__:
             raise TypeError(f"{name} is an option of reducers: a world takes {' and '.join(WorldOptionValues.__annotations__)}")
-    return chosen(options, choices)

@@ -14,7 +14,7 @@ from adasum import _abi
 from adasum._arguments import INT32, UINT32, UINT64, array, milliseconds, path as file_path, whole, wholes
 from adasum._library import DEFAULT_TIMEOUT, Error, Handle, call
 from adasum.device import HostCopies, KeptStreams, Stream
-from adasum.options import Options, WorldOptionValues, chosen_for_world
+from adasum.options import Options, WorldOptionValues, check_world_choices, chosen
 from adasum.tensors import F32, type_name, view_for
 
 if TYPE_CHECKING:
@@ -50,6 +50,11 @@ def refuse_stream(stream: Optional[Union[int, Stream]]) -> None:
         raise ValueError(f"stream is {stream!r}, but the tensors are on the host, where a call takes none; a limit is given as timeout=seconds")
 
 
+def _chosen(options: Optional[Options], choices: Any) -> Optional[Options]:
+    check_world_choices(choices)
+    return chosen(options, choices)
+
+
 class World(Handle):
     """This process's membership of a job. Made by one of the `from_` functions, all of which are collective. Their options are
     keywords, devices_per_server and create_timeout_ms, or `options`, of which these two count.
@@ -79,7 +84,7 @@ class World(Handle):
         """The world that the environment describes: RANK_TABLE_FILE and RANK_ID, or the variables of torchrun or of msrun (several
         machines want its --node_rank, or `adasum.mindspore.world`). With a table of version 2.0, and on Ascend 950, MASTER_ADDR and MASTER_PORT, or
         ADASUM_ROOTINFO_FILE, must be set, too, as `adasum-run launch` does: ranks meet there."""
-        return cls._from("environment", chosen_for_world(options, choices))
+        return cls._from("environment", _chosen(options, choices))
 
     @classmethod
     def from_rank_table(
@@ -87,7 +92,7 @@ class World(Handle):
     ) -> World:
         """The world of the rank table in the file `path`, as its rank `rank`. With a table of version 2.0, and on Ascend 950, ranks meet as
         `from_environment` says."""
-        return cls._from("rank_table", file_path("path", path), whole("rank", rank, UINT32), chosen_for_world(options, choices))
+        return cls._from("rank_table", file_path("path", path), whole("rank", rank, UINT32), _chosen(options, choices))
 
     @classmethod
     def from_root_info(
@@ -104,14 +109,14 @@ class World(Handle):
             raise TypeError(f"info is a {type(info).__name__}: it must be the bytes of adasum.root_info")
         copy = (c_uint8 * len(content)).from_buffer_copy(content)
         number, ranks, own = whole("device", device, INT32), whole("size", size, UINT32), whole("rank", rank, UINT32)
-        return cls._from("root_info", number, copy, len(copy), ranks, own, chosen_for_world(options, choices))
+        return cls._from("root_info", number, copy, len(copy), ranks, own, _chosen(options, choices))
 
     @classmethod
     def from_comm(cls, comm: SupportsIndex, options: Optional[Options] = None, **choices: Unpack[WorldOptionValues]) -> World:
         """A world of the ranks of an HcclComm of somebody else's, which is borrowed for this call only: no other work may be under way
         on it, so synchronise the device after its last collective (torch.npu.synchronize(); `adasum.torch.world` does). The device is
         the calling thread's current one."""
-        return cls._from("comm", whole("comm", comm, UINT64), chosen_for_world(options, choices))
+        return cls._from("comm", whole("comm", comm, UINT64), _chosen(options, choices))
 
     def _ask(self, what: str, answer: Any) -> int:
         call(f"adasum_world_{what}", self, byref(answer))

@@ -14,7 +14,7 @@ use super::config::{CommConfig, RawConfig};
 use super::device::Device;
 use super::handle::Handle;
 use super::queued::Queued;
-use super::stream::{Stream, keep};
+use super::stream::{Remains, Stream, keep};
 use crate::error::{Context, Error, ErrorKind, Result};
 use crate::sys::Backend;
 use crate::sys::acl::aclrtStream;
@@ -89,6 +89,14 @@ pub struct Comm {
     name: String,
 }
 
+/// How a communicator ends. Locked while it does: who comes meanwhile waits until HCCL works on nothing of it any more.
+#[derive(Debug, Default)]
+struct End {
+    /// The handle is no good any more.
+    gone: bool,
+    held: Vec<Arc<Vec<Remains>>>,
+}
+
 #[derive(Debug)]
 struct Inner {
     device: Device,
@@ -97,8 +105,7 @@ struct Inner {
     borrowed: bool,
     /// Set once it is to end: later calls are kept out.
     closed: AtomicBool,
-    /// Set while it is being destroyed, and after: the handle is no good any more.
-    gone: AtomicBool,
+    end: Mutex<End>,
     /// Held while a call uses the communicator: HCCL wants them one at a time.
     turn: Mutex<()>,
     /// Operations that may still be queued: HCCL frees links and buffers under them, too.
@@ -227,7 +234,7 @@ impl Comm {
             comm: Handle(HcclComm(comm)),
             borrowed: true,
             closed: AtomicBool::default(),
-            gone: AtomicBool::default(),
+            end: Mutex::default(),
             turn: Mutex::default(),
             queued: Queued::default(),
             parent: None,
@@ -324,6 +331,15 @@ impl Comm {
             .context(|| format!("communicator {}", self.name))
     }
 
+    /// Keeps what operations used that were dropped from their streams, until the communicator has ended: they may go on until then. If HCCL
+    /// never says that it has, it is never freed.
+    pub fn hold(&self, used: &Arc<Vec<Remains>>) {
+        let mut end = self.inner.end();
+        if !end.gone {
+            end.held.push(Arc::clone(used));
+        }
+    }
+
     /// Takes note that all operations have ended, as an event behind them says.
     pub fn settled(&self) {
         self.inner.queued.end();
@@ -342,7 +358,7 @@ fn create(
         comm: Handle(comm),
         borrowed: false,
         closed: AtomicBool::default(),
-        gone: AtomicBool::default(),
+        end: Mutex::default(),
         turn: Mutex::default(),
         queued: Queued::default(),
         parent,
@@ -379,25 +395,32 @@ impl Inner {
         self.turn.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    fn end(&self) -> MutexGuard<'_, End> {
+        // Each change is one step.
+        self.end.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Without its turn: an end must not wait for peers.
     fn destroy(&self) -> Result<()> {
-        if self.borrowed || self.gone.swap(true, Ordering::AcqRel) {
+        let mut end = self.end();
+        if self.borrowed || end.gone {
             return Ok(());
         }
         let before = self.closed.swap(true, Ordering::AcqRel);
         if !self.queued.has_ended() {
             self.closed.store(before, Ordering::Release);
-            self.gone.store(false, Ordering::Release);
             return Err(Error::new(
                 ErrorKind::InvalidState,
                 "operations of it may still be on a stream, and would lose their links and buffers",
             ));
         }
+        end.gone = true;
         let backend = self.device.ready()?;
         // SAFETY: created by this object; the marks above make this happen once, and keep later calls out.
         let ended = unsafe { check!(backend.hccl.HcclCommDestroy(self.comm.0)) };
-        if ended.as_ref().is_err_and(check::is_busy) {
-            self.gone.store(false, Ordering::Release);
+        match &ended {
+            Ok(()) => end.held.clear(),
+            Err(error) => end.gone = !check::is_busy(error),
         }
         ended
     }
@@ -419,6 +442,7 @@ impl Drop for Inner {
         if let Err(error) = self.destroy() {
             log::warn!("communicator on {:?}: {error}", self.device);
         }
+        std::mem::take(&mut self.end().held).leak();
     }
 }
 

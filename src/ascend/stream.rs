@@ -22,13 +22,14 @@ use crate::sys::acl::{ACL_STOP_ON_FAILURE, aclrtMemcpyKind, aclrtStream, aclrtSt
 pub(super) trait Keep: Debug + Send + Sync {}
 impl<T: Debug + Send + Sync> Keep for T {}
 
-/// What the queued work uses, by address: the same thing is kept once however often it is used.
-type Kept = HashMap<usize, Arc<dyn Keep>>;
+/// What the queued work uses, by address, with the position of the last work that does: the same thing is kept once however often it is
+/// used.
+type Kept = HashMap<usize, (u64, Arc<dyn Keep>)>;
 
 /// What the work used that [`Stream::abort`] has dropped.
 ///
 /// An operation of HCCL on AI CPUs (A3) does not end with its stream: it runs on streams of HCCL until `HcclCommDestroy` (hcomm,
-/// hccl_communicator_host.cc:7960). So this is to be kept until the communicators of that work have ended.
+/// hccl_communicator_host.cc:7960). So the communicators of that work [hold](super::Comm::hold) this.
 #[derive(Debug)]
 #[must_use = "operations of HCCL may still use it"]
 pub struct Remains(#[expect(dead_code, reason = "it is only dropped")] Kept);
@@ -151,24 +152,22 @@ impl Stream {
         .map(drop)
     }
 
-    /// Takes what was kept before the wait began, if the wait succeeds: all of that work is done.
+    /// Takes what is kept for work that was there when the wait began, if the wait succeeds: all of that is done. An abort meanwhile has
+    /// taken it before.
     fn wait_with(&self, wait: impl FnOnce(&Backend, aclrtStream) -> Result<()>) -> Result<Kept> {
         let backend = self.0.device.ready()?;
         let position = self.0.progress.enqueued();
-        let before = std::mem::take(&mut *self.0.kept());
-        if let Err(error) = wait(&backend, self.raw()) {
-            self.0.kept().extend(before);
-            return Err(error);
-        }
+        wait(&backend, self.raw())?;
         self.0.progress.end(position);
-        Ok(before)
+        let mut kept = self.0.kept();
+        Ok(kept.extract_if(|_, (last, _)| *last <= position).collect())
     }
 
     /// Lets go of what the stream keeps if all work is done, without a wait. Nobody may enqueue meanwhile.
     pub fn release_if_done(&self) {
-        let before = std::mem::take(&mut *self.0.kept());
-        if !matches!(self.query(), Ok(true)) {
-            self.0.kept().extend(before);
+        if matches!(self.query(), Ok(true)) {
+            let done = std::mem::take(&mut *self.0.kept());
+            drop(done);
         }
     }
 
@@ -276,13 +275,9 @@ impl Stream {
     /// Keeps `spans`, unless they are borrowed, alive until the stream is next synchronised: for work of other streams that this
     /// one waits for.
     pub fn keep(&self, spans: &[Span]) {
-        let mut kept = self.0.kept();
         // Tensors of one buffer follow each other.
-        for alike in spans.chunk_by(Span::shares_allocation) {
-            if let Some(used) = keep(&alike[0]) {
-                kept.insert(Arc::as_ptr(&used).addr(), used);
-            }
-        }
+        let alike = spans.chunk_by(Span::shares_allocation);
+        self.0.keep(alike.filter_map(|alike| keep(&alike[0])));
     }
 
     /// Puts the whole context of this stream into stop mode, for good: behind the first task that fails on any of its
@@ -374,11 +369,7 @@ impl Stream {
         let called = call(&backend, self.raw());
         // Also after a failure: part of the work may be queued. And only now: a wait of another thread that began
         // before the call must neither let go of them nor take them for ended.
-        let used = used
-            .into_iter()
-            .map(|used| (Arc::as_ptr(&used).addr(), used));
-        self.0.kept().extend(used);
-        self.0.progress.enqueued.fetch_add(1, Ordering::AcqRel);
+        self.0.keep(used);
         called
     }
 
@@ -443,6 +434,14 @@ impl Inner {
             self.progress.end(position);
         }
         Ok(complete)
+    }
+
+    /// Keeps what the next work uses.
+    fn keep(&self, used: impl IntoIterator<Item = Arc<dyn Keep>>) {
+        let mut kept = self.kept();
+        let position = self.progress.enqueued.fetch_add(1, Ordering::AcqRel) + 1;
+        let entry = |used: Arc<dyn Keep>| (Arc::as_ptr(&used).addr(), (position, used));
+        kept.extend(used.into_iter().map(entry));
     }
 
     fn kept(&self) -> MutexGuard<'_, Kept> {

@@ -10,7 +10,7 @@ use crate::error::{Error, Result};
 /// bits for every number of ranks and every bucket.
 pub const UNIT: u64 = 4096;
 
-/// Tensors start at multiples of this many bytes: the vendor's copies on a device ask for it.
+/// Tensors with elements start at multiples of this many bytes: the vendor's copies on a device ask for it.
 pub(super) const ALIGNMENT: u64 = 64;
 
 /// Upper bound on the elements of a fused buffer. Far above any memory, far below overflow.

@@ -563,6 +563,7 @@ def boost(folder):
     refused(TypeError, "boost_config_dict is a int", wrap, plain, 3)
     refused(TypeError, "The type of 'optimizer'", wrap, 3)
     refused(ValueError, "devices_per_server is 8, but the world", wrap, plain, {"boost": TUTORIAL})
+    refused(TypeError, "radix is an option of reducers", adasum_ms.world, radix=4)
     refused(ValueError, "common.device_number is 8, but the world", wrap, plain, {"boost": TUTORIAL}, world=adasum_ms.world())
 
 

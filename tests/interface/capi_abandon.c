@@ -1,5 +1,5 @@
-/* Ranks give a reduction up while its records are gathered: once the world is left, no device memory of it is in use. The caller makes
- * the gather of rank 1 stall by HCCL_MOCK_FAULT. */
+/* Ranks give a reduction up while its records are gathered and a thread waits for it: once the world is left, no device memory of it is
+ * in use. The caller makes the gather of rank 1 stall by HCCL_MOCK_FAULT. */
 #include "capi.h"
 #include <time.h>
 
@@ -11,6 +11,17 @@ static size_t memory_in_use(void) {
     return total - free_bytes;
 }
 
+struct waiting {
+    adasum_reducer *reducer;
+    aclrtStream stream;
+};
+
+static void *wait_for_it(void *argument) {
+    const struct waiting *waiting = argument;
+    CHECK(adasum_reducer_synchronize(waiting->reducer, waiting->stream, LIMIT) != ADASUM_OK);
+    return NULL;
+}
+
 static void *rank_main(void *argument) {
     const uint32_t rank = (uint32_t)(size_t)argument;
     const adasum_tensor tensor = {"a", COUNT, ADASUM_F32, 0};
@@ -19,6 +30,8 @@ static void *rank_main(void *argument) {
     adasum_options *options = options_with(1);
     adasum_reducer *reducer = NULL;
     adasum_world *world = NULL;
+    struct waiting waiting;
+    pthread_t waiter;
     aclrtStream stream = NULL;
     void *place = NULL;
     size_t before = 0;
@@ -30,9 +43,13 @@ static void *rank_main(void *argument) {
     world = join(rank, RANKS, 1);
     OK(adasum_reducer_create(world, &tensor, 1, options, &reducer));
     OK(adasum_reducer_reduce(reducer, &place, 1, stream));
+    waiting.reducer = reducer;
+    waiting.stream = stream;
+    CHECK(pthread_create(&waiter, NULL, wait_for_it, &waiting) == 0);
     nanosleep(&while_it_begins, NULL);
     pthread_barrier_wait(&together);
     adasum_world_abort(world);
+    CHECK(pthread_join(waiter, NULL) == 0);
     adasum_reducer_destroy(reducer);
     OK(adasum_world_finish(world, LIMIT));
     adasum_world_destroy(world);

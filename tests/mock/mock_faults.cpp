@@ -366,8 +366,14 @@ void works_on(const Rank &me, aclError freed) {
     }
     void *memory = nullptr;
     OK(aclrtMalloc(&memory, 64, ACL_MEM_MALLOC_HUGE_FIRST));
+    std::atomic<bool> reached{false};
+    OK(aclrtLaunchHostFunc(world.stream, [](void *place) { *static_cast<std::atomic<bool> *>(place) = true; },
+                           &reached));
     OK(HcclAllReduce(memory, links.at(), 8, FP32, HCCL_REDUCE_SUM, world.comm, world.stream));
-    pause_ms(300); // it has begun, and waits for rank 1
+    while (!reached) {
+        pause_ms(10);
+    }
+    pause_ms(1000); // it has begun, and waits for rank 1
     OK(aclrtStreamAbort(world.stream));
     RETURNS(freed, aclrtFree(memory));
     OK(HcclCommDestroy(world.comm));

@@ -138,6 +138,8 @@ uint64_t untouched_bytes();
 Arena *arena_of(const void *address);
 // Whether it is an address of device memory, this process's or imported, be it in use or not.
 bool is_device_memory(const void *address);
+// Of its memory nothing is held any more (hold_memory): all tasks have ended, also those that streams do not know.
+void let_go_of_memory_of(int device);
 
 } // namespace mock
 

@@ -5,6 +5,7 @@
 
 #include <pthread.h>
 
+#include "arena.h"
 #include "device.h"
 #include "stream.h"
 
@@ -86,6 +87,7 @@ void release_device(int32_t device, bool force) {
         context.end();
     }
     end_streams(context);
+    let_go_of_memory_of(device);
     if (current_by_device) {
         current = nullptr;
     }

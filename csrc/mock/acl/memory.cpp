@@ -49,42 +49,54 @@ void allocate(void **address, size_t size, aclrtMemMallocPolicy policy) {
     *address = made;
 }
 
-// What is held, by the end of its allocation.
 class HeldMemory {
 public:
-    void hold(const void *address, const std::string &why) {
-        if (const char *end = end_of(address)) {
-            std::lock_guard<std::mutex> lock(mutex_);
-            held_.emplace(end, why);
+    uint64_t hold(const void *address, const std::string &why) {
+        Region region;
+        if (!find_memory(address, &region) || region.imported) {
+            return 0;
         }
+        std::lock_guard<std::mutex> lock(mutex_);
+        held_.emplace(++last_, Held{static_cast<const char *>(address) + region.bytes, region.device, why});
+        return last_;
     }
 
-    void let_go(const void *address) {
-        const char *end = end_of(address);
+    void let_go(uint64_t number) {
         std::lock_guard<std::mutex> lock(mutex_);
-        const auto found = held_.find(end);
-        if (found != held_.end()) {
-            held_.erase(found);
+        held_.erase(number);
+    }
+
+    void let_go_of_device(int device) {
+        std::lock_guard<std::mutex> lock(mutex_);
+        for (auto entry = held_.begin(); entry != held_.end();) {
+            entry = entry->second.device == device ? held_.erase(entry) : std::next(entry);
         }
     }
 
     void refuse(const void *address) {
-        const char *end = end_of(address);
+        Region region;
+        if (!find_memory(address, &region)) {
+            return;
+        }
+        const char *end = static_cast<const char *>(address) + region.bytes;
         std::lock_guard<std::mutex> lock(mutex_);
-        const auto found = held_.find(end);
-        if (found != held_.end()) {
-            fail(ACL_ERROR_RT_INTERNAL_ERROR, "EI9999: %p is freed, but %s", address, found->second.c_str());
+        for (const auto &entry : held_) {
+            if (entry.second.end == end) {
+                fail(ACL_ERROR_RT_INTERNAL_ERROR, "EI9999: %p is freed, but %s", address, entry.second.why.c_str());
+            }
         }
     }
 
 private:
-    static const char *end_of(const void *address) {
-        Region region;
-        return find_memory(address, &region) ? static_cast<const char *>(address) + region.bytes : nullptr;
-    }
+    struct Held {
+        const char *end; // of its allocation
+        int device;
+        std::string why;
+    };
 
     std::mutex mutex_;
-    std::multimap<const char *, std::string> held_;
+    uint64_t last_ = 0;
+    std::map<uint64_t, Held> held_;
 };
 
 HeldMemory &held_memory() {
@@ -94,8 +106,9 @@ HeldMemory &held_memory() {
 
 } // namespace
 
-void hold_memory(const void *address, const std::string &why) { held_memory().hold(address, why); }
-void let_go_of_memory(const void *address) { held_memory().let_go(address); }
+uint64_t hold_memory(const void *address, const std::string &why) { return held_memory().hold(address, why); }
+void let_go_of_memory(uint64_t number) { held_memory().let_go(number); }
+void let_go_of_memory_of(int device) { held_memory().let_go_of_device(device); }
 
 } // namespace mock
 

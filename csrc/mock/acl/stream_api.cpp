@@ -1,5 +1,6 @@
 // The exported calls about streams, and those that wait for all streams of a context or end all of a device.
 
+#include "arena.h"
 #include "counters.h"
 #include "deviate.h"
 #include "device.h"
@@ -180,6 +181,7 @@ aclError aclrtDeviceTaskAbort(int32_t deviceId, uint32_t timeout) {
         for (const auto &stream : streams_of(deviceId)) {
             stream->abort(ACL_ERROR_RT_DEVICE_TASK_ABORT);
         }
+        let_go_of_memory_of(deviceId); // the operations of HCCL have ended, too
         for (Context *context : contexts) {
             context->recover();
         }

@@ -287,6 +287,9 @@ bool Comm::execute(Pending &pending, const Cancelled &cancelled, bool may_sleep,
             const Outcome struck = strike(operation.injection, what, cancelled, &closing_);
             if (struck.code != ACL_SUCCESS) {
                 fail(HCCL_E_INTERNAL, struck.text);
+                if (cancelled) {
+                    leave(operation);
+                }
                 std::lock_guard<std::mutex> state(state_);
                 *outcome = destroyed_ ? failed_outcome() : struck;
                 return true;
@@ -324,16 +327,16 @@ void Comm::leave(const Operation &operation) {
     if (destroyed_) {
         return;
     }
-    std::vector<const void *> memory{operation.send, operation.recv};
-    for (const Transfer &transfer : operation.transfers) {
-        memory.push_back(transfer.address);
-    }
-    memory.erase(std::remove(memory.begin(), memory.end(), nullptr), memory.end());
     const std::string why = self() + " still works on it: " + describe(operation.signature) +
                             ", whose stream was aborted, goes on until HcclCommDestroy";
-    for (const void *address : memory) {
-        hold_memory(address, why);
-        left_.push_back(address);
+    std::vector<const char *> memory{operation.send, operation.recv};
+    for (const Transfer &transfer : operation.transfers) {
+        memory.push_back(transfer.bytes > 0 ? transfer.address : nullptr);
+    }
+    for (const char *address : memory) {
+        if (address != nullptr) {
+            held_.push_back(hold_memory(address, why));
+        }
     }
 }
 
@@ -426,7 +429,7 @@ void Comm::destroy() {
             return;
         }
         destroyed_ = true;
-        std::for_each(left_.begin(), left_.end(), let_go_of_memory);
+        std::for_each(held_.begin(), held_.end(), let_go_of_memory);
         idle = pending_.empty();
         if (buffers_taken_) {
             give_memory(device(), buffer_bytes());

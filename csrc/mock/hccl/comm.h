@@ -174,7 +174,7 @@ private:
     std::string text_;
     std::map<std::string, uint32_t> generations_;
     std::map<uint64_t, Signature> pending_; // operations queued or running, by number
-    std::vector<const void *> left_;        // memory of operations that go on
+    std::vector<uint64_t> held_;            // memory of operations that go on
     bool destroyed_ = false;
     bool under_work_ = false; // it was destroyed while operations needed it
     std::atomic<bool> retired_{false};

@@ -56,7 +56,7 @@ class _WrapCell(nn.Cell):
         self.shapes = tuple(tuple(parameter.shape) for parameter in self.parameters)
         #: Whether the last call found a NaN or an infinity in gradients of any rank, with overflow="vote"; nothing was changed then.
         self.overflowed = False
-        self.world = world or environment_world(options, **of_world(choices))
+        self.world = world or environment_world(options or adasum.Options(**choices), **of_world(choices))
         if choices.get("profile") == "mindspore":
             choices.setdefault("mindspore_context", _parallel_context(self.world))
         _check_training_cells(self.world)

@@ -12,6 +12,7 @@ from mindspore.communication import GlobalComm, get_group_size, get_rank
 
 import adasum
 from adasum.mindspore._tensors import wait_for_all
+from adasum.options import check_world_choices
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -32,6 +33,7 @@ def world(options: Optional[adasum.Options] = None, **choices: Unpack[adasum.Wor
 
     Raises ValueError if `devices_per_server` is another than that of the world there is."""
     global _world
+    check_world_choices(choices)
     if os.environ.get("MS_ROLE") == "MS_SCHED":
         # MindSpore keeps it in communication.init(); whoever comes here has not called that.
         raise SystemExit(0)

@@ -11,7 +11,7 @@ import torch
 import torch.distributed as dist
 
 import adasum
-from adasum.options import check_choices, of_world
+from adasum.options import check_choices, check_world_choices, of_world
 from adasum.world import check_world
 
 if TYPE_CHECKING:
@@ -32,6 +32,7 @@ def world(group: Optional[dist.ProcessGroup] = None, /, **choices: Unpack[adasum
     With HCCL the group's communicator is borrowed for this call, which waits for all work of the device first; no collective of the
     group may be started on another thread meanwhile. Nothing of it is used afterwards."""
     _refuse_options(choices)
+    check_world_choices(choices)
     # torch gives NON_GROUP_MEMBER to ranks that are not of a group.
     if not isinstance(group, (dist.ProcessGroup, type(None))) and group is not dist.GroupMember.NON_GROUP_MEMBER:
         raise TypeError(f"group is a {type(group).__name__}: it must be a process group of torch.distributed, or None for all ranks")

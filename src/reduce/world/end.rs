@@ -243,15 +243,12 @@ impl Inner {
                 Err(error) => log::warn!("rank {}: {error}", self.rank),
             }
         }
-        let mut ended = true;
-        for comm in self.all_comms() {
+        let (comms, remains) = (self.all_comms(), Arc::new(remains));
+        comms.iter().for_each(|comm| comm.hold(&remains));
+        for comm in comms {
             if let Err(error) = comm.abort() {
                 log::info!("rank {}: not yet: {error}", self.rank);
-                ended = false;
             }
-        }
-        if !ended {
-            lock(&self.remains).extend(remains);
         }
     }
 

@@ -26,7 +26,7 @@ use std::time::Duration;
 use self::order::Order;
 use self::shared::SharedBuffers;
 use crate::ascend::{
-    Comm, CommConfig, DataType, Device, Event, Queued, ReduceOp, Remains, RootInfo, Span, Stream,
+    Comm, CommConfig, DataType, Device, Event, Queued, ReduceOp, RootInfo, Span, Stream,
 };
 use crate::error::{Context, Error, ErrorKind, Result};
 use crate::kernel::{Kernels, Reason};
@@ -72,8 +72,6 @@ struct Inner {
     sum: OnceLock<Arc<WatchedStage>>,
     origin: Option<Origin>,
     work: Arc<Work>,
-    /// Goes behind the communicators.
-    remains: Mutex<Vec<Remains>>,
 }
 
 /// What a communicator of some of a world's ranks is for.
@@ -275,7 +273,6 @@ impl World {
             sum: OnceLock::new(),
             origin: None,
             work: Arc::new(work),
-            remains: Mutex::default(),
             device: comm.device().clone(),
             shape,
             comm: Arc::new(comm),

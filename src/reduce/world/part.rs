@@ -51,7 +51,6 @@ impl World {
                 ranks: members,
             }),
             work: Arc::clone(&self.inner.work),
-            remains: Mutex::default(),
             device: self.device().clone(),
             shape: Shape::new(size / locals, locals)?,
             comm: Arc::new(comm),
