@@ -114,6 +114,7 @@ def of_world(choices: Any) -> WorldOptionValues:
 
 def check_world_choices(choices: Any) -> None:
     """Refuses what only reducers take: it would have no effect."""
-    for name in OptionValues.__annotations__:
-        if name in choices and name not in WorldOptionValues.__annotations__:
-            raise TypeError(f"{name} is an option of reducers: a world takes {' and '.join(WorldOptionValues.__annotations__)}")
+    for name in choices:
+        if name not in WorldOptionValues.__annotations__:
+            what = "an option of reducers" if name in OptionValues.__annotations__ else "no option"
+            raise TypeError(f"{name} is {what}: a world takes {' and '.join(WorldOptionValues.__annotations__)}")

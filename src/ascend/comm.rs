@@ -92,8 +92,10 @@ pub struct Comm {
 /// How a communicator ends. Locked while it does: who comes meanwhile waits until HCCL works on nothing of it any more.
 #[derive(Debug, Default)]
 struct End {
-    /// The handle is no good any more.
+    /// The handle is no good any more: HCCL was asked, and was not busy.
     gone: bool,
+    /// And has said that it is done.
+    done: bool,
     held: Vec<Arc<Vec<Remains>>>,
 }
 
@@ -318,7 +320,8 @@ impl Comm {
     }
 
     /// Ends the communicator also while a call of another thread builds links, which then fails: the only way out of a call
-    /// that waits for a peer. Later calls fail. Wraps `HcclCommDestroy`.
+    /// that waits for a peer. Later calls fail. Waits while another thread ends it (on A3 up to 50 s after a failure of the device: hcomm,
+    /// hccl_communicator.cc:750). Wraps `HcclCommDestroy`.
     ///
     /// # Errors
     /// If work of it may be on a stream that was neither synchronised nor aborted since, or another thread is in any other
@@ -335,7 +338,7 @@ impl Comm {
     /// never says that it has, it is never freed.
     pub fn hold(&self, used: &Arc<Vec<Remains>>) {
         let mut end = self.inner.end();
-        if !end.gone {
+        if !end.done {
             end.held.push(Arc::clone(used));
         }
     }
@@ -414,13 +417,15 @@ impl Inner {
                 "operations of it may still be on a stream, and would lose their links and buffers",
             ));
         }
-        end.gone = true;
         let backend = self.device.ready()?;
         // SAFETY: created by this object; the marks above make this happen once, and keep later calls out.
         let ended = unsafe { check!(backend.hccl.HcclCommDestroy(self.comm.0)) };
-        match &ended {
-            Ok(()) => end.held.clear(),
-            Err(error) => end.gone = !check::is_busy(error),
+        end.gone = !ended.as_ref().is_err_and(check::is_busy);
+        end.done = ended.is_ok();
+        if end.done {
+            let held = std::mem::take(&mut end.held);
+            drop(end);
+            drop(held);
         }
         ended
     }

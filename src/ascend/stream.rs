@@ -32,7 +32,9 @@ type Kept = HashMap<usize, (u64, Arc<dyn Keep>)>;
 /// hccl_communicator_host.cc:7960). So the communicators of that work [hold](super::Comm::hold) this.
 #[derive(Debug)]
 #[must_use = "operations of HCCL may still use it"]
-pub struct Remains(#[expect(dead_code, reason = "it is only dropped")] Kept);
+pub struct Remains(
+    #[expect(dead_code, reason = "it is only dropped")] HashMap<usize, Arc<dyn Keep>>,
+);
 
 /// A queue of work on a device: what is enqueued runs in order, while the host goes on.
 ///
@@ -124,7 +126,6 @@ impl Stream {
             // SAFETY: the stream lives as long as `self`.
             unsafe { check!(backend.acl.aclrtSynchronizeStream(stream)) }
         })
-        .map(drop)
     }
 
     /// As [`Stream::synchronize`], but waits no longer than `timeout`; zero only looks. Wraps
@@ -149,18 +150,24 @@ impl Stream {
                 )
             }
         })
-        .map(drop)
     }
 
-    /// Takes what is kept for work that was there when the wait began, if the wait succeeds: all of that is done. An abort meanwhile has
-    /// taken it before.
-    fn wait_with(&self, wait: impl FnOnce(&Backend, aclrtStream) -> Result<()>) -> Result<Kept> {
+    /// Lets go of what is kept for work that was there when the wait began, if the wait succeeds: all of that is done.
+    fn wait_with(&self, wait: impl FnOnce(&Backend, aclrtStream) -> Result<()>) -> Result<()> {
         let backend = self.0.device.ready()?;
         let position = self.0.progress.enqueued();
         wait(&backend, self.raw())?;
+        self.let_go(position);
+        Ok(())
+    }
+
+    /// Takes note that all work up to this position has ended.
+    fn let_go(&self, position: u64) {
         self.0.progress.end(position);
-        let mut kept = self.0.kept();
-        Ok(kept.extract_if(|_, (last, _)| *last <= position).collect())
+        let ended = |_: &usize, (last, _): &mut (u64, Arc<dyn Keep>)| *last <= position;
+        let done: Kept = self.0.kept().extract_if(ended).collect();
+        // Not before the lock is free: memory is freed in it.
+        drop(done);
     }
 
     /// Lets go of what the stream keeps if all work is done, without a wait. Nobody may enqueue meanwhile.
@@ -319,14 +326,25 @@ impl Stream {
         let Ok(abort) = self.0.device.ready()?.acl.aclrtStreamAbort else {
             return Ok(None);
         };
-        let aborted = self.wait_with(|backend, stream| {
-            // SAFETY: the stream lives as long as `self`.
-            check::acl(backend, "aclrtStreamAbort", unsafe { abort(stream) })
-        });
-        match aborted {
-            Err(error) if check::is_unsupported(&error) => Ok(None),
-            other => other.map(|kept| Some(Remains(kept))),
+        let position = self.0.progress.enqueued();
+        let all = || -> HashMap<usize, Arc<dyn Keep>> {
+            let kept = self.0.kept();
+            let entry = |(&address, (_, used)): (&usize, &(u64, Arc<dyn Keep>))| {
+                (address, Arc::clone(used))
+            };
+            kept.iter().map(entry).collect()
+        };
+        // Also before the call: a wait beside it lets go of what it takes for ended.
+        let mut dropped = all();
+        let backend = self.0.device.ready()?;
+        // SAFETY: the stream lives as long as `self`.
+        match check::acl(&backend, "aclrtStreamAbort", unsafe { abort(self.raw()) }) {
+            Err(error) if check::is_unsupported(&error) => return Ok(None),
+            called => called?,
         }
+        dropped.extend(all());
+        self.let_go(position);
+        Ok(Some(Remains(dropped)))
     }
 
     /// Sets all bytes of `span` to zero. Wraps `aclrtMemsetAsync`.

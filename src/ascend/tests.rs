@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
+use super::stream::Keep;
 use super::*;
 use crate::error::ErrorKind;
 
@@ -262,6 +263,43 @@ fn a_communicator_that_a_call_is_in_ends_later() {
             comm.abort().unwrap();
         }
         done.wait();
+    });
+}
+
+/// What an aborted operation of HCCL may still use on A3.
+#[test]
+fn an_abort_takes_what_is_kept_also_from_a_thread_that_waits() {
+    let done = std::sync::Barrier::new(2);
+    ranks(2, |comm, stream| {
+        let used = Arc::new(());
+        let users = || Arc::strong_count(&used) - 1;
+        let mut counted = None;
+        comm.barrier(&stream).unwrap();
+        stream.synchronize().unwrap();
+        if comm.rank() == 1 {
+            comm.barrier(&stream).unwrap(); // rank 0 does not come
+            let keep = Arc::clone(&used) as Arc<dyn Keep>;
+            stream.enqueue([keep], |_, _| Ok(())).unwrap();
+            let remains = thread::scope(|scope| {
+                let waiter = scope.spawn(|| stream.synchronize());
+                thread::sleep(Duration::from_millis(500));
+                let remains = stream.abort().unwrap();
+                // One that comes late finds nothing to wait for.
+                let _ = waiter.join().unwrap();
+                remains
+            });
+            stream.synchronize().unwrap();
+            let before = users();
+            drop(remains);
+            counted = Some((before, users()));
+            comm.abort().unwrap();
+        }
+        done.wait();
+        // Not before: the other rank would wait for ever.
+        assert!(
+            counted.is_none_or(|counted| counted == (1, 0)),
+            "{counted:?}"
+        );
     });
 }
 

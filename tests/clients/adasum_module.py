@@ -640,7 +640,7 @@ def refuses_what_is_wrong(world):
     refuses(ValueError, "dtype is ['float32']", lambda: adasum.TensorSpec("x", 3, ["float32"]))
     refuses(ValueError, "RANK_TABLE_FILE", lambda: adasum.World.from_rank_table("/nowhere/RANK_TABLE_FILE", 0))
     refuses(TypeError, "radix is an option of reducers", lambda: adasum.World.from_environment(radix=4))
-    refuses(TypeError, "'radixx' is no option", lambda: adasum.World.from_environment(radixx=4))
+    refuses(TypeError, "radixx is no option", lambda: adasum.World.from_environment(radixx=4))
     with adasum.GradientReducer(world, data) as reducer:
         refuses(ValueError, "has 3 tensors, expected are 4", lambda: reducer.reduce(data[:3]))
         refuses(ValueError, "was made for 7", lambda: reducer.reduce([data[0], data[2], data[2], data[3]]))

@@ -370,10 +370,11 @@ void works_on(const Rank &me, aclError freed) {
     OK(aclrtLaunchHostFunc(world.stream, [](void *place) { *static_cast<std::atomic<bool> *>(place) = true; },
                            &reached));
     OK(HcclAllReduce(memory, links.at(), 8, FP32, HCCL_REDUCE_SUM, world.comm, world.stream));
-    while (!reached) {
+    for (int i = 0; i < 6000 && !reached; i++) {
         pause_ms(10);
     }
-    pause_ms(1000); // it has begun, and waits for rank 1
+    CHECK(reached);
+    pause_ms(2000); // it has begun, and waits for rank 1
     OK(aclrtStreamAbort(world.stream));
     RETURNS(freed, aclrtFree(memory));
     OK(HcclCommDestroy(world.comm));

@@ -11,8 +11,8 @@ import adasum
 from adasum.mindspore._graph import Through, check_mode
 from adasum.mindspore._rebuilt import Gathering, Rebuilt
 from adasum.mindspore._tensors import copied, current_stream, listed, on_one_side, on_target, row_tensor, rows_of
-from adasum.mindspore._world import world as environment_world
-from adasum.options import check_choices, of_world
+from adasum.mindspore._world import world_of_reducer
+from adasum.options import check_choices
 from adasum.tensors import specs_of
 from adasum.world import check_world
 
@@ -56,7 +56,7 @@ class _WrapCell(nn.Cell):
         self.shapes = tuple(tuple(parameter.shape) for parameter in self.parameters)
         #: Whether the last call found a NaN or an infinity in gradients of any rank, with overflow="vote"; nothing was changed then.
         self.overflowed = False
-        self.world = world or environment_world(options or adasum.Options(**choices), **of_world(choices))
+        self.world = world or world_of_reducer(options, choices)
         if choices.get("profile") == "mindspore":
             choices.setdefault("mindspore_context", _parallel_context(self.world))
         _check_training_cells(self.world)

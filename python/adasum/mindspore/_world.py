@@ -12,7 +12,7 @@ from mindspore.communication import GlobalComm, get_group_size, get_rank
 
 import adasum
 from adasum.mindspore._tensors import wait_for_all
-from adasum.options import check_world_choices
+from adasum.options import check_world_choices, of_world
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -33,10 +33,8 @@ def world(options: Optional[adasum.Options] = None, **choices: Unpack[adasum.Wor
 
     Raises ValueError if `devices_per_server` is another than that of the world there is."""
     global _world
+    _end_scheduler()
     check_world_choices(choices)
-    if os.environ.get("MS_ROLE") == "MS_SCHED":
-        # MindSpore keeps it in communication.init(); whoever comes here has not called that.
-        raise SystemExit(0)
     if _world is None or _world.closed:
         _set_rank_of_msrun()
         # Of both, `options` makes the world; the check below holds it against the other.
@@ -49,6 +47,18 @@ def world(options: Optional[adasum.Options] = None, **choices: Unpack[adasum.Wor
             "first cell the option, or make the world with adasum.mindspore.world"
         )
     return _world
+
+
+def world_of_reducer(options: Optional[adasum.Options], choices: adasum.OptionValues) -> adasum.World:
+    """The same for a reducer with these options, which are checked before anything is made."""
+    _end_scheduler()
+    return world(options or adasum.Options(**choices), **of_world(choices))
+
+
+def _end_scheduler() -> None:
+    if os.environ.get("MS_ROLE") == "MS_SCHED":
+        # MindSpore keeps it in communication.init(); whoever comes here has not called that.
+        raise SystemExit(0)
 
 
 def _set_rank_of_msrun() -> None:
