@@ -134,7 +134,7 @@ ASCEND_MOCK_SHARED bool find_memory(const void *address, Region *region);
 // Keeps the allocation that holds `address` from being freed: something that no stream of this process knows works on it, as `why`
 // says, until it is let go of by the number that this gives, or all tasks of the device are aborted.
 ASCEND_MOCK_SHARED uint64_t hold_memory(const void *address, const std::string &why);
-ASCEND_MOCK_SHARED void let_go_of_memory(uint64_t number);
+ASCEND_MOCK_SHARED void let_go_of_memory(int device, uint64_t number);
 // The device's arena, made at the first use. Fails with a text if there is no address space for it.
 ASCEND_MOCK_SHARED bool arena_view(int device, ArenaView *view, std::string *error);
 // Zeroed memory in the part of the arena that is not device memory, for what ranks tell each other.

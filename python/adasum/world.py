@@ -50,11 +50,6 @@ def refuse_stream(stream: Optional[Union[int, Stream]]) -> None:
         raise ValueError(f"stream is {stream!r}, but the tensors are on the host, where a call takes none; a limit is given as timeout=seconds")
 
 
-def _chosen(options: Optional[Options], choices: Any) -> Optional[Options]:
-    check_world_choices(choices)
-    return chosen(options, choices)
-
-
 class World(Handle):
     """This process's membership of a job. Made by one of the `from_` functions, all of which are collective. Their options are
     keywords, devices_per_server and create_timeout_ms, or `options`, of which these two count.
@@ -74,9 +69,10 @@ class World(Handle):
         self._whole: Optional[World] = None
 
     @classmethod
-    def _from(cls, source: str, *arguments: Any) -> World:
+    def _from(cls, source: str, options: Optional[Options], choices: Any, *arguments: Any) -> World:
+        check_world_choices(choices)
         made = ctypes.POINTER(_abi.adasum_world)()
-        call(f"adasum_world_from_{source}", *arguments, byref(made))
+        call(f"adasum_world_from_{source}", *arguments, chosen(options, choices), byref(made))
         return cls(made)
 
     @classmethod
@@ -84,7 +80,7 @@ class World(Handle):
         """The world that the environment describes: RANK_TABLE_FILE and RANK_ID, or the variables of torchrun or of msrun (several
         machines want its --node_rank, or `adasum.mindspore.world`). With a table of version 2.0, and on Ascend 950, MASTER_ADDR and MASTER_PORT, or
         ADASUM_ROOTINFO_FILE, must be set, too, as `adasum-run launch` does: ranks meet there."""
-        return cls._from("environment", _chosen(options, choices))
+        return cls._from("environment", options, choices)
 
     @classmethod
     def from_rank_table(
@@ -92,7 +88,7 @@ class World(Handle):
     ) -> World:
         """The world of the rank table in the file `path`, as its rank `rank`. With a table of version 2.0, and on Ascend 950, ranks meet as
         `from_environment` says."""
-        return cls._from("rank_table", file_path("path", path), whole("rank", rank, UINT32), _chosen(options, choices))
+        return cls._from("rank_table", options, choices, file_path("path", path), whole("rank", rank, UINT32))
 
     @classmethod
     def from_root_info(
@@ -109,14 +105,14 @@ class World(Handle):
             raise TypeError(f"info is a {type(info).__name__}: it must be the bytes of adasum.root_info")
         copy = (c_uint8 * len(content)).from_buffer_copy(content)
         number, ranks, own = whole("device", device, INT32), whole("size", size, UINT32), whole("rank", rank, UINT32)
-        return cls._from("root_info", number, copy, len(copy), ranks, own, _chosen(options, choices))
+        return cls._from("root_info", options, choices, number, copy, len(copy), ranks, own)
 
     @classmethod
     def from_comm(cls, comm: SupportsIndex, options: Optional[Options] = None, **choices: Unpack[WorldOptionValues]) -> World:
         """A world of the ranks of an HcclComm of somebody else's, which is borrowed for this call only: no other work may be under way
         on it, so synchronise the device after its last collective (torch.npu.synchronize(); `adasum.torch.world` does). The device is
         the calling thread's current one."""
-        return cls._from("comm", whole("comm", comm, UINT64), _chosen(options, choices))
+        return cls._from("comm", options, choices, whole("comm", comm, UINT64))
 
     def _ask(self, what: str, answer: Any) -> int:
         call(f"adasum_world_{what}", self, byref(answer))

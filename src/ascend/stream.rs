@@ -454,7 +454,7 @@ impl Inner {
         Ok(complete)
     }
 
-    /// Keeps what the next work uses.
+    /// Counts one more work, and keeps what it uses.
     fn keep(&self, used: impl IntoIterator<Item = Arc<dyn Keep>>) {
         let mut kept = self.kept();
         let position = self.progress.enqueued.fetch_add(1, Ordering::AcqRel) + 1;

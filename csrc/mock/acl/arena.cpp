@@ -172,6 +172,37 @@ bool Arena::release(void *address) {
     return bytes != 0;
 }
 
+uint64_t Arena::hold(const void *address, const std::string &why) {
+    uint64_t begin = 0;
+    uint64_t bytes = 0;
+    std::lock_guard<std::mutex> lock(mutex_);
+    if (!memory_.find(offset_of(address), &begin, &bytes)) {
+        return 0;
+    }
+    held_.emplace(++holds_, Held{begin, why});
+    return holds_;
+}
+
+void Arena::let_go(uint64_t number) {
+    std::lock_guard<std::mutex> lock(mutex_);
+    held_.erase(number);
+}
+
+void Arena::let_go_of_all() {
+    std::lock_guard<std::mutex> lock(mutex_);
+    held_.clear();
+}
+
+void Arena::refuse_if_held(const void *address) const {
+    const uint64_t offset = offset_of(address);
+    std::lock_guard<std::mutex> lock(mutex_);
+    for (const auto &entry : held_) {
+        if (entry.second.begin == offset) {
+            fail(ACL_ERROR_RT_INTERNAL_ERROR, "EI9999: %p is freed, but %s", address, entry.second.why.c_str());
+        }
+    }
+}
+
 void Arena::give_pages_back(uint64_t offset, uint64_t bytes) {
     const uint64_t first = round_up(offset, PAGE_BYTES);
     const uint64_t last = (offset + bytes) / PAGE_BYTES * PAGE_BYTES;
@@ -315,6 +346,22 @@ bool find_memory(const void *address, Region *region) {
 }
 
 bool is_device_memory(const void *address) { return arena_of(address) != nullptr || is_imported(address); }
+
+uint64_t hold_memory(const void *address, const std::string &why) {
+    Arena *owner = arena_of(address);
+    return owner != nullptr ? owner->hold(address, why) : 0;
+}
+
+void let_go_of_memory_of(int device) {
+    Arenas &all = arenas();
+    std::shared_lock<std::shared_mutex> lock(all.mutex);
+    const auto found = all.by_device.find(device);
+    if (found != all.by_device.end()) {
+        found->second->let_go_of_all();
+    }
+}
+
+void let_go_of_memory(int device, uint64_t number) { arena(device).let_go(number); }
 
 bool arena_view(int device, ArenaView *view, std::string *error) {
     try {

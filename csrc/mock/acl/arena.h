@@ -68,6 +68,11 @@ public:
     explicit Arena(int device);
     void *allocate(uint64_t bytes);
     bool release(void *address); // false if no allocation starts there
+    // Keeps the allocation that holds the address from being freed, as hold_memory says; 0 if none does.
+    uint64_t hold(const void *address, const std::string &why);
+    void let_go(uint64_t number);
+    void let_go_of_all();
+    void refuse_if_held(const void *address) const;
     bool find(const void *address, Region *region) const;
     // Bytes of the allocation that starts there; 0 if none does.
     uint64_t allocation_at(const void *address) const;
@@ -124,6 +129,12 @@ private:
     FirstFit control_;
     FirstFit memory_;
     uint64_t unseen_ = 0;
+    struct Held {
+        uint64_t begin; // of the allocation
+        std::string why;
+    };
+    uint64_t holds_ = 0; // so far
+    std::map<uint64_t, Held> held_;
     FirstFit reserved_;
     std::map<uint64_t, std::shared_ptr<Physical>> mapped_; // by offset
     // Freed here, while other processes still have them.
@@ -138,7 +149,7 @@ uint64_t untouched_bytes();
 Arena *arena_of(const void *address);
 // Whether it is an address of device memory, this process's or imported, be it in use or not.
 bool is_device_memory(const void *address);
-// Of its memory nothing is held any more (hold_memory): all tasks have ended, also those that streams do not know.
+// Of the device's memory nothing is held any more: all tasks have ended, also those that streams do not know.
 void let_go_of_memory_of(int device);
 
 } // namespace mock

@@ -1,8 +1,5 @@
 // Device memory: allocation with the vendor's padding.
 
-#include <map>
-#include <mutex>
-
 #include "arena.h"
 #include "counters.h"
 #include "device.h"
@@ -49,67 +46,7 @@ void allocate(void **address, size_t size, aclrtMemMallocPolicy policy) {
     *address = made;
 }
 
-class HeldMemory {
-public:
-    uint64_t hold(const void *address, const std::string &why) {
-        Region region;
-        if (!find_memory(address, &region) || region.imported) {
-            return 0;
-        }
-        std::lock_guard<std::mutex> lock(mutex_);
-        held_.emplace(++last_, Held{static_cast<const char *>(address) + region.bytes, region.device, why});
-        return last_;
-    }
-
-    void let_go(uint64_t number) {
-        std::lock_guard<std::mutex> lock(mutex_);
-        held_.erase(number);
-    }
-
-    void let_go_of_device(int device) {
-        std::lock_guard<std::mutex> lock(mutex_);
-        for (auto entry = held_.begin(); entry != held_.end();) {
-            entry = entry->second.device == device ? held_.erase(entry) : std::next(entry);
-        }
-    }
-
-    void refuse(const void *address) {
-        Region region;
-        if (!find_memory(address, &region)) {
-            return;
-        }
-        const char *end = static_cast<const char *>(address) + region.bytes;
-        std::lock_guard<std::mutex> lock(mutex_);
-        for (const auto &entry : held_) {
-            if (entry.second.end == end) {
-                fail(ACL_ERROR_RT_INTERNAL_ERROR, "EI9999: %p is freed, but %s", address, entry.second.why.c_str());
-            }
-        }
-    }
-
-private:
-    struct Held {
-        const char *end; // of its allocation
-        int device;
-        std::string why;
-    };
-
-    std::mutex mutex_;
-    uint64_t last_ = 0;
-    std::map<uint64_t, Held> held_;
-};
-
-HeldMemory &held_memory() {
-    static auto *const held = new HeldMemory; // threads of HCCL may outlive the end of the program
-    return *held;
-}
-
 } // namespace
-
-uint64_t hold_memory(const void *address, const std::string &why) { return held_memory().hold(address, why); }
-void let_go_of_memory(uint64_t number) { held_memory().let_go(number); }
-void let_go_of_memory_of(int device) { held_memory().let_go_of_device(device); }
-
 } // namespace mock
 
 using namespace mock;
@@ -128,7 +65,7 @@ aclError aclrtFree(void *devPtr) {
         require(static_cast<char *>(devPtr), "devPtr");
         Arena *owner = arena_of(devPtr);
         if (owner != nullptr) {
-            held_memory().refuse(devPtr);
+            owner->refuse_if_held(devPtr);
             end_sharing(devPtr);
         }
         if (owner == nullptr || !owner->release(devPtr)) {

@@ -91,6 +91,9 @@ private:
         ended_ = comm_->execute(*this, cancelled, may_sleep, outcome);
         if (ended_) {
             execution_.reset();
+            if (cancelled && outcome->code != ACL_SUCCESS) {
+                comm_->leave(operation_);
+            }
         }
         return ended_;
     }
@@ -287,9 +290,6 @@ bool Comm::execute(Pending &pending, const Cancelled &cancelled, bool may_sleep,
             const Outcome struck = strike(operation.injection, what, cancelled, &closing_);
             if (struck.code != ACL_SUCCESS) {
                 fail(HCCL_E_INTERNAL, struck.text);
-                if (cancelled) {
-                    leave(operation);
-                }
                 std::lock_guard<std::mutex> state(state_);
                 *outcome = destroyed_ ? failed_outcome() : struck;
                 return true;
@@ -308,9 +308,6 @@ bool Comm::execute(Pending &pending, const Cancelled &cancelled, bool may_sleep,
         fail(HCCL_E_INTERNAL, format("EI9999: %s: %s", self().c_str(), error.what()));
     }
     execution.shown.failed();
-    if (cancelled) {
-        leave(operation);
-    }
     std::lock_guard<std::mutex> state(state_);
     *outcome = failed_outcome();
     return true;
@@ -429,7 +426,9 @@ void Comm::destroy() {
             return;
         }
         destroyed_ = true;
-        std::for_each(held_.begin(), held_.end(), let_go_of_memory);
+        for (const uint64_t number : held_) {
+            let_go_of_memory(device(), number);
+        }
         idle = pending_.empty();
         if (buffers_taken_) {
             give_memory(device(), buffer_bytes());
