@@ -21,6 +21,8 @@
 #if defined(ADASUM_TWIN) && !defined(ADASUM_TWIN_STRICT) && !defined(ADASUM_TWIN_UNFUSED)
 #include "twin/fused.h"
 #include "twin/fused_gram.h"
+#include "twin/fused_gram_exact.h"
+#include "twin/fused_gram_many.h"
 #endif
 
 #endif

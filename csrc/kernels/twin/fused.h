@@ -22,10 +22,10 @@ using Tensor = AscendC::LocalTensor<float>;
 template <typename T>
 constexpr uint32_t LINE = 64 / sizeof(T);
 
-// Asks for the cache line that a loop will come to after this one.
+// Asks for the cache line that a loop will come to after this one: a page ahead, where a processor's own fetching stops.
 template <typename T>
 inline void expect_after(const T *line) {
-    constexpr uint32_t AHEAD = 2048;
+    constexpr uint32_t AHEAD = 4096 / sizeof(T);
     __builtin_prefetch(line + AHEAD, 0, 3);
 }
 
@@ -45,6 +45,23 @@ inline void expect_shorts_after(const T *line) {
         expect_after(line);
     }
 }
+
+// Addresses of vectors that a loop has for itself: no store can change them, so they stay in registers.
+template <uint32_t RADIX, typename T>
+class Vectors {
+public:
+    explicit Vectors(const T *const *addresses) {
+#pragma GCC unroll 8
+        for (uint32_t k = 0; k < RADIX; ++k) {
+            addresses_[k] = addresses[k];
+        }
+    }
+
+    const T *operator[](uint32_t k) const { return addresses_[k]; }
+
+private:
+    const T *addresses_[RADIX];
+};
 
 // Calls `at_line` for the first element of each whole cache line of T, `do_lanes` for each register of lanes, and `do_one` for
 // each of the last elements, which fill no register.
@@ -140,26 +157,27 @@ struct Weighted {
 template <uint32_t RADIX, typename T>
 inline void weighted_sum(T *out, const Weighted<T> &from, uint32_t count) {
     using namespace AscendC::twin;
+    const Vectors<RADIX, T> x(from.x);
     float weights[RADIX];
     std::memcpy(weights, from.weights, sizeof(weights));
     auto ask = [&](uint32_t i) {
 #pragma GCC unroll 8
         for (uint32_t k = 0; k < RADIX; ++k) {
-            expect_shorts_after(from.x[k] + i);
+            expect_shorts_after(x[k] + i);
         }
     };
     auto sum_lanes = [&](uint32_t i) {
-        Lanes sum = load_lanes(from.x[0] + i) * weights[0];
+        Lanes sum = load_lanes(x[0] + i) * weights[0];
 #pragma GCC unroll 8
         for (uint32_t k = 1; k < RADIX; ++k) {
-            sum = sum + load_lanes(from.x[k] + i) * weights[k];
+            sum = sum + load_lanes(x[k] + i) * weights[k];
         }
         store_lanes(out + i, sum);
     };
     auto sum_one = [&](uint32_t i) {
-        float sum = load_one(from.x[0] + i) * weights[0];
+        float sum = load_one(x[0] + i) * weights[0];
         for (uint32_t k = 1; k < RADIX; ++k) {
-            sum = sum + load_one(from.x[k] + i) * weights[k];
+            sum = sum + load_one(x[k] + i) * weights[k];
         }
         store_one(out + i, sum);
     };

@@ -156,11 +156,13 @@ public:
 private:
     void give(twin::Buffer &buffer, uint32_t len) {
         uint32_t rounded = (len + twin::BLOCK_BYTES - 1) / twin::BLOCK_BYTES * twin::BLOCK_BYTES;
+        // A register that lies across two cache lines takes twice as long.
+        uint32_t begin = (used_ + twin::CACHE_LINE - 1) / twin::CACHE_LINE * twin::CACHE_LINE;
         ADASUM_TWIN_CHECK(++buffers_ <= twin::MAX_BUFFERS, "InitBuffer: more than 64 buffers");
-        ADASUM_TWIN_CHECK(rounded <= twin::UB_BYTES - used_, "InitBuffer exceeds the unified buffer");
-        buffer.base = twin::unified_buffer.bytes + used_;
+        ADASUM_TWIN_CHECK(rounded <= twin::UB_BYTES - begin, "InitBuffer exceeds the unified buffer");
+        buffer.base = twin::unified_buffer.bytes + begin;
         buffer.bytes = rounded;
-        used_ += rounded;
+        used_ = begin + rounded;
     }
 
     uint32_t used_ = 0;

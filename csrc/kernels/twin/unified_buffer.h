@@ -104,6 +104,8 @@ inline void forget_device_memory() { device_memory.looked_up = 0; }
 // 192 KiB of an Atlas A2 core, less what the vendor's runtime keeps.
 constexpr uint32_t UB_BYTES = 192 * 1024 - 8 * 1024 - 256;
 constexpr uint32_t BLOCK_BYTES = 32;
+constexpr uint32_t CACHE_LINE = 64; // of the processor that the twin runs on
+static_assert(UB_BYTES % CACHE_LINE == 0, "buffers begin at cache lines");
 constexpr uint32_t MAX_BUFFERS = 64;
 
 enum class State : uint8_t { FREE, ALLOCATED, QUEUED, TAKEN };
@@ -115,7 +117,7 @@ struct Buffer {
     State state = State::FREE;
 };
 
-struct alignas(64) UnifiedBuffer {
+struct alignas(CACHE_LINE) UnifiedBuffer {
     uint8_t bytes[UB_BYTES];
 };
 
