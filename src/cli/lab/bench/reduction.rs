@@ -75,7 +75,7 @@ impl<'a> Bench<'a> {
             .enumerate()
             .map(|(index, &count)| TensorSpec::new(format!("t{index}"), count, what.dtype.into()))
             .collect();
-        let (bucket_bytes, pipeline_depth) = buffers(what)?;
+        let (bucket_bytes, pipeline_depth) = buffers(what, size.bytes)?;
         let options = Options {
             reduction: match what.mean {
                 true => Reduction::Mean,
@@ -261,29 +261,34 @@ impl<'a> Bench<'a> {
     }
 }
 
-/// The standard bytes and number of fused buffers under way. Over the mock messages and kernels are the work of the same
-/// cores: nothing is gained by overlapping them, and something by what stays in the cache from step to step.
-fn buffers(what: &Reduced) -> Result<(u64, usize)> {
+/// The standard bytes and number of fused buffers under way, for `bytes` of gradients. Over the mock messages and kernels are
+/// the work of the same cores: nothing is gained by overlapping them, and something by what stays in the cache from step to step.
+fn buffers(what: &Reduced, bytes: u64) -> Result<(u64, usize)> {
     let standard = Options::default();
     if backend()?.name != "mock" {
         return Ok((standard.bucket_bytes, standard.pipeline_depth));
     }
     let cores = std::thread::available_parallelism().map_or(1, NonZero::get);
-    let bytes = bucket_bytes(what.exchange, what.ranks, cores, largest_cache());
-    Ok((bytes, 1))
+    let bucket = bucket_bytes(what.exchange, what.ranks, cores, largest_cache(), bytes);
+    Ok((bucket, 1))
 }
 
 /// Bytes of a bucket for ranks that share a cache of `cache` bytes: as large as those of all ranks fit half of it, since other ranks' parts
 /// lie there too, and large where even small ones do not fit and nothing is lost.
 ///
 /// Where vectors are read where they lie, and ranks share `cores`, they push each other's data out of the caches; of long steps less
-/// time is lost until the last rank has done its part.
-fn bucket_bytes(exchange: Option<Form>, ranks: u32, cores: usize, cache: u64) -> u64 {
+/// time is lost until the last rank has done its part. But there are two buckets, if they are not small: ranks begin the second
+/// while others end the first.
+fn bucket_bytes(exchange: Option<Form>, ranks: u32, cores: usize, cache: u64, bytes: u64) -> u64 {
     const SMALL: u64 = 4 << 20;
+    const LARGE: u64 = 16 << 20;
+    const LARGEST: u64 = 64 << 20;
     let shared = exchange == Some(Form::Shared);
-    let large = if shared { 64 << 20 } else { 16 << 20 };
     let share = cache / u64::from(ranks.max(1));
-    if share < SMALL || (shared && ranks as usize > cores) {
+    let large = if shared { LARGEST } else { LARGE };
+    if shared && ranks as usize > cores {
+        (bytes / 2).clamp(SMALL, large)
+    } else if share < SMALL {
         large
     } else {
         (share / 2).clamp(SMALL, large)
@@ -343,14 +348,20 @@ mod tests {
 
     #[test]
     fn buckets_are_as_large_as_the_cache_lets_them() {
-        let mib = |ranks, cache: u64| bucket_bytes(None, ranks, 2, cache << 20) >> 20;
+        let mib = |ranks, cache: u64| bucket_bytes(None, ranks, 2, cache << 20, 100 << 20) >> 20;
         assert_eq!([2, 4, 8].map(|ranks| mib(ranks, 32)), [8, 4, 4]);
         assert_eq!([2, 8, 16].map(|ranks| mib(ranks, 260)), [16, 16, 8]);
         // Nothing fits, or nothing is known.
         assert_eq!([mib(16, 32), mib(2, 0)], [16, 16]);
         // Read where they lie, by ranks with a core each and by more.
-        let mib = |ranks, cache: u64| bucket_bytes(Some(Form::Shared), ranks, 2, cache << 20) >> 20;
-        assert_eq!([mib(2, 32), mib(2, 260), mib(2, 0)], [8, 64, 64]);
-        assert_eq!([mib(4, 32), mib(16, 260)], [64, 64]);
+        let shared = Some(Form::Shared);
+        let mib = |ranks, cache: u64, bytes: u64| {
+            bucket_bytes(shared, ranks, 2, cache << 20, bytes << 20) >> 20
+        };
+        assert_eq!([32, 260, 0].map(|cache| mib(2, cache, 100)), [8, 64, 64]);
+        assert_eq!(
+            [1, 16, 100, 500].map(|bytes| mib(4, 32, bytes)),
+            [4, 8, 50, 64]
+        );
     }
 }
