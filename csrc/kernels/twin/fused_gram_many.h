@@ -1,9 +1,9 @@
 // The steps of gram for more than two vectors in one loop each (fused.h).
 //
-// There are two ways to go through a unit. fp32 numbers are taken as they lie in memory (`sum_in_order`): processors then
-// fetch ahead by themselves, more at a time than a program can ask for, and the sums of all lanes are loaded and stored
-// again and again. 16-bit numbers are half as many bytes with as much work, so there a register keeps the sums of its lanes
-// to the end (`sum_by_lanes`).
+// There are two ways to go through a unit. Whole units of fp32 numbers are taken as they lie in memory (`sum_in_order`):
+// processors then fetch ahead by themselves, more at a time than a program can ask for, and the sums of all lanes are loaded
+// and stored again and again. 16-bit numbers are half as many bytes with as much work, and short units have little to fetch,
+// so there a register keeps the sums of its lanes to the end (`sum_by_lanes`).
 #ifndef ADASUM_TWIN_FUSED_GRAM_MANY_H
 #define ADASUM_TWIN_FUSED_GRAM_MANY_H
 
@@ -63,12 +63,14 @@ constexpr uint32_t lanes_of_run(uint32_t radix) {
     return lanes;
 }
 
-// Adds the products of a register of lanes, of `lanes` in all, from element `first` of a unit of `len` on, as many strips as a
-// step takes. Their sums lie one behind the other from row ROW on. BEGIN: there were none. WHOLE: the unit has all elements
-// of the step, and so perhaps the next one, which memory is asked for.
-template <uint32_t RADIX, uint32_t ROW, bool BEGIN, bool WHOLE>
-[[gnu::always_inline]] inline void add_step(float *sums, const Vectors<RADIX, float> &x, uint32_t first, uint32_t lanes,
-                                            uint32_t len) {
+// The elements of a whole unit.
+constexpr uint32_t WHOLE_UNIT = 4096;
+
+// Adds the products of a register of lanes, of `lanes` in all, from element `first` on, of as many strips as a step takes.
+// Their sums lie one behind the other from row ROW on. BEGIN: there were none.
+template <uint32_t RADIX, uint32_t ROW, bool BEGIN>
+[[gnu::always_inline]] inline void add_step(float *sums, const Vectors<RADIX, float> &x, uint32_t first,
+                                            uint32_t lanes) {
     using namespace AscendC::twin;
     if constexpr (ROW < RADIX) {
         constexpr uint32_t ROWS = rows_of_block(RADIX, ROW);
@@ -82,71 +84,55 @@ template <uint32_t RADIX, uint32_t ROW, bool BEGIN, bool WHOLE>
 #pragma GCC unroll 2
         for (uint32_t strip = 0; strip < STRIPS; ++strip) {
             uint32_t i = first + strip * lanes;
-            if (!WHOLE && i >= len) {
-                break;
-            }
             add_rows<RADIX - ROW, ROWS>(block, [&](uint32_t j) {
-                const float *from = x[ROW + j] + i;
-                if (WHOLE && ROW == 0 && i % LINE<float> == 0) {
-                    __builtin_prefetch(from + STRIPS * lanes, 0, 3);
+                // Memory is asked for the next step.
+                if (ROW == 0 && i % LINE<float> == 0) {
+                    __builtin_prefetch(x[ROW + j] + i + STRIPS * lanes, 0, 3);
                 }
-                bool full = WHOLE || i + REGISTER_LANES <= len;
-                return full ? load_lanes(from) : load_last(from, len - i);
+                return load_lanes(x[ROW + j] + i);
             });
         }
 #pragma GCC unroll 24
         for (uint32_t entry = 0; entry < SUMS; ++entry) {
             store_lanes(sums + entry * REGISTER_LANES, block[entry]);
         }
-        add_step<RADIX, ROW + ROWS, BEGIN, WHOLE>(sums + SUMS * REGISTER_LANES, x, first, lanes, len);
+        add_step<RADIX, ROW + ROWS, BEGIN>(sums + SUMS * REGISTER_LANES, x, first, lanes);
     }
 }
 
-// Adds the products of the steps from element `first` on, for `count` lanes.
+// Adds the products of the steps from element `first` on, for the lanes of a run.
 template <uint32_t RADIX, bool BEGIN>
-inline void add_steps(float *sums, const float *const *vectors, uint32_t first, uint32_t count, uint32_t lanes,
-                      uint32_t len) {
+inline void add_run(float *sums, const float *const *vectors, uint32_t first, uint32_t lanes) {
     using AscendC::twin::REGISTER_LANES;
-    constexpr uint32_t WORDS = entries_of(RADIX) * REGISTER_LANES;
     const Vectors<RADIX, float> x(vectors);
-    uint32_t reach = (strips_of_step(RADIX) - 1) * lanes + REGISTER_LANES;
-    uint32_t end = first + count;
-    uint32_t i = first;
-    for (; i < end && i + reach <= len; i += REGISTER_LANES, sums += WORDS) {
-        add_step<RADIX, 0, BEGIN, true>(sums, x, i, lanes, len);
-    }
-    for (; i < end && (BEGIN || i < len); i += REGISTER_LANES, sums += WORDS) {
-        add_step<RADIX, 0, BEGIN, false>(sums, x, i, lanes, len);
+    for (uint32_t lane = 0; lane < lanes_of_run(RADIX); lane += REGISTER_LANES) {
+        add_step<RADIX, 0, BEGIN>(sums + lane * entries_of(RADIX), x, first + lane, lanes);
     }
 }
 
-// Sums the products of a unit into the hi words of its record. `lanes` is a power of two; `sums` has room for as many of each
-// entry, and for a group.
+// Sums the products of a whole unit into the hi words of its record. `lanes` is a power of two; `sums` has room for as many of
+// each entry.
 template <uint32_t RADIX>
-inline void sum_in_order(float *record, float *sums, uint32_t lanes, const float *const *x, uint32_t len) {
+inline void sum_in_order(float *record, float *sums, uint32_t lanes, const float *const *x) {
     using namespace AscendC::twin;
     constexpr uint32_t ENTRIES = entries_of(RADIX);
-    constexpr uint32_t WORDS = ENTRIES * REGISTER_LANES;
-    constexpr uint32_t RUN = lanes_of_run(RADIX);
-    // Lanes behind the last one fill a group with zeros.
-    uint32_t width = lanes > GROUP ? lanes : GROUP;
-    for (uint32_t lane = 0; lane < width; lane += RUN) {
-        uint32_t count = width - lane < RUN ? width - lane : RUN;
+    for (uint32_t lane = 0; lane < lanes; lane += lanes_of_run(RADIX)) {
         float *own = sums + lane * ENTRIES;
-        add_steps<RADIX, true>(own, x, lane, count, lanes, len);
-        for (uint32_t i = lane + strips_of_step(RADIX) * lanes; i < len; i += strips_of_step(RADIX) * lanes) {
-            add_steps<RADIX, false>(own, x, i, count, lanes, len);
+        uint32_t step = strips_of_step(RADIX) * lanes;
+        add_run<RADIX, true>(own, x, lane, lanes);
+        for (uint32_t i = lane + step; i < WHOLE_UNIT; i += step) {
+            add_run<RADIX, false>(own, x, i, lanes);
         }
     }
-    for (uint32_t half = width / 2; half >= GROUP; half /= 2) {
+    for (uint32_t half = lanes / 2; half >= GROUP; half /= 2) {
         for (uint32_t i = 0; i < half * ENTRIES; i += REGISTER_LANES) {
             store_lanes(sums + i, load_lanes(sums + i) + load_lanes(sums + half * ENTRIES + i));
         }
     }
     for (uint32_t entry = 0; entry < ENTRIES; ++entry) {
         float group[GROUP];
-        for (uint32_t k = 0; k < GROUP / REGISTER_LANES; ++k) {
-            store_lanes(group + k * REGISTER_LANES, load_lanes(sums + k * WORDS + entry * REGISTER_LANES));
+        for (uint32_t lane = 0; lane < GROUP; lane += REGISTER_LANES) {
+            store_lanes(group + lane, load_lanes(sums + lane * ENTRIES + entry * REGISTER_LANES));
         }
         record[2 * entry] = sum_of_lanes(group);
     }
@@ -278,10 +264,12 @@ inline void sum_by_lanes(float *record, float *sums, uint32_t lanes, const T *co
 template <uint32_t RADIX, typename T>
 inline void sum_many_of(float *record, float *sums, uint32_t lanes, const T *const *x, uint32_t len) {
     if constexpr (sizeof(T) == sizeof(float)) {
-        sum_in_order<RADIX>(record, sums, lanes, x, len);
-    } else {
-        sum_by_lanes<RADIX>(record, sums, lanes, x, len);
+        if (len == WHOLE_UNIT) {
+            sum_in_order<RADIX>(record, sums, lanes, x);
+            return;
+        }
     }
+    sum_by_lanes<RADIX>(record, sums, lanes, x, len);
 }
 
 template <typename T>
