@@ -204,7 +204,6 @@ public:
     // The same record for a unit of vectors as they lie in device memory.
     template <typename T>
     void sum(const AscendC::LocalTensor<float> &record, const T *const *x, uint32_t len) {
-        static_assert(UNIT == fused::WHOLE_UNIT, "the fused step has units of another size");
         static_assert(UNIT / plain_lanes(MAX_RADIX) <= fused::MOST_OF_LANE, "the fused step has no room for a lane");
         uint32_t lanes = lanes_for(len, BLOCK, width_);
         fused::sum_many(record.write(0, 2 * entries_), sums_.write(0, entries_ * width_), lanes, x, radix_, len);

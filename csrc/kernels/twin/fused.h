@@ -20,7 +20,7 @@ using Tensor = AscendC::LocalTensor<float>;
 
 // Elements of a cache line: what loops over vectors do at a time.
 template <typename T>
-constexpr uint32_t LINE = 64 / sizeof(T);
+constexpr uint32_t LINE = AscendC::twin::CACHE_LINE / sizeof(T);
 
 // Asks for the cache line that a loop will come to after this one: a page ahead, where a processor's own fetching stops.
 template <typename T>

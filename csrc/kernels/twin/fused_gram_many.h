@@ -7,12 +7,11 @@
 #ifndef ADASUM_TWIN_FUSED_GRAM_MANY_H
 #define ADASUM_TWIN_FUSED_GRAM_MANY_H
 
+#include "../layout.h"
 #include "fused_gram.h"
 
 namespace adasum {
 namespace fused {
-
-constexpr uint32_t entries_of(uint32_t radix) { return radix * (radix + 1) / 2; }
 
 // As many lanes as a register has at a time, in blocks of rows of the Gram matrix whose sums, with the vectors, registers
 // hold.
@@ -51,20 +50,17 @@ template <uint32_t COLUMNS, uint32_t ROWS, typename Load>
 
 // Strips, of an element for each lane, whose products are added before sums are stored: two where registers do not hold the
 // sums of all entries.
-constexpr uint32_t strips_of_step(uint32_t radix) { return entries_of(radix) > MOST_SUMS ? 2 : 1; }
+constexpr uint32_t strips_of_step(uint32_t radix) { return entries(radix) > MOST_SUMS ? 2 : 1; }
 
 // Lanes that a run through the unit sums: a power of two, as many as have their sums in a first-level cache, beside what is
 // read meanwhile.
 constexpr uint32_t lanes_of_run(uint32_t radix) {
     uint32_t lanes = 512;
-    while (entries_of(radix) * lanes * sizeof(float) > 22 * 1024) {
+    while (entries(radix) * lanes * sizeof(float) > 22 * 1024) {
         lanes /= 2;
     }
     return lanes;
 }
-
-// The elements of a whole unit.
-constexpr uint32_t WHOLE_UNIT = 4096;
 
 // Adds the products of a register of lanes, of `lanes` in all, from element `first` on, of as many strips as a step takes.
 // Their sums lie one behind the other from row ROW on. BEGIN: there were none.
@@ -102,11 +98,11 @@ template <uint32_t RADIX, uint32_t ROW, bool BEGIN>
 
 // Adds the products of the steps from element `first` on, for the lanes of a run.
 template <uint32_t RADIX, bool BEGIN>
-inline void add_run(float *sums, const float *const *vectors, uint32_t first, uint32_t lanes) {
+inline void add_run(float *sums, const float *const *vectors, uint32_t first, uint32_t run, uint32_t lanes) {
     using AscendC::twin::REGISTER_LANES;
     const Vectors<RADIX, float> x(vectors);
-    for (uint32_t lane = 0; lane < lanes_of_run(RADIX); lane += REGISTER_LANES) {
-        add_step<RADIX, 0, BEGIN>(sums + lane * entries_of(RADIX), x, first + lane, lanes);
+    for (uint32_t lane = 0; lane < run; lane += REGISTER_LANES) {
+        add_step<RADIX, 0, BEGIN>(sums + lane * entries(RADIX), x, first + lane, lanes);
     }
 }
 
@@ -115,13 +111,14 @@ inline void add_run(float *sums, const float *const *vectors, uint32_t first, ui
 template <uint32_t RADIX>
 inline void sum_in_order(float *record, float *sums, uint32_t lanes, const float *const *x) {
     using namespace AscendC::twin;
-    constexpr uint32_t ENTRIES = entries_of(RADIX);
-    for (uint32_t lane = 0; lane < lanes; lane += lanes_of_run(RADIX)) {
+    constexpr uint32_t ENTRIES = entries(RADIX);
+    const uint32_t run = lanes < lanes_of_run(RADIX) ? lanes : lanes_of_run(RADIX);
+    const uint32_t step = strips_of_step(RADIX) * lanes;
+    for (uint32_t lane = 0; lane < lanes; lane += run) {
         float *own = sums + lane * ENTRIES;
-        uint32_t step = strips_of_step(RADIX) * lanes;
-        add_run<RADIX, true>(own, x, lane, lanes);
-        for (uint32_t i = lane + step; i < WHOLE_UNIT; i += step) {
-            add_run<RADIX, false>(own, x, i, lanes);
+        add_run<RADIX, true>(own, x, lane, run, lanes);
+        for (uint32_t i = lane + step; i < UNIT; i += step) {
+            add_run<RADIX, false>(own, x, i, run, lanes);
         }
     }
     for (uint32_t half = lanes / 2; half >= GROUP; half /= 2) {
@@ -138,9 +135,6 @@ inline void sum_in_order(float *record, float *sums, uint32_t lanes, const float
     }
 }
 
-// How many elements ahead memory is asked for: those of a whole unit, also where units are short.
-constexpr uint32_t AHEAD = 4096;
-
 // The most elements of a lane: of r = 8, which has the fewest lanes.
 constexpr uint32_t MOST_OF_LANE = 16;
 
@@ -148,7 +142,7 @@ constexpr uint32_t MOST_OF_LANE = 16;
 // them.
 template <uint32_t RADIX>
 struct Halves {
-    static constexpr uint32_t WORDS = entries_of(RADIX) * GROUP;
+    static constexpr uint32_t WORDS = entries(RADIX) * GROUP;
 
     float *sums;
     uint32_t joins;
@@ -247,7 +241,8 @@ inline void sum_by_lanes(float *record, float *sums, uint32_t lanes, const T *co
     using Place = Halves<RADIX>;
     uint32_t groups = lanes > GROUP ? lanes / GROUP : 1;
     uint32_t levels = static_cast<uint32_t>(__builtin_ctz(groups));
-    uint32_t ahead = AHEAD;
+    // As far ahead as a whole unit, also where units are short.
+    uint32_t ahead = UNIT;
     for (uint32_t step = 0; step < groups; ++step) {
         float *own = sums + static_cast<uint32_t>(__builtin_popcount(step)) * Place::WORDS;
         uint32_t joins = static_cast<uint32_t>(__builtin_ctz(~step));
@@ -264,7 +259,7 @@ inline void sum_by_lanes(float *record, float *sums, uint32_t lanes, const T *co
 template <uint32_t RADIX, typename T>
 inline void sum_many_of(float *record, float *sums, uint32_t lanes, const T *const *x, uint32_t len) {
     if constexpr (sizeof(T) == sizeof(float)) {
-        if (len == WHOLE_UNIT) {
+        if (len == UNIT) {
             sum_in_order<RADIX>(record, sums, lanes, x);
             return;
         }
