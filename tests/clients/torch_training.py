@@ -245,6 +245,23 @@ def hook_small_buckets():
 
 
 @test
+def hook_uneven():
+    """DDP's join: a rank whose data has ended takes part with zeros, which leave the others' AdaSum as it is."""
+    def of_others(vectors):
+        return tree([torch.zeros_like(vectors[0]), *vectors[1:]])
+
+    model = ddp(Network())
+    with adasum.torch.register(model):
+        optimizer = sgd(model.module)
+        with model.join():
+            for step in range(STEPS if RANK > 0 else 0):
+                optimizer.zero_grad()
+                loss(model, RANK, step).backward()
+                optimizer.step()
+        same("hook, uneven data", model.module, gradient_reference(sgd, of_others))
+
+
+@test
 def hook_in_a_world():
     """A world of the program's, with servers of two ranks, and figures of the last reduction."""
     if SIZE < 4:
@@ -697,7 +714,9 @@ def optimizer_errors():
     raises(TypeError, ["takes options as keywords"], lambda: adasum.torch.world(options=adasum.Options()))
     raises(TypeError, ["group is a int", "process group"], lambda: adasum.torch.world(1))
     raises(TypeError, ["radix is an option of reducers"], lambda: adasum.torch.world(radix=4))
-    raises(AttributeError, ["'allreduce'", "adasum.GradientReducer", "from-horovod.md"], lambda: adasum.torch.allreduce)
+    # Also where a module of the package could have the name.
+    for name, place in adasum.torch._ELSEWHERE.items():
+        raises(AttributeError, [f"{name!r}: instead of Horovod's take {place} (docs/from-horovod.md)"], lambda: getattr(adasum.torch, name))
     raises(AttributeError, ["no attribute 'no_such_name'"], lambda: adasum.torch.no_such_name)
     raises(TypeError, ["Network"], lambda: adasum.torch.DistributedOptimizer(model))
     raises(TypeError, ["LBFGS"], lambda: adasum.torch.DistributedOptimizer(torch.optim.LBFGS(model.parameters())))
