@@ -643,6 +643,14 @@ def broadcasts():
     assert all(other == mine for other in everyone)
     assert model.brain[0, 0].item() == root
     assert adasum.torch.broadcast_object(RANK, root) == root
+    assert adasum.torch.broadcast_object(obj=RANK, root_rank=root, name="rank", group=HOST) == root
+    raises(TypeError, ["name is a ProcessGroup", "group="], lambda: adasum.torch.broadcast_object(RANK, root, HOST))
+    for call in (
+        lambda: adasum.torch.broadcast_parameters([], 0, group="all"),
+        lambda: adasum.torch.broadcast_optimizer_state(optimizer, 0, group="all"),
+        lambda: adasum.torch.broadcast_object(1, 0, group="all"),
+    ):
+        raises(TypeError, ["group is a str: it must be a process group of torch.distributed, or None for all ranks"], call)
     raises(TypeError, ["params is a Tensor"], lambda: adasum.torch.broadcast_parameters(torch.ones(2), 0))
     raises(TypeError, ["params is a Sequential"], lambda: adasum.torch.broadcast_parameters(model, 0))
     for kind in (list, tuple):

@@ -8,7 +8,7 @@ from typing import Any, Callable, Iterable, Mapping, Optional, Union
 import torch
 import torch.distributed as dist
 
-from adasum.torch.groups import global_rank, is_hccl, npu
+from adasum.torch.groups import check_group, global_rank, is_hccl, npu
 
 
 def broadcast_parameters(
@@ -48,6 +48,7 @@ def _holds_tensor(value: Any) -> bool:
 
 
 def _check_root(root_rank: int, group: Optional[dist.ProcessGroup]) -> None:
+    check_group(group)
     # Below 0 where this rank is not of the group: torch then does nothing.
     size = dist.get_world_size(group)
     if size > 0 and root_rank not in range(size):
@@ -67,10 +68,14 @@ def _tensor_of(entry: Any, position: int) -> torch.Tensor:
     return tensor
 
 
-def broadcast_object(value: Any, root_rank: int = 0, group: Optional[dist.ProcessGroup] = None) -> Any:
-    """What rank `root_rank` of the group has for `value`, pickled, on all ranks. Collective."""
+def broadcast_object(
+    obj: Any, root_rank: int = 0, name: Optional[str] = None, group: Optional[dist.ProcessGroup] = None
+) -> Any:
+    """What rank `root_rank` of the group has for `obj`, pickled, on all ranks. `name` is Horovod's and has no effect. Collective."""
+    if name is not None and not isinstance(name, str):
+        raise TypeError(f"name is a {type(name).__name__}: it must be a str or None; a process group is passed by name, group=...")
     _check_root(root_rank, group)
-    box = [value]
+    box = [obj]
     dist.broadcast_object_list(box, src=global_rank(group, root_rank), group=group)
     return box[0]
 
@@ -93,7 +98,7 @@ def broadcast_optimizer_state(optimizer: torch.optim.Optimizer, root_rank: int, 
         tensors.append(tensor)
         return _Place(tuple(tensor.shape), tensor.dtype)
 
-    described = broadcast_object(_replaced(mine, torch.Tensor, leave) if here else None, root_rank, group)
+    described = broadcast_object(_replaced(mine, torch.Tensor, leave) if here else None, root_rank, group=group)
 
     def receive(place: _Place) -> torch.Tensor:
         tensor = tensors.pop(0) if here else torch.empty(place.shape, dtype=place.dtype, device=device)

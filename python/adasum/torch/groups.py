@@ -33,9 +33,7 @@ def world(group: Optional[dist.ProcessGroup] = None, /, **choices: Unpack[adasum
     group may be started on another thread meanwhile. Nothing of it is used afterwards."""
     _refuse_options(choices)
     check_world_choices(choices)
-    # torch gives NON_GROUP_MEMBER to ranks that are not of a group.
-    if not isinstance(group, (dist.ProcessGroup, type(None))) and group is not dist.GroupMember.NON_GROUP_MEMBER:
-        raise TypeError(f"group is a {type(group).__name__}: it must be a process group of torch.distributed, or None for all ranks")
+    check_group(group)
     size = dist.get_world_size(group)
     if size < 1:
         raise ValueError("group: this rank is not one of its ranks")
@@ -47,6 +45,13 @@ def world(group: Optional[dist.ProcessGroup] = None, /, **choices: Unpack[adasum
     if made.rank == 0:
         _say_how_ranks_are_combined(made, local, chosen)
     return made
+
+
+def check_group(group: Any) -> None:
+    """Refuses what is no process group."""
+    # torch gives NON_GROUP_MEMBER to ranks that are not of a group.
+    if not isinstance(group, (dist.ProcessGroup, type(None))) and group is not dist.GroupMember.NON_GROUP_MEMBER:
+        raise TypeError(f"group is a {type(group).__name__}: it must be a process group of torch.distributed, or None for all ranks")
 
 
 def _refuse_options(choices: Any) -> None:
