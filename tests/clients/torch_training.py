@@ -6,6 +6,7 @@ own arithmetic in bf16 and combinations in float64, which are rounded once.
 
 Each test is a function; further arguments choose some by name. N is a power of two."""
 
+import contextlib
 import copy
 import gc
 import inspect
@@ -415,6 +416,42 @@ def delta_scaler():
                 scaler.update()
             assert scaler.get_scale() == 512.0, scaler.get_scale()
             same("steps, GradScaler", model, delta_reference(adam))
+
+
+@test
+def other_scalers():
+    """torch's own GradScaler is refused on all ranks, whoever has an infinity; but not for gradients that are reduced already."""
+    # As in a program that has made none of ours.
+    adasum.torch.optimizers._Wrapper._has_scaler = False
+    for op in adasum.torch.Adasum, adasum.torch.Average:
+        model = Network().to(DEVICE)
+        with adasum.torch.DistributedOptimizer(sgd(model), op=op) as optimizer:
+            scaler = torch.amp.GradScaler(DEVICE, init_scale=1024.0)
+            scaler.scale(loss(model, RANK, 0) * (math.inf if RANK == 0 else 1)).backward()
+            raises(RuntimeError, ["adasum.torch.GradScaler"], lambda: scaler.step(optimizer))
+            torch.amp.GradScaler(DEVICE, enabled=False).step(optimizer)
+    # Horovod's way.
+    for skips in (True, False):
+        model = Network().to(DEVICE)
+        scaler = torch.amp.GradScaler(DEVICE, init_scale=1024.0)
+        with adasum.torch.DistributedOptimizer(sgd(model), op=adasum.torch.Average) as optimizer:
+            for step in (0, None, 1, 2, 3):
+                optimizer.zero_grad()
+                value = loss(model, RANK, step or 0)
+                scaler.scale(value * math.inf if step is None and RANK == SIZE - 1 else value).backward()
+                optimizer.synchronize()
+                scaler.unscale_(optimizer)
+                with optimizer.skip_synchronize() if skips else contextlib.nullcontext():
+                    scaler.step(optimizer)
+                scaler.update()
+            assert scaler.get_scale() == 512.0, scaler.get_scale()
+            same("average, torch's GradScaler", model, gradient_reference(sgd, average))
+    with adasum.torch.world(devices_per_server=1) as world, world.part([RANK], 1) as alone:
+        model = Network().to(DEVICE)
+        with adasum.torch.DeltaOptimizer(sgd(model), alone) as optimizer:
+            scaler = torch.amp.GradScaler(DEVICE)
+            scaler.scale(loss(model, RANK, 0)).backward()
+            scaler.step(optimizer)
 
 
 @test

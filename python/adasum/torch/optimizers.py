@@ -83,8 +83,8 @@ class _Wrapper(Reducing, torch.optim.Optimizer):
     """An optimizer around another one, with a reducer of its parameters. Groups, state and defaults are those of the wrapped optimizer,
     so schedulers and checkpoints are as usual."""
 
-    # torch's GradScaler would leave unscaling to the wrapped optimizer where that can do it, and this one calls it without scale.
-    _step_supports_amp_scaling = False
+    #: Whether the program has made an adasum.torch.GradScaler.
+    _has_scaler = False
 
     # The base class keeps groups and state of its own, so it is not initialised.
     def __init__(
@@ -123,6 +123,21 @@ class _Wrapper(Reducing, torch.optim.Optimizer):
         @property
         def defaults(self) -> Any:
             return self.optimizer.defaults
+
+    @property
+    def _step_supports_amp_scaling(self) -> bool:
+        """False: the scaler unscales gradients and may leave the step out. torch's GradScaler asks in its `step`, on all ranks and before it
+        looks at gradients: so here it is refused, by its lack of ours. Others may ask at any time, as Lightning does."""
+        if not self._has_scaler and not self._is_reduced() and self._world.size > 1:
+            raise RuntimeError(
+                "scaler.step(optimizer) needs an adasum.torch.GradScaler: others leave a step out on those ranks only that have an infinity, "
+                "and the rest would wait for them"
+            )
+        return False
+
+    def _is_reduced(self) -> bool:
+        """Whether `step` takes gradients as they are, equal on all ranks."""
+        return False
 
     def set_backward_passes_per_step(self, passes: int) -> None:
         """More backward passes of a parameter than this before a step are an AssertionError."""
@@ -366,6 +381,10 @@ class GradientOptimizer(_Wrapper):
         self._synchronized = True
         self._passes.any = False
 
+    def _is_reduced(self) -> bool:
+        # A backward pass behind `synchronize` brings gradients of this rank only.
+        return self._synchronized and not self._passes.any or self._skips
+
     def _start_anew(self) -> None:
         self._synchronized = False
         super()._start_anew()
@@ -383,8 +402,7 @@ class GradientOptimizer(_Wrapper):
         """One step of all ranks, after `closure` where there is one; returns its loss. Reduces the gradients unless `synchronize` has done so.
         Collective."""
         loss = _loss_of(closure)
-        # A backward pass behind `synchronize` brings gradients of this rank only.
-        if not (self._synchronized and not self._passes.any or self._skips):
+        if not self._is_reduced():
             self.synchronize()
         self.optimizer.step()
         self._start_anew()
