@@ -780,6 +780,14 @@ def optimizer_errors():
         optimizer.register_step_post_hook(lambda *_: steps.append(1))
         train(model, optimizer, steps=2)
         assert len(steps) == 2
+    wrapped = ddp(Network())
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        adasum.torch.DistributedOptimizer(sgd(wrapped.module), wrapped.named_parameters()).close()
+        said = [str(warning.message) for warning in seen if "DistributedDataParallel" in str(warning.message)]
+        assert len(said) == 1 and "adasum.torch.register" in said[0], said
+        adasum.torch.DistributedOptimizer(sgd(wrapped.module), wrapped.module.named_parameters()).close()
+        assert len(seen) == len(said), seen[len(said)]
     wide = Network().double()
     raises(TypeError, ["'first.weight'", "float64"], lambda: adasum.torch.DistributedOptimizer(sgd(wide), wide.named_parameters()))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import enum
 import math
+import warnings
 import weakref
 from typing import TYPE_CHECKING, Any, Callable, Iterable, Iterator, Mapping, NoReturn, Optional, Union
 
@@ -96,6 +97,12 @@ class _Wrapper(Reducing, torch.optim.Optimizer):
             raise TypeError(f"optimizer is a {type(optimizer).__name__}: it must be an optimizer of torch that steps once, not wrapped yet")
         self.optimizer = optimizer
         self._named = _named(optimizer, parameters)
+        if all(name.startswith("module.") for name in self._named):
+            # The third is the program, or DistributedOptimizer.
+            warnings.warn(
+                "the names of all parameters begin with \"module.\", as those of DistributedDataParallel do: its mean of gradients leaves AdaSum "
+                "nothing to do, so give the optimizer the model itself, or give adasum.torch.register the DistributedDataParallel", stacklevel=3,
+            )
         self._parameters = list(self._named.values())
         self._sparse_as_dense = sparse_as_dense
         choices.setdefault("overflow", "vote")
