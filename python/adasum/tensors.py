@@ -125,6 +125,10 @@ def view(tensor: Any) -> View:
     if isinstance(tensor, View):
         return tensor
     if hasattr(tensor, "data_ptr"):
+        # torch's, of any sparse layout.
+        layout = type_text(getattr(tensor, "layout", ""))
+        if layout.startswith("sparse"):
+            raise TypeError(f"the tensor is sparse ({layout}): it must be dense, as tensor.to_dense() gives it; adasum.SparseReducer gathers sparse rows")
         if not _is_dense(tensor.shape, tensor.stride()):
             raise ValueError("the tensor has gaps or overlaps: it is not contiguous in any order of its axes")
         refuse_internal_format(tensor)

@@ -67,6 +67,7 @@ class World(Handle):
         self._owned.append(self._streams)
         # A part keeps its whole.
         self._whole: Optional[World] = None
+        self._finished = False
 
     @classmethod
     def _from(cls, source: str, options: Optional[Options], choices: Any, *arguments: Any) -> World:
@@ -240,14 +241,17 @@ class World(Handle):
 
     def finish(self, timeout: float = DEFAULT_TIMEOUT) -> None:
         """Closes what was made of this world, reducers and others, finishes its parts, waits for its work, at most `timeout` seconds, and
-        leaves it in good order. All ranks should call it. Ctrl-C takes effect when it returns."""
+        leaves it in good order. All ranks should call it. Ctrl-C takes effect when it returns. A second time does nothing."""
         limit = milliseconds("timeout", timeout)
+        if self._finished:
+            return
         # The last first, in the same order on all ranks.
         for user in reversed(list(self._users.values())):
             if isinstance(user, World) and not user.closed:
                 user.finish(timeout)
             user.close()
         call("adasum_world_finish", self, limit)
+        self._finished = True
         self.close()
 
     def close(self) -> None:

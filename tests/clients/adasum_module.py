@@ -568,7 +568,9 @@ def makes_parts(world):
     for index, found in enumerate(data):
         near(f"part, tensor {index}", found, truth([tensor(rank, index) for rank in ranks], 1))
     part.finish()
+    part.finish()
     assert reducer.closed
+    refuses(ValueError, "is closed", lambda: part.rank)
     refuses(ValueError, "ranks", lambda: world.part([SIZE - 1, 0], 1))
 
 
@@ -948,6 +950,8 @@ def outlive_their_world():
     error = refuses(adasum.Error, "aclrtFree failed", world.close)
     assert error.status == "ACL" and error.vendor_code != 0, error.vendor_code
     assert world.closed and all(user.closed for user in (reducer, clip, part, of_part))
+    # It was closed, but not finished.
+    refuses(ValueError, "is closed", world.finish)
     for user in (world, reducer, clip, part):
         refuses(ValueError, "is closed", lambda: user.pointer)
     stuck._block = block
@@ -1143,6 +1147,7 @@ def main(folder):
         refuses_an_old_torch(folder)
         held = adasum.GradientReducer(world, inputs())
     assert held.closed and world.closed
+    world.finish()
     outlive_their_world()
     ends_streams_in_a_process_of_their_own()
     says_what_a_wait_met()
