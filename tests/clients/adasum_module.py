@@ -637,6 +637,8 @@ def refuses_what_is_wrong(world):
     assert error.status == "INVALID_ARGUMENT" and error.vendor_code == 0, error.status
     refuses(TypeError, "neither fp32", lambda: adasum.view(array.array("d", [1.0])))
     refuses(ValueError, "not writable", lambda: adasum.view(b"1234"))
+    for option in ("bucket_bytes", "subset_plans", "devices_per_server", "create_timeout_ms"):
+        refuses(ValueError, "whole", lambda: adasum.Options(**{option: 25e6}))
     assert adasum.view((ctypes.c_float * 3)()).count == 3
     refuses(ValueError, "dtype is 99", lambda: adasum.TensorSpec("x", 3, 99))
     refuses(ValueError, "dtype is ['float32']", lambda: adasum.TensorSpec("x", 3, ["float32"]))

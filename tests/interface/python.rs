@@ -23,9 +23,9 @@ fn python_type(values: &str) -> String {
     let numbers = "Union[int, Literal[\"auto\"]]";
     match values {
         "0 or 1" => "bool".to_owned(),
-        "a number above 0" | "1 to 64" | "milliseconds above 0" => "int".to_owned(),
+        "a whole number above 0" | "1 to 64" | "whole milliseconds above 0" => "int".to_owned(),
         "a finite number" | "a number of at least 0 and below 1" => "float".to_owned(),
-        "auto or a number above 0" | "auto or 2 to 8" | "auto or a whole number" => {
+        "auto or a whole number above 0" | "auto or 2 to 8" | "auto or a whole number" => {
             numbers.to_owned()
         }
         "all, none or ascending positions as 3,7" => {
