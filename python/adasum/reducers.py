@@ -70,7 +70,11 @@ class _TensorReducer(AnyReducer, TensorUser):
 
     def nonfinite(self) -> list[bool]:
         """Whether each tensor (of a delta reducer: its delta) was not finite on any rank in the last reduction, the same on all ranks.
-        Waits for it, at most stall_timeout_ms. Local after AdaSum of several servers; collective after means and sums, and with a single server."""
+        Waits for it, at most stall_timeout_ms. Local after AdaSum of several servers; collective after means and sums, and with a single server.
+
+        AdaSum looks at the vectors of its rounds: an element that the last round takes out of the range of a 16-bit type is not found. Means and
+        sums are looked at before result_scale, and where ranks send fp32 (wire="f32", `MeanReducer`, 16-bit tensors of fewer than 64 elements)
+        before they are rounded to a 16-bit type. A vote (`overflow`) on the results finds all of it."""
         flags = (c_uint8 * len(self.specs))()
         call("adasum_reducer_nonfinite", self, flags, len(flags))
         return [flag != 0 for flag in flags]
@@ -80,7 +84,9 @@ class _TensorReducer(AnyReducer, TensorUser):
 class TensorStatistics:
     """Figures of a tensor in a reduction: the norm of the result, the cosine between servers, the gain |result| / |mean|, kappa
     (how far weighted vectors cancelled), and whether anything was not finite; the norm of each server's vector. NaN where there
-    is no number: of a tensor that is not finite, and cosine and gain where servers were combined in several rounds."""
+    is no number: of a tensor that is not finite, and cosine and gain where servers were combined in several rounds.
+
+    An element that the last round takes out of the range of a 16-bit type is not found, as with the reducer's `nonfinite`, and the norm is finite."""
 
     norm: float
     cosine: float
@@ -245,7 +251,10 @@ class GradientReducer(_AdasumReducer):
 
 class MeanReducer(_TensorReducer):
     """Replaces gradients by their mean (with reduction="sum": their sum) over the ranks of the option `group`, by default all:
-    MindSpore's DistributedGradReducer. Only the ranks of the group make and use it."""
+    MindSpore's DistributedGradReducer. Only the ranks of the group make and use it.
+
+    `nonfinite` looks at sums in fp32, before they are divided and rounded: a sum of fp16 that is beyond 65504 becomes an infinity that it does not
+    find. The results, equal on all ranks, show it."""
 
     _create = "adasum_reducer_create_mean"
     reduce = GradientReducer.reduce

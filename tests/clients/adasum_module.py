@@ -1021,6 +1021,17 @@ def reduces_numpy(world):
             reducer.reduce(list(data.values()))
         for index, found in enumerate(data.values()):
             near(f"NumPy {dtype} {index}", found.ravel().tolist(), expected(index), tolerance)
+    # Beyond the range of fp16 only once it is rounded, behind what `nonfinite` looks at.
+    large = [np.full(100, 40000, "float16")]
+    with adasum.MeanReducer(world, large, reduction="sum") as reducer:
+        reducer.reduce(large)
+        assert np.isinf(large[0]).all() and reducer.nonfinite() == [False]
+    if world.servers == 2:
+        large = [np.array([40000, 40000 if RANK < LOCALS else -40000] * 50, "float16")]
+        with adasum.GradientReducer(world, large, overflow="vote") as reducer:
+            reducer.reduce(large)
+            assert np.isinf(large[0][0]) and reducer.nonfinite() == [False] and not reducer.statistics()[0].nonfinite
+            assert reducer.overflow(large)
     refuses(ValueError, "not contiguous", lambda: adasum.view(np.zeros((4, 4), dtype="float32")[:, 1]))
     refuses(TypeError, "int64", lambda: adasum.view(np.zeros(3, dtype="int64")))
 
