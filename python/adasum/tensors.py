@@ -128,7 +128,9 @@ def view(tensor: Any) -> View:
         # torch's, of any sparse layout.
         layout = type_text(getattr(tensor, "layout", ""))
         if layout.startswith("sparse"):
-            raise TypeError(f"the tensor is sparse ({layout}): it must be dense, as tensor.to_dense() gives it; adasum.SparseReducer gathers sparse rows")
+            raise TypeError(
+                f"the tensor is sparse ({layout}): it must be dense, as tensor.to_dense() gives it; adasum.SparseReducer gathers sparse rows"
+            )
         if not _is_dense(tensor.shape, tensor.stride()):
             raise ValueError("the tensor has gaps or overlaps: it is not contiguous in any order of its axes")
         refuse_internal_format(tensor)

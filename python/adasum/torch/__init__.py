@@ -45,8 +45,8 @@ __all__ = [
     "Sum", "broadcast_object", "broadcast_optimizer_state", "broadcast_parameters", "current_stream", "hook", "register", "world",
 ]
 
-# What programs written for Horovod look for here, and where it is.
 _MEAN = "divided by the number of ranks for Horovod's default, the mean"
+# What programs written for Horovod look for here, and where it is.
 _ELSEWHERE = {
     **dict.fromkeys(("init", "is_initialized", "shutdown"), "torch.distributed.init_process_group and its like"),
     **dict.fromkeys(("rank", "size"), "torch.distributed.get_rank and get_world_size"),
