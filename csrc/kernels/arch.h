@@ -33,7 +33,8 @@
 
 namespace adasum {
 
-// Lets the second pipe of the event wait for all that the first one was given so far.
+// Lets the second pipe of the event wait for all that the first one was given so far. All such waits share one flag for each event, and
+// a flag may be set again only when the first pipe knows that the last wait for it has run.
 template <AscendC::HardEvent event>
 __aicore__ inline void wait_for() {
     int32_t id = static_cast<int32_t>(::GetTPipePtr()->FetchEventID(event));

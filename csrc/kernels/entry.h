@@ -42,9 +42,9 @@ __aicore__ inline void sign(AscendC::TPipe &pipe, GM_ADDR receipt, bool complete
     }
     AscendC::GlobalTensor<float> signatures;
     signatures.SetGlobalBuffer(reinterpret_cast<__gm__ float *>(receipt));
-    wait_for<AscendC::HardEvent::S_MTE3>();
-    // All that the block wrote is in device memory.
+    // All that the block wrote is in device memory, and no pipe has a wait left: the flag below may be set again.
     AscendC::PipeBarrier<PIPE_ALL>();
+    wait_for<AscendC::HardEvent::S_MTE3>();
     AscendC::SetAtomicAdd<float>();
     AscendC::DataCopy(signatures, one, BLOCK);
     AscendC::SetAtomicNone();

@@ -149,9 +149,10 @@ private:
         for (uint32_t i = 0; i < count; ++i) {
             check_unit(stage[i * words_], spans_[i]);
         }
+        // The copy waits for the vector unit, and so for what the scalar unit wrote.
+        wait_for<HardEvent::S_V>();
         stages_.EnQue(stage);
         stage = stages_.DeQue<float>();
-        wait_for<HardEvent::S_MTE3>();
         copy_out(partials_[first * words_], stage, count * words_);
         stages_.FreeTensor(stage);
     }

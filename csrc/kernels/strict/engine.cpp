@@ -39,12 +39,13 @@ const char *const DUTIES[] = {"",       "capacity", "alignment",     "bounds",  
                               "blocks", "flags",    "address space", "receipts"};
 const char *const PIPE_NAMES[] = {"scalar unit", "vector unit", "copy in (MTE2)", "copy out (MTE3)"};
 
-// For each pipe, the number of its last instruction that is known to be done.
-using Clock = std::array<uint32_t, PIPES>;
+// For each pipe the number of its last instruction that is known to be done, then of its last wait that is.
+using Clock = std::array<uint32_t, 2 * PIPES>;
+constexpr uint32_t WAITS = PIPES;
 
 void join(Clock &clock, const Clock &other) {
-    for (uint32_t pipe = 0; pipe < PIPES; ++pipe) {
-        clock[pipe] = std::max(clock[pipe], other[pipe]);
+    for (uint32_t i = 0; i < clock.size(); ++i) {
+        clock[i] = std::max(clock[i], other[i]);
     }
 }
 
@@ -75,9 +76,10 @@ uint32_t first_cell(const Access &access) { return access.begin / CELL_BYTES; }
 uint32_t end_cell(const Access &access) { return (access.begin + access.bytes + CELL_BYTES - 1) / CELL_BYTES; }
 
 struct Flag {
-    bool up = false;    // in the order of issue
-    bool taken = false; // by AllocEventID, or by a queue
-    uint32_t count = 0; // in the order of execution
+    bool up = false;     // in the order of issue
+    bool taken = false;  // by AllocEventID, or by a queue
+    uint32_t count = 0;  // in the order of execution
+    uint32_t waited = 0; // the number of its last wait, among those of the target
     Clock known{};
 };
 
@@ -218,9 +220,13 @@ public:
         ADASUM_STRICT_CHECK(!flag.up, FLAGS, at, "a flag is set twice without a wait");
         Pipe source = ends(event).source;
         hear_scalar(source);
+        // A queue takes another id for each of its buffers.
+        ADASUM_STRICT_CHECK(flag.taken || flag.waited <= known_[source][WAITS + ends(event).target], FLAGS, at,
+                            "a flag is set again, and its last wait may not have run");
         flag.up = true;
         flag.known = known_[source];
         flag.known[source] = issued_[source];
+        flag.known[WAITS + source] = issued_[WAITS + source];
         if (source == SCALAR) {
             show_stores();
             ++flag.count;
@@ -235,6 +241,7 @@ public:
         ADASUM_STRICT_CHECK(flag.up, FLAGS, at, "a wait for a flag that nothing sets: a deadlock");
         Ends pipes = ends(event);
         flag.up = false;
+        flag.waited = ++issued_[WAITS + pipes.target];
         hear_scalar(pipes.target);
         join(known_[pipes.target], flag.known);
         if (pipes.target == SCALAR) {
@@ -242,6 +249,7 @@ public:
                 advance(pipes.source, at);
             }
             --flag.count;
+            known_[SCALAR][WAITS + SCALAR] = flag.waited;
         } else {
             push(pipes.target, Task{Task::WAIT, static_cast<uint8_t>(event), static_cast<int8_t>(id), nullptr});
         }

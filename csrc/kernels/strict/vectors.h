@@ -158,7 +158,7 @@ Strided strided(const char *what, const LocalTensor<T> &tensor, uint32_t mask, u
                 uint32_t repeat_stride, Site at) {
     Strided place{0, block_stride, repeat_stride};
     uint32_t bytes = mask * static_cast<uint32_t>(sizeof(T));
-    uint32_t last = repeats == 0 ? 0 : place.place(repeats - 1, bytes - 1) + 1;
+    uint32_t last = place.place(repeats - 1, bytes - 1) + 1;
     place.begin = tensor.operand_((last + sizeof(T) - 1) / sizeof(T), BLOCK_BYTES, what, at).begin;
     return place;
 }
@@ -204,6 +204,8 @@ void strided_binary(const char *what, const LocalTensor<T> &dst, const LocalTens
     constexpr uint32_t LANES = 256 / (sizeof(T) > sizeof(U) ? sizeof(T) : sizeof(U));
     ADASUM_STRICT_CHECK(mask >= 1 && mask <= LANES, LIMITS, at, "%s: a mask of %llu, at most %u", what,
                         static_cast<unsigned long long>(mask), LANES);
+    // Ascend 950 does not promise that no repeat does nothing.
+    ADASUM_STRICT_CHECK(repeats > 0, LIMITS, at, "%s: repeatTime is 0", what);
     ADASUM_STRICT_CHECK(params.dstBlkStride > 0, LIMITS, at, "%s: dstBlkStride is 0", what);
     uint32_t lanes = static_cast<uint32_t>(mask);
     uint32_t to_bytes = lanes * static_cast<uint32_t>(sizeof(T));
@@ -373,15 +375,15 @@ void sum_repeats(const LocalTensor<T> &dst, const LocalTensor<T> &src, const std
                  const int32_t srcRepStride, Site at) {
     static_assert(sums<T>, "duty 9 (types): WholeReduceSum does not take this type on this chip");
     const auto in_range = [](int32_t value, int32_t low, int32_t high) { return value >= low && value <= high; };
-    ADASUM_STRICT_CHECK(in_range(repeatTime, 0, MAX_REPEATS), LIMITS, at,
-                        "WholeReduceSum: repeatTime is %d, at most %d", repeatTime, MAX_REPEATS);
+    ADASUM_STRICT_CHECK(in_range(repeatTime, 1, MAX_REPEATS), LIMITS, at,
+                        "WholeReduceSum: repeatTime is %d, from 1 to %d", repeatTime, MAX_REPEATS);
     ADASUM_STRICT_CHECK(in_range(dstRepStride, IS_1001 ? 1 : 0, MAX_STRIDE) && in_range(srcBlkStride, 0, MAX_STRIDE) &&
                             in_range(srcRepStride, 0, MAX_STRIDE),
                         LIMITS, at, "WholeReduceSum: a stride is out of range");
     const uint32_t repeats = static_cast<uint32_t>(repeatTime);
     const uint32_t reach = lanes.back() + 1;
     const uint32_t step = static_cast<uint32_t>(dstRepStride);
-    const uint32_t last = repeats == 0 ? 0 : (repeats - 1) * step + 1;
+    const uint32_t last = (repeats - 1) * step + 1;
     Operand to = dst.operand_(last, sizeof(T), "WholeReduceSum", at);
     Strided from = strided("WholeReduceSum", src, reach, repeats, static_cast<uint32_t>(srcBlkStride),
                            static_cast<uint32_t>(srcRepStride), at);

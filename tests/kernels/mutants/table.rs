@@ -91,7 +91,7 @@ mutants! {
         "gram.cpp", "}\nwait_for<HardEvent::V_S>();\nfor", "}\nfor",
     )];
     mutant_gram_copies_before_the_checks: "gram", PIPES, [(
-        "gram.cpp", "wait_for<HardEvent::S_MTE3>();\n", "",
+        "gram.cpp", "wait_for<HardEvent::S_V>();\nstages_.EnQue(stage);\n", "stages_.EnQue(stage);\n",
     )];
     mutant_fold_reads_before_the_copy: "fold", PIPES, [(
         "fold.cpp", "wait_for<HardEvent::MTE2_S>();\n", "",
@@ -221,6 +221,9 @@ mutants! {
         "own[half], static_cast<int32_t>(half)",
         "own[half / 2], static_cast<int32_t>(half)",
     )];
+    mutant_gram_without_a_repeat: "gram", LIMITS, [(
+        "gram_lanes.h", "products_[entry * WIDTH],\nstrips);", "products_[entry * WIDTH],\n0);",
+    )];
     mutant_gram_too_many_repeats: "gram", LIMITS, [(
         "gram_lanes.h", "sums, width, entries);\n}\n\n// One fp32 sum a lane, for two", "sums, width, entries + 256);\n}\n\n// One fp32 sum a lane, for two",
     )];
@@ -264,6 +267,16 @@ mutants! {
         "SetFlag<HardEvent::S_V>(0);\nwindow_ = window_buffer_",
     )];
     mutant_flag_never_set: "coefficients", FLAGS, [("arch.h", "AscendC::SetFlag<event>(id);\n", "")];
+    mutant_flag_set_before_its_last_wait_has_run: "gram", FLAGS, [(
+        "gram.cpp",
+        "wait_for<HardEvent::S_V>();\nstages_.EnQue(stage);\nstage = stages_.DeQue<float>();\n",
+        "stages_.EnQue(stage);\nstage = stages_.DeQue<float>();\nwait_for<HardEvent::S_MTE3>();\n",
+    )];
+    mutant_signs_while_its_flag_is_waited_for: "fold", FLAGS, [(
+        "entry.h",
+        "AscendC::PipeBarrier<PIPE_ALL>();\nwait_for<AscendC::HardEvent::S_MTE3>();\n",
+        "wait_for<AscendC::HardEvent::S_MTE3>();\nAscendC::PipeBarrier<PIPE_ALL>();\n",
+    )];
     mutant_flag_id_out_of_range: "gram", FLAGS, [(
         "arch.h", "GetTPipePtr()->FetchEventID(event))", "GetTPipePtr()->FetchEventID(event)) + 8",
     )];
@@ -284,7 +297,7 @@ mutants! {
     )];
     mutant_signs_before_the_one_is_written: "finite_check", PIPES, [(
         "entry.h",
-        "wait_for<AscendC::HardEvent::S_MTE3>();\n// All that the block wrote is in device memory.\nAscendC::PipeBarrier<PIPE_ALL>();\n",
+        "AscendC::PipeBarrier<PIPE_ALL>();\nwait_for<AscendC::HardEvent::S_MTE3>();\n",
         "AscendC::PipeBarrier<PIPE_MTE3>();\n",
     )];
     mutant_signs_twice: "coefficients", RECEIPTS, [(
