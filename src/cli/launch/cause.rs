@@ -293,9 +293,14 @@ fn earliest(all: &[RankFacts<'_>], world: u32) -> (Vec<u32>, Cause) {
     }
     // Streams that went on behind a failed exchange no longer say whom they waited for.
     let elsewhere: Vec<u32> = (0..world).filter(|&rank| of(rank).is_none()).collect();
-    match elsewhere.is_empty() {
-        true => (pick(all, |facts| facts.failure.is_some()), Cause::GaveUp),
-        false => (elsewhere, Cause::Elsewhere),
+    if !elsewhere.is_empty() {
+        return (elsewhere, Cause::Elsewhere);
+    }
+    let left = pick(all, |facts| facts.done);
+    let misses_others = |facts: &RankFacts<'_>| facts.has(Origin::Others);
+    match all.iter().any(misses_others) && !left.is_empty() {
+        true => (left, Cause::LeftEarly),
+        false => (pick(all, |facts| facts.failure.is_some()), Cause::GaveUp),
     }
 }
 
@@ -619,6 +624,10 @@ mod tests {
             ]
         );
         assert_eq!(roots(&job(2, &failures), 2), (vec![0, 1], Cause::GaveUp));
+        // Whoever has ended in good order no longer sends.
+        let mut all = job(3, &failures);
+        all[2].done = true;
+        assert_eq!(roots(&all, 3), (vec![2], Cause::LeftEarly));
     }
 
     #[test]
