@@ -317,7 +317,7 @@ void adasum_options_destroy(struct adasum_options *options);
  *   in_server*: mean, sum, reduced or shards; default mean
  *       how the ranks of a server are combined before that; reduced: they hold the same gradients, bit for bit;
  *       shards: different parts of the same tensors, all of one size. Delta reducers take only mean
- *   devices_per_server*: auto or a number above 0; default auto
+ *   devices_per_server*: auto or a whole number above 0; default auto
  *       ranks of a server, in worlds made with these options; auto: what the rank table or the hosts say; 1 makes
  *       each rank a server
  *   radix*: auto or 2 to 8; default 2
@@ -345,11 +345,11 @@ void adasum_options_destroy(struct adasum_options *options);
  *       relative squared norm up to which a vector counts as zero
  *   overflow*: report or vote; default report
  *       what becomes of NaN and infinity; vote: the ranks can also vote before they reduce, and all skip the step
- *   bucket_bytes*: a number above 0; default 26214400
+ *   bucket_bytes*: a whole number above 0; default 26214400
  *       bytes of tensors that share a fused buffer; a larger tensor has one of its own
  *   pipeline_depth*: 1 to 64; default 4
  *       fused buffers under way at a time: device memory grows with it, results do not depend on it
- *   subset_plans: a number above 0; default 256
+ *   subset_plans: a whole number above 0; default 256
  *       plans of subsets that are kept; one more takes the place of the one that was used longest ago
  *   padded: 0 or 1; default 0
  *       whether what lies between a tensor's end and the next multiple of 64 bytes from its start may be overwritten,
@@ -365,9 +365,9 @@ void adasum_options_destroy(struct adasum_options *options);
  *       whether synchronising compares messages and results between ranks; the host then waits for each message
  *   allow_plain_mean*: 0 or 1; default 0
  *       whether a single server of several ranks may give a plain mean
- *   create_timeout_ms*: milliseconds above 0; default 300000
+ *   create_timeout_ms*: whole milliseconds above 0; default 300000
  *       limit of joining a world and of the warm-up of a reducer. May differ between ranks
- *   stall_timeout_ms*: milliseconds above 0; default 1800000
+ *   stall_timeout_ms*: whole milliseconds above 0; default 1800000
  *       time without movement after which a reduction has failed, and the error says what this rank waits for. May
  *       differ between ranks
  *   delta_form: server_mean or local; default server_mean
@@ -572,13 +572,15 @@ adasum_status adasum_world_device(const struct adasum_world *world, int32_t *out
 /**
  * Holds back `stream` until every rank has come to its barrier; the host goes on.
  *
- * Collective and stream-ordered. Ranks that do not come for half an hour fail the world.
+ * Collective and stream-ordered. Ranks that do not come for half an hour fail the world. The first barrier of a world builds links:
+ * it waits on the host for the other ranks, at most HCCL_CONNECT_TIMEOUT (120 s), and fails the world if they do not come.
  *
  * # Safety
  * `world` is NULL or live; `stream` is NULL or a live aclrtStream of the world's device that outlives the world, or
  * adasum_world_forget_stream is called before it is destroyed.
  */
-adasum_status adasum_world_barrier(const struct adasum_world *world, void *stream);
+adasum_status adasum_world_barrier(const struct adasum_world *world,
+                                   void *stream);
 
 /**
  * Sums `count` fp32 numbers in device memory over all ranks, in place: for figures like a loss. HCCL chooses the order of the
@@ -646,7 +648,8 @@ adasum_status adasum_world_last_vendor_code(const struct adasum_world *world, in
  * accumulators and parts. The handle still has to be destroyed; any other use of it is ADASUM_INVALID_STATE from now on.
  * Frees the buffers that reducers with exchange = shared have left, for which it waits for all ranks.
  *
- * Errors: ADASUM_INVALID_STATE if some of that is left (nothing happened then); ADASUM_TIMEOUT.
+ * Errors: ADASUM_INVALID_STATE if some of that is left (nothing happened then); ADASUM_TIMEOUT, also if ranks do not come to free
+ * shared buffers: those of this rank then stay in use until the process ends.
  *
  * # Safety
  * `world` is NULL or live.

@@ -27,7 +27,7 @@ class OptionValues(TypedDict, total=False):
     """ranks of a server, in worlds made with these options; auto: what the rank table or the hosts say; 1 makes each rank a
     server.
 
-    auto or a number above 0; default auto"""
+    auto or a whole number above 0; default auto"""
 
     radix: Optional[Union[int, Literal["auto"]]]
     """the most subtrees that a round merges; auto: the fastest by the cost model. Part of the result's last bits.
@@ -85,7 +85,7 @@ class OptionValues(TypedDict, total=False):
     bucket_bytes: Optional[int]
     """bytes of tensors that share a fused buffer; a larger tensor has one of its own.
 
-    a number above 0; default 26214400"""
+    a whole number above 0; default 26214400"""
 
     pipeline_depth: Optional[int]
     """fused buffers under way at a time: device memory grows with it, results do not depend on it.
@@ -95,7 +95,7 @@ class OptionValues(TypedDict, total=False):
     subset_plans: Optional[int]
     """plans of subsets that are kept; one more takes the place of the one that was used longest ago.
 
-    a number above 0; default 256"""
+    a whole number above 0; default 256"""
 
     padded: Optional[bool]
     """whether what lies between a tensor's end and the next multiple of 64 bytes from its start may be overwritten, so that such
@@ -132,13 +132,13 @@ class OptionValues(TypedDict, total=False):
     create_timeout_ms: Optional[int]
     """limit of joining a world and of the warm-up of a reducer. May differ between ranks.
 
-    milliseconds above 0; default 300000"""
+    whole milliseconds above 0; default 300000"""
 
     stall_timeout_ms: Optional[int]
     """time without movement after which a reduction has failed, and the error says what this rank waits for. May differ between
     ranks.
 
-    milliseconds above 0; default 1800000"""
+    whole milliseconds above 0; default 1800000"""
 
     delta_form: Optional[Literal["server_mean", "local"]]
     """what the optimizer steps on in a delta reducer: the mean of its server's gradients, or the rank's own as in Horovod.

@@ -46,7 +46,7 @@ impl Device {
         let backend = initialised()?;
         let before = Before::now(backend);
         // SAFETY: takes a number by value.
-        unsafe { check!(backend.acl.aclrtSetDevice(id)) }?;
+        unsafe { check!(backend.acl.aclrtSetDevice(id)) }.context(|| format!("device {id}"))?;
         let context = current_context(backend);
         let device = Device(Arc::new(Inner {
             id,

@@ -19,6 +19,22 @@ struct Last {
     position: u64,
 }
 
+/// The last work on each of some streams, as it was noted once.
+#[derive(Debug)]
+pub struct Noted(Vec<(Weak<stream::Inner>, u64)>);
+
+impl Noted {
+    /// Lets the streams go of what it used: it has ended, as an event behind it says. Whoever waits for a stream by other means than
+    /// its object has not told that.
+    pub fn let_go(&self) {
+        for (stream, position) in &self.0 {
+            if let Some(stream) = Stream::upgrade(stream) {
+                stream.let_go(*position);
+            }
+        }
+    }
+}
+
 impl Last {
     /// Of a stream whose object is gone, only what that object had seen is known.
     fn has_ended(&self) -> bool {
@@ -66,7 +82,15 @@ impl Queued {
 
     /// Takes note that all of it has ended, as an event behind it says.
     pub fn end(&self) {
+        self.noted().let_go();
         self.all().clear();
+    }
+
+    /// What was noted so far.
+    pub fn noted(&self) -> Noted {
+        let all = self.all();
+        let all = all.iter().map(|last| (last.stream.clone(), last.position));
+        Noted(all.collect())
     }
 
     /// Aborts the streams that still hold some of it, with all that others have put on them: what each of them gives.

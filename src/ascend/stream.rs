@@ -162,7 +162,7 @@ impl Stream {
     }
 
     /// Takes note that all work up to this position has ended.
-    fn let_go(&self, position: u64) {
+    pub(super) fn let_go(&self, position: u64) {
         self.0.progress.end(position);
         let ended = |_: &usize, (last, _): &mut (u64, Arc<dyn Keep>)| *last <= position;
         let done: Kept = self.0.kept().extract_if(ended).collect();
@@ -423,7 +423,7 @@ impl Stream {
         stream.upgrade().map(Stream)
     }
 
-    fn raw(&self) -> aclrtStream {
+    pub(super) fn raw(&self) -> aclrtStream {
         self.0.stream.0
     }
 }

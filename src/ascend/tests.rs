@@ -374,6 +374,31 @@ fn queued_work_keeps_its_memory() {
     assert_eq!(allocation.strong_count(), 0);
 }
 
+/// Frameworks wait for their streams themselves: whoever knows that its work has ended says so.
+#[test]
+fn a_stream_lets_go_of_what_has_ended() {
+    let device = device(0);
+    let owner = Stream::new(&device).unwrap();
+    // SAFETY: the owner lives longer.
+    let stream = unsafe { Stream::borrow(&device, owner.raw().0) };
+    let queued = Queued::default();
+    let used = || {
+        let span = Buffer::zeroed(&device, 64).unwrap().span();
+        stream.zero(&span).unwrap();
+        Arc::downgrade(&span.allocation())
+    };
+    let ended = used();
+    queued.note(&stream);
+    let noted = queued.noted();
+    owner.synchronize().unwrap();
+    let later = used();
+    assert_eq!((ended.strong_count(), later.strong_count()), (1, 1));
+    noted.let_go();
+    assert_eq!((ended.strong_count(), later.strong_count()), (0, 1));
+    stream.synchronize().unwrap();
+    assert_eq!(later.strong_count(), 0);
+}
+
 #[test]
 fn handles_work_on_any_thread() {
     let device = device(1);

@@ -383,7 +383,8 @@ unsafe fn ask<T>(
 
 /// Holds back `stream` until every rank has come to its barrier; the host goes on.
 ///
-/// Collective and stream-ordered. Ranks that do not come for half an hour fail the world.
+/// Collective and stream-ordered. Ranks that do not come for half an hour fail the world. The first barrier of a world builds links:
+/// it waits on the host for the other ranks, at most HCCL_CONNECT_TIMEOUT (120 s), and fails the world if they do not come.
 ///
 /// # Safety
 /// `world` is NULL or live; `stream` is NULL or a live aclrtStream of the world's device that outlives the world, or
@@ -513,7 +514,8 @@ pub unsafe extern "C" fn adasum_world_last_vendor_code(
 /// accumulators and parts. The handle still has to be destroyed; any other use of it is ADASUM_INVALID_STATE from now on.
 /// Frees the buffers that reducers with exchange = shared have left, for which it waits for all ranks.
 ///
-/// Errors: ADASUM_INVALID_STATE if some of that is left (nothing happened then); ADASUM_TIMEOUT.
+/// Errors: ADASUM_INVALID_STATE if some of that is left (nothing happened then); ADASUM_TIMEOUT, also if ranks do not come to free
+/// shared buffers: those of this rank then stay in use until the process ends.
 ///
 /// # Safety
 /// `world` is NULL or live.

@@ -136,7 +136,7 @@ impl DeltaWeightReducer {
         let (world, old) = (&self.world, &mut self.old);
         world
             .enqueue(stream, |s| old.pack(world.kernels(), s, weights, 1.0))
-            .context(|| format!("rank {}: saving weights", world.rank()))?;
+            .context(|| format!("rank {}: saving weights", world.own_in_root()))?;
         self.state = State::Open;
         Ok(())
     }
@@ -162,7 +162,7 @@ impl DeltaWeightReducer {
         }
         check_tensors(&self.world, self.specs.iter(), weights, "weight")?;
         self.state = State::Failed;
-        let rank = self.world.rank();
+        let rank = self.world.own_in_root();
         self.take_deltas(weights, stream)
             .context(|| format!("rank {rank}: deltas"))?;
         self.deltas

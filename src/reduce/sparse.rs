@@ -127,7 +127,7 @@ impl SparseReducer {
         let made = SparseReducer::make(&world, spec, options, factor);
         let mut reducer =
             world.all_have(made, "make its part of the reducer", options.create_timeout)?;
-        let rank = world.rank();
+        let rank = world.own_in_root();
         reducer
             .warm_up()
             .context(|| format!("rank {rank}: warm-up of \"{}\"", spec.name))?;
@@ -189,7 +189,7 @@ impl SparseReducer {
     /// and the others wait for it until the stall timeout of their options, which fails the world.
     pub fn reduce(&mut self, indices: &Span, values: &Span, stream: &Stream) -> Result<SparseRows> {
         let rows = self.check(indices, values)?;
-        let (rank, name) = (self.world.rank(), self.spec.name.clone());
+        let (rank, name) = (self.world.own_in_root(), self.spec.name.clone());
         let context = || format!("rank {rank}: \"{name}\"");
         match &self.counts {
             None => self.gather(indices, values, stream).context(context),

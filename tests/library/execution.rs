@@ -209,19 +209,23 @@ fn a_rank_without_memory_leaves_nobody_waiting() {
             let stream = Stream::new(world.device()).unwrap();
             world.barrier(&stream).unwrap();
             stream.synchronize().unwrap();
-            is_refused_without_memory(world, || make(world));
+            is_refused_without_memory(world, "rank 1 could not make", || make(world));
         });
     }
 }
 
-/// `make` fails on both ranks while rank 1 has 50 MB left, and not afterwards.
-fn is_refused_without_memory(world: &World, mut make: impl FnMut() -> adasum::Result<()>) {
+/// `make` fails on both ranks while rank 1 has 50 MB left, and not afterwards; rank 0 hears what that rank `could_not`.
+fn is_refused_without_memory(
+    world: &World,
+    could_not: &str,
+    mut make: impl FnMut() -> adasum::Result<()>,
+) {
     let (free, _) = world.device().memory().unwrap().unwrap();
     let take = || Buffer::new(world.device(), free - (50 << 20)).unwrap();
     let held = (world.rank() == 1).then(take);
     let error = make().unwrap_err();
     let (kind, word) = match world.rank() {
-        0 => (ErrorKind::Mismatch, "rank 1 could not make"),
+        0 => (ErrorKind::Mismatch, could_not),
         _ => (ErrorKind::OutOfMemory, "memory"),
     };
     assert_eq!(error.kind(), kind, "{error}");
@@ -237,12 +241,29 @@ fn a_subset_without_memory_leaves_nobody_waiting() {
         let counts = [25_000_000, 3];
         // What is not in order is reduced in other buffers than those of the whole list.
         let subset = [1, 0];
-        let options = Options {
-            gradient_buffers: true,
-            ..Options::default()
-        };
-        let mut reducer = with(world, &counts, &options);
-        is_refused_without_memory(world, || reducer.prepare_some(&subset));
+        for (exchange, could_not) in [
+            (None, "rank 1 could not make"),
+            (Some(Form::Shared), "rank 1 could not share"),
+        ] {
+            let options = Options {
+                gradient_buffers: true,
+                exchange,
+                ..Options::default()
+            };
+            let mut reducer = with(world, &counts, &options);
+            // What there is stays as it is.
+            reducer.prepare_some(&[1]).unwrap();
+            is_refused_without_memory(world, could_not, || reducer.prepare_some(&subset));
+            let spans = upload(world.device(), &inputs(world, &counts));
+            let stream = Stream::new(world.device()).unwrap();
+            for tensors in [&[1][..], &subset] {
+                let gradients: Vec<Span> = tensors.iter().map(|&i| spans[i].clone()).collect();
+                reducer.reduce_some(tensors, &gradients, &stream).unwrap();
+                reducer
+                    .synchronize(&stream, Duration::from_secs(60))
+                    .unwrap();
+            }
+        }
     });
 }
 

@@ -245,6 +245,36 @@ fn a_stall_ends_a_call_that_waits_for_a_place_in_the_queue() {
     assert!(calls[0] > 1, "{calls:?}");
 }
 
+/// What begins while something else waits has its own limit, from its own begin.
+#[test]
+fn each_limit_counts_from_its_own_begin() {
+    const LIMIT: Duration = Duration::from_secs(4);
+    ranks(2, |rank, device, root| {
+        let world = World::from_root_info(device.clone(), root, 2, rank, 1).unwrap();
+        let stream = Stream::new(&device).unwrap();
+        let options = Options {
+            create_timeout: LIMIT,
+            ..Options::default()
+        };
+        let make = || GradientReducer::new(&world, &specs(&[3000]), &options);
+        // Links are there, so that only the ranks are waited for.
+        drop(make().unwrap());
+        world.barrier(&stream).unwrap();
+        stream.synchronize_timeout(PATIENCE).unwrap();
+        // Rank 0 has waited at the barrier for longer than that limit when it comes to the reducer.
+        if rank == 0 {
+            world.barrier(&stream).unwrap();
+            std::thread::sleep(LIMIT + LIMIT / 8);
+        } else {
+            std::thread::sleep(LIMIT + LIMIT / 2);
+            world.barrier(&stream).unwrap();
+        }
+        drop(make().unwrap());
+        stream.synchronize_timeout(PATIENCE).unwrap();
+        world.finish(PATIENCE).unwrap();
+    });
+}
+
 /// A rank finds out what it lacks before it joins the others, and can join them when it has it.
 #[test]
 fn a_rank_that_cannot_go_on_does_not_join() {

@@ -33,13 +33,16 @@ pub(in crate::reduce) fn compare(
     let ranks: Vec<&[[u8; DIGEST]]> = all.chunks_exact(own.len()).collect();
     match first_difference(&ranks) {
         None => Ok(()),
-        Some((tensor, odd)) => Err(Error::new(
-            ErrorKind::Mismatch,
-            format!(
-                "tensor \"{}\": the results of ranks {odd:?} differ from those of the others",
-                results[tensor].0.name
-            ),
-        )),
+        Some((tensor, odd)) => {
+            let odd: Vec<u32> = odd.iter().map(|&rank| world.rank_in_root(rank)).collect();
+            Err(Error::new(
+                ErrorKind::Mismatch,
+                format!(
+                    "tensor \"{}\": the results of ranks {odd:?} differ from those of the others",
+                    results[tensor].0.name
+                ),
+            ))
+        }
     }
 }
 
@@ -59,15 +62,15 @@ pub(in crate::reduce) fn digest(span: &Span) -> Result<[u8; DIGEST]> {
 }
 
 /// The first tensor that is not the same everywhere, and the ranks that have it otherwise than most do.
-fn first_difference(ranks: &[&[[u8; DIGEST]]]) -> Option<(usize, Vec<usize>)> {
+fn first_difference(ranks: &[&[[u8; DIGEST]]]) -> Option<(usize, Vec<u32>)> {
     let tensors = ranks.first().map_or(0, |first| first.len());
     (0..tensors).find_map(|tensor| {
         let count = |digest: &[u8; DIGEST]| ranks.iter().filter(|r| r[tensor] == *digest).count();
         // Of several equally frequent ones that of the lowest rank counts as right.
         let common = ranks.iter().rev().max_by_key(|rank| count(&rank[tensor]))?;
-        let odd: Vec<usize> = (0..ranks.len())
-            .filter(|&rank| ranks[rank][tensor] != common[tensor])
-            .collect();
+        let odd = (0..).zip(ranks);
+        let odd = odd.filter(|(_, rank)| rank[tensor] != common[tensor]);
+        let odd: Vec<u32> = odd.map(|(rank, _)| rank).collect();
         (!odd.is_empty()).then_some((tensor, odd))
     })
 }

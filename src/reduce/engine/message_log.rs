@@ -149,12 +149,18 @@ impl MessageLog {
         match first_difference(&ranks) {
             None => Ok(()),
             Some(([call, stage, from, to, _], odd)) => {
+                let named = |rank| world.rank_in_root(rank);
+                let odd: Vec<u32> = odd.into_iter().map(named).collect();
                 let stages = calls.get(call as usize);
                 let watched = stages.and_then(|stages| stages.get(stage as usize));
                 let operation = watched.map_or("a message", |watched| watched.operation.as_str());
                 let what = match to {
                     GROUP => format!("ranks {odd:?} hold other data than the rest of their group"),
-                    _ => format!("rank {to} does not hold what rank {from} sent to it"),
+                    _ => format!(
+                        "rank {} does not hold what rank {} sent to it",
+                        named(to),
+                        named(from)
+                    ),
                 };
                 Err(Error::new(
                     ErrorKind::Mismatch,
@@ -172,9 +178,9 @@ impl MessageLog {
 
 /// The first message of which ranks hold different data, and the ranks that hold it otherwise than most do; of several equally
 /// frequent ones that of the lowest rank counts as right.
-fn first_difference(ranks: &[Vec<Claim>]) -> Option<(Key, Vec<usize>)> {
-    let mut held: BTreeMap<Key, Vec<(usize, [u8; DIGEST])>> = BTreeMap::new();
-    for (rank, claims) in ranks.iter().enumerate() {
+fn first_difference(ranks: &[Vec<Claim>]) -> Option<(Key, Vec<u32>)> {
+    let mut held: BTreeMap<Key, Vec<(u32, [u8; DIGEST])>> = BTreeMap::new();
+    for (rank, claims) in (0..).zip(ranks) {
         for &(key, digest) in claims {
             held.entry(key).or_default().push((rank, digest));
         }
@@ -183,7 +189,7 @@ fn first_difference(ranks: &[Vec<Claim>]) -> Option<(Key, Vec<usize>)> {
         let count = |digest| holders.iter().filter(|holder| holder.1 == digest).count();
         let common = holders.iter().rev().max_by_key(|holder| count(holder.1))?.1;
         let odd = holders.iter().filter(|holder| holder.1 != common);
-        let odd: Vec<usize> = odd.map(|holder| holder.0).collect();
+        let odd: Vec<u32> = odd.map(|holder| holder.0).collect();
         (!odd.is_empty()).then_some((key, odd))
     })
 }

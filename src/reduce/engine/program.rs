@@ -131,7 +131,7 @@ impl Program {
         };
         world
             .enqueue(stream, |s| saved.pack(world.kernels(), s, gradients, 1.0))
-            .context(|| format!("rank {}: saving gradients", world.rank()))
+            .context(|| format!("rank {}: saving gradients", world.own_in_root()))
     }
 
     /// The gradients that were saved last.

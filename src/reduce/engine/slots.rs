@@ -111,7 +111,7 @@ impl Slots {
     }
 
     /// Fused buffers of so many bytes that the ranks in `group` read: parts of one allocation, which takes whole pages and is made
-    /// known once. What there was before is freed behind it.
+    /// known once. What there was before is freed behind it, and stays if that cannot be made.
     fn share(
         &mut self,
         world: &World,
@@ -119,10 +119,6 @@ impl Slots {
         group: Group,
         timeout: Duration,
     ) -> Result<()> {
-        self.shared = None;
-        for memory in &mut self.slots {
-            memory.peers = Arc::default();
-        }
         let lengths = fused
             .iter()
             .map(|bytes| bytes.next_multiple_of(Self::ALIGNMENT));
@@ -137,7 +133,7 @@ impl Slots {
             start += bytes.next_multiple_of(Self::ALIGNMENT);
         }
         self.shared = Some(buffer);
-        Ok(())
+        world.free_shared(timeout)
     }
 
     /// Whether what is at `address` lies in one of the fused buffers.

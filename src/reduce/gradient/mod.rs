@@ -91,9 +91,12 @@ impl GradientReducer {
         let made = GradientReducer::make(world, tensors, options, choices);
         let mut reducer =
             world.all_have(made, "make its part of the reducer", options.create_timeout)?;
+        if options.exchange == Some(Form::Shared) {
+            reducer.fit(WHOLE)?;
+        }
         reducer
             .warm_up(WHOLE)
-            .context(|| format!("rank {}: warm-up of the reducer", world.rank()))?;
+            .context(|| format!("rank {}: warm-up of the reducer", world.own_in_root()))?;
         if options.gradient_buffers && !options.is_scaled() {
             let places = reducer.gradient_buffers()?.into_iter();
             reducer.places = places.map(|place| Some(place?.address())).collect();
@@ -373,7 +376,7 @@ impl GradientReducer {
                 }
             }
         }
-        enqueued.context(|| format!("rank {}", self.world.rank()))
+        enqueued.context(|| format!("rank {}", self.world.own_in_root()))
     }
 
     /// Enqueues a pass by plan `number`; without tensors on whatever the fused buffers hold. With a clock one step after
@@ -445,7 +448,6 @@ impl GradientReducer {
 
     /// One reduction of zeros by each pass: builds every link and buffer while failing is still cheap.
     fn warm_up(&mut self, number: PlanNumber) -> Result<()> {
-        self.fit(number)?;
         let stream = Stream::new(self.world.device())?;
         self.enqueue(number, Pass::Reduction, None, &stream, None)?;
         if self.options.scattered {

@@ -91,7 +91,7 @@ impl GradientReducer {
     /// The plan of these tensors, made if there is none.
     pub(super) fn number_of(&mut self, tensors: &[usize]) -> Result<PlanNumber> {
         match self.plans.find(tensors) {
-            Some(number) => Ok(number),
+            Some(number) => self.world.check().map(|()| number),
             None => self.prepare(tensors),
         }
     }
@@ -131,17 +131,19 @@ impl GradientReducer {
             &of(&self.specs, tensors),
         );
         let limit = options.create_timeout;
-        let made = made.and_then(|plan| {
-            if options.exchange != Some(Form::Shared) {
-                self.slots.fit(&world, &plan.buckets, limit)?;
-            }
-            Ok(plan)
+        let is_shared = options.exchange == Some(Form::Shared);
+        let made = made.and_then(|plan| match is_shared {
+            true => Ok(plan),
+            false => self.slots.fit(&world, &plan.buckets, limit).map(|()| plan),
         });
         let plan = world.all_have(made, "make its part of the plan of a subset", limit)?;
+        if is_shared {
+            self.slots.fit(&world, &plan.buckets, limit)?;
+        }
         let number = self.plans.insert(plan);
         self.warm_up(number)
             .inspect_err(|error| world.fail(error))
-            .context(|| format!("rank {}: warm-up of a subset", world.rank()))?;
+            .context(|| format!("rank {}: warm-up of a subset", world.own_in_root()))?;
         Ok(number)
     }
 

@@ -66,7 +66,7 @@ impl GradientAccumulator {
                 self.addend.pack(world.kernels(), stream, gradients, 1.0)?;
                 self.add_up(stream)
             })
-            .context(|| format!("rank {}: adding gradients", world.rank()))?;
+            .context(|| format!("rank {}: adding gradients", world.own_in_root()))?;
         self.steps += 1;
         Ok(())
     }
@@ -98,7 +98,7 @@ impl GradientAccumulator {
             .enqueue(stream, |s| {
                 sum.unpack(world.kernels(), s, gradients, factor)
             })
-            .context(|| format!("rank {}: taking the sum of gradients", world.rank()))?;
+            .context(|| format!("rank {}: taking the sum of gradients", world.own_in_root()))?;
         self.steps = 0;
         Ok(())
     }

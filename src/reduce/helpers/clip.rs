@@ -220,7 +220,7 @@ impl NormClip {
                 self.copies.unpack(kernels, stream, &clipped, 1.0)
             })
         };
-        clip().context(|| format!("rank {}: clipping", world.rank()))
+        clip().context(|| format!("rank {}: clipping", world.own_in_root()))
     }
 
     /// What of `tensors` is clipped.

@@ -51,7 +51,7 @@ impl OverflowVote {
         world.all_reduce_sum(&vote.decision, &stream)?;
         world
             .synchronize(&stream, timeout)
-            .context(|| format!("rank {}: warm-up of the overflow vote", world.rank()))?;
+            .context(|| format!("rank {}: warm-up of the overflow vote", world.own_in_root()))?;
         Ok(vote)
     }
 
@@ -63,7 +63,7 @@ impl OverflowVote {
     /// Wrong spans are refused before anything is enqueued; else what enqueueing says.
     pub fn cast(&mut self, tensors: &[Span], stream: &Stream) -> Result<()> {
         check_tensors(&self.world, self.specs.iter(), tensors, "tensor")?;
-        let rank = self.world.rank();
+        let rank = self.world.own_in_root();
         self.world
             .enqueue(stream, |stream| {
                 stream.zero(&self.decision)?;

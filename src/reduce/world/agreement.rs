@@ -42,7 +42,9 @@ impl World {
             Ok::<_, Error>(alike(&gather(&mine.beginning(count))?))
         })?;
         let entries = gather(&padded(mine.entry(index)))?;
-        Err(Error::new(ErrorKind::Mismatch, difference(&entries)))
+        let entries = entries.iter().map(Vec::as_slice);
+        let entries = (0..).map(|rank| self.rank_in_root(rank)).zip(entries);
+        Err(Error::new(ErrorKind::Mismatch, difference(entries)))
     }
 
     /// What each rank has made for the next step of all of them, if every rank has: a rank that could not would leave the
@@ -74,7 +76,7 @@ impl World {
                 self.comm().all_gather(mine, all, DataType::U8, stream)
             })?;
             self.synchronize(stream, timeout)
-                .context(|| format!("rank {}: waiting for all ranks", self.rank()))
+                .context(|| format!("rank {}: waiting for all ranks", self.own_in_root()))
         })
     }
 }
@@ -102,15 +104,15 @@ fn through(
     Ok(gathered)
 }
 
-/// Who has what, by what rank 0 has and each other text in the order of the ranks.
-fn difference(entries: &[Vec<u8>]) -> String {
+/// Which rank has what: what the first one has, then each other text in the order of the ranks.
+fn difference<'a>(entries: impl Iterator<Item = (u32, &'a [u8])>) -> String {
     let text = |entry: &[u8]| {
         let len = entry.iter().position(|&b| b == 0).unwrap_or(entry.len());
         String::from_utf8_lossy(&entry[..len]).into_owned()
     };
-    let mut kinds: Vec<(&[u8], Vec<usize>)> = Vec::new();
-    for (rank, entry) in entries.iter().enumerate() {
-        match kinds.iter_mut().find(|(kind, _)| kind == entry) {
+    let mut kinds: Vec<(&[u8], Vec<u32>)> = Vec::new();
+    for (rank, entry) in entries {
+        match kinds.iter_mut().find(|(kind, _)| *kind == entry) {
             Some((_, ranks)) => ranks.push(rank),
             None => kinds.push((entry, vec![rank])),
         }

@@ -20,8 +20,14 @@ impl World {
         self.check()?;
         let start = Instant::now();
         let stream = Stream::new(self.device())?;
-        stream.wait(&self.order_within(timeout)?.last)?;
-        self.synchronize(&stream, timeout.saturating_sub(start.elapsed()))
+        let noted = {
+            let order = self.order_within(timeout)?;
+            stream.wait(&order.last)?;
+            self.inner.work.queued.noted()
+        };
+        self.synchronize(&stream, timeout.saturating_sub(start.elapsed()))?;
+        noted.let_go();
+        Ok(())
     }
 
     /// Waits until nothing that was enqueued runs any more, at most `timeout`; whether it failed does not matter. Calls of other
@@ -37,8 +43,10 @@ impl World {
             &self.inner.work.scalar_stream,
         ] {
             match stream.synchronize_timeout(timeout.saturating_sub(start.elapsed())) {
-                Err(error) if error.kind() == ErrorKind::Timeout => return Err(error),
-                Err(error) => log::warn!("rank {}: {error}", self.rank()),
+                Err(error) if error.kind() == ErrorKind::Timeout => {
+                    return Err(self.watch().stall(start.elapsed()));
+                }
+                Err(error) => log::warn!("rank {}: {error}", self.own_in_root()),
                 Ok(()) => {}
             }
         }
@@ -65,7 +73,8 @@ impl World {
             Some(trace) => trace.waiting("synchronize", wait),
             None => wait(),
         };
-        let result = result.context(|| format!("rank {}: waiting for its work to end", inner.rank));
+        let result =
+            result.context(|| format!("rank {}: waiting for its work to end", self.own_in_root()));
         let (error, trouble) = match result {
             Err(error) => inner.cause(error),
             Ok(()) => match inner.missing()? {
@@ -84,7 +93,7 @@ impl World {
     /// all that is on them, and the communicators end, as far as the library can do that. Other ranks wait for this one
     /// until their timeouts. Local; waits for no other rank. Of a part of a world it gives up all.
     pub fn abort(&self) {
-        let message = format!("rank {}: the world was aborted", self.rank());
+        let message = format!("rank {}: the world was aborted", self.own_in_root());
         self.fail(&Error::new(ErrorKind::Poisoned, message));
     }
 
@@ -193,7 +202,7 @@ impl Inner {
         ];
         let own = streams.into_iter().find_map(|(name, stream)| {
             let failed = stream.synchronize_timeout(PATIENCE).err()?;
-            let failed = failed.context(format!("rank {}: {name}", self.rank));
+            let failed = failed.context(format!("rank {}: {name}", self.work.watch.rank()));
             (failed.kind() != ErrorKind::Timeout).then_some(failed)
         });
         if let Some(own) = own {
@@ -215,7 +224,7 @@ impl Inner {
             Some(Culprit::Own) => ("work of its kernels never ran", Trouble::Failed),
             Some(Culprit::Others) => (NEVER_CAME, Trouble::MissedOthers),
         };
-        let message = format!("rank {}: {what}", self.rank);
+        let message = format!("rank {}: {what}", self.work.watch.rank());
         Ok(Some((Error::new(ErrorKind::Acl, message), trouble)))
     }
 

@@ -21,7 +21,7 @@ use std::collections::HashMap;
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use self::order::Order;
 use self::shared::SharedBuffers;
@@ -319,7 +319,9 @@ impl World {
 
     /// Holds back `stream` until every rank has come to its barrier; the host goes on.
     ///
-    /// Collective and stream-ordered. Ranks that do not come for half an hour fail the world.
+    /// Collective and stream-ordered. Ranks that do not come for half an hour fail the world. The first barrier of a world builds
+    /// links: it waits on the host for the other ranks, at most `HCCL_CONNECT_TIMEOUT` (120 s), and fails the world if they do not
+    /// come.
     pub fn barrier(&self, stream: &Stream) -> Result<()> {
         let watched = self.kept_stage(&self.inner.barrier, "barrier")?;
         self.enqueue_watched(watched, PATIENCE, stream, |stream| {
@@ -330,7 +332,7 @@ impl World {
     /// Sums `values` (f32) over all ranks in place; for figures like a loss, not for AdaSum.
     ///
     /// Collective and stream-ordered. Makes no claim of determinism: HCCL chooses the order of the sum. Ranks that do not come for
-    /// half an hour fail the world.
+    /// half an hour fail the world; at the first sum as at the first [`World::barrier`].
     pub fn all_reduce_sum(&self, values: &Span, stream: &Stream) -> Result<()> {
         let watched = self.kept_stage(&self.inner.sum, "sum over all ranks")?;
         self.enqueue_watched(watched, PATIENCE, stream, |stream| {
@@ -352,31 +354,33 @@ impl World {
     }
 
     /// Leaves the world, after what was enqueued is done or `timeout` is over; a world that has failed is left at once.
-    /// Every reducer and clone must be gone; all ranks should call it. Afterwards the process can join a new world.
+    /// Every reducer and clone must be gone; all ranks should call it. Afterwards the process can join a new world. Where ranks
+    /// share memory ([`Form::Shared`](crate::plan::Form::Shared)) it waits for all of them.
     ///
     /// # Errors
-    /// If a reducer or clone is left, work does not end, or a communicator cannot be destroyed.
+    /// If a reducer or clone is left, work does not end, or a communicator cannot be destroyed. If other ranks do not come to leave
+    /// shared memory, the world is left all the same, and what this rank has shared stays in use until the process ends.
     pub fn finish(self, timeout: Duration) -> Result<()> {
         let in_use = |world: &Arc<Inner>| {
             let others = Arc::strong_count(world) - 1;
             let message = format!("{others} reducers or clones still use the world");
             Error::new(ErrorKind::InvalidState, message)
         };
+        let mut left = Ok(());
         match self.check() {
             // Their buffers are still shared, and watched.
             Ok(()) if Arc::strong_count(&self.inner) > 1 => return Err(in_use(&self.inner)),
             Ok(()) => {
-                // Whoever has gone without a word closes what it has read by its end.
-                if let Err(error) = self.leave_shared(timeout) {
-                    log::warn!("rank {}: shared memory: {error}", self.rank());
-                }
+                let start = Instant::now();
                 self.settle(timeout)?;
+                left = self.leave_shared(timeout.saturating_sub(start.elapsed()));
             }
             Err(_) => self.inner.release(),
         }
         self.inner.stop_watchdog();
         let inner = Arc::try_unwrap(self.inner).map_err(|shared| in_use(&shared))?;
-        inner.end()
+        let ended = inner.end();
+        left.and(ended)
     }
 
     pub(crate) fn shape(&self) -> Shape {

@@ -160,7 +160,7 @@ impl World {
                         ErrorKind::Timeout,
                         format!(
                             "rank {}: another thread of this rank has not come back from a call that enqueues for {timeout:?}",
-                            self.rank()
+                            self.own_in_root()
                         ),
                     ));
                 }

@@ -141,6 +141,11 @@ impl World {
         }
     }
 
+    /// This rank in the root, as messages name it.
+    pub(in crate::reduce) fn own_in_root(&self) -> u32 {
+        self.watch().rank()
+    }
+
     /// What a rank of this world is in the root, whose ranks messages name.
     pub(in crate::reduce) fn rank_in_root(&self, rank: u32) -> u32 {
         let Some(origin) = &self.inner.origin else {

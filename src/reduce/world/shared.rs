@@ -190,11 +190,11 @@ impl World {
             .then(|| self.why_barred(&barred, &places))
             .flatten();
         if let Some(less) = &less {
-            log::info!("rank {}: {less}", self.rank());
+            log::info!("rank {}: {less}", self.own_in_root());
         }
         log::debug!(
             "rank {} can read memory of: {:?}, shared by {:?}",
-            self.rank(),
+            self.own_in_root(),
             reach.0,
             reach.1
         );
@@ -273,7 +273,11 @@ impl World {
             .filter(|place| place.machine == own.machine && place.visible == own.visible);
         for place in neighbours {
             if let Err(error) = self.device().enable_access(place.device) {
-                log::info!("rank {}, device {}: {error}", self.rank(), place.device);
+                log::info!(
+                    "rank {}, device {}: {error}",
+                    self.own_in_root(),
+                    place.device
+                );
             }
         }
     }
@@ -286,7 +290,7 @@ impl World {
             Err(error) => {
                 log::info!(
                     "rank {} in supernode {supernode} shares no memory there: {error}",
-                    self.rank()
+                    self.own_in_root()
                 );
                 None
             }
@@ -295,41 +299,39 @@ impl World {
 
     /// A buffer of `bytes` bytes, all 0, and those of the other ranks in `group`, this one among them, to read.
     ///
-    /// Collective: all ranks of the world ask for as many bytes. Waits for them, at most `timeout`, and for all earlier work of
-    /// the world. Frees what no rank uses any more.
+    /// Collective: all ranks of the world ask for as many bytes. Waits for them, at most `timeout`.
+    ///
+    /// # Errors
+    /// `Mismatch` on the others if one cannot share or read: the world stays usable.
     pub(in crate::reduce) fn share(
         &self,
         bytes: usize,
         group: Group,
         timeout: Duration,
     ) -> Result<Arc<SharedBuffer>> {
-        self.drain(timeout)?;
         let (_, sharing) = self.sharing(timeout)?;
-        let used = lock(&self.inner.shared).close_unused();
         let own = Buffer::shareable(self.device(), bytes, sharing);
         let key = own.as_ref().ok().and_then(Buffer::key);
         // What is no key stands for no buffer.
         let key = key.map_or([0; MemoryKey::BYTES], MemoryKey::to_bytes);
-        let offers = self.gather(&[&key[..], &used].concat(), timeout)?;
-        let offers = offers.chunks_exact(MemoryKey::BYTES + used.len());
-        let offers = offers.map(|offer| offer.split_at(MemoryKey::BYTES));
+        let keys = self.gather(&key, timeout)?;
+        let keys = keys.chunks_exact(MemoryKey::BYTES);
         let read = |rank: u32| rank != self.rank() && group.index_of(rank).is_some();
-        let peers =
-            (0..)
-                .zip(offers.clone())
-                .map(|(rank, (key, _))| match MemoryKey::from_bytes(key) {
-                    Err(_) => Err(Error::new(
-                        ErrorKind::OutOfMemory,
-                        format!(
-                            "rank {} could not share {bytes} bytes; its own message says why",
-                            self.rank_in_root(rank)
-                        ),
-                    )),
-                    Ok(key) if read(rank) => Span::import(self.device(), &key, bytes)
-                        .map(Some)
-                        .context(|| format!("memory of rank {}", self.rank_in_root(rank))),
-                    Ok(_) => Ok(None),
-                });
+        let peers = (0..)
+            .zip(keys)
+            .map(|(rank, key)| match MemoryKey::from_bytes(key) {
+                Err(_) => Err(Error::new(
+                    ErrorKind::Mismatch,
+                    format!(
+                        "rank {} could not share {bytes} bytes; its own message says why",
+                        self.rank_in_root(rank)
+                    ),
+                )),
+                Ok(key) if read(rank) => Span::import(self.device(), &key, bytes)
+                    .map(Some)
+                    .context(|| format!("memory of rank {}", self.rank_in_root(rank))),
+                Ok(_) => Ok(None),
+            });
         let peers: Result<Arc<[_]>> = peers.collect();
         // A rank that cannot read keeps its own buffer until all have come: others are importing it.
         let own = own.map(|own| own.span());
@@ -337,23 +339,33 @@ impl World {
             .clone()
             .and_then(|own| Ok(SharedBuffer { own, peers: peers? }));
         let buffer = Arc::new(self.all_have(made, "read what others share", timeout)?);
-        let mut shared = lock(&self.inner.shared);
-        shared.free_unused(offers.map(|(_, used)| used));
-        shared.kept.push(Arc::clone(&buffer));
+        lock(&self.inner.shared).kept.push(Arc::clone(&buffer));
         Ok(buffer)
     }
 
-    /// Closes what others share, and frees what this rank shares when all have.
+    /// Closes what this rank does not use any more of others, and frees what no rank does.
     ///
-    /// Collective, where anything is shared. Waits for all earlier work and for all ranks, at most `timeout` each.
+    /// Collective. Waits for all ranks, at most `timeout`, and for all earlier work of the world.
+    pub(in crate::reduce) fn free_shared(&self, timeout: Duration) -> Result<()> {
+        // What is queued may still read or write it.
+        self.drain(timeout)?;
+        let used = lock(&self.inner.shared).close_unused();
+        let all = self.gather(&used, timeout)?;
+        lock(&self.inner.shared).free_unused(all.chunks_exact(used.len()));
+        Ok(())
+    }
+
+    /// Closes what others share, and frees what this rank shares when all have. All work has ended.
+    ///
+    /// Collective, where anything is shared. Waits for all ranks, at most `timeout`: what this rank shares stays in use if they do
+    /// not come.
     pub(super) fn leave_shared(&self, timeout: Duration) -> Result<()> {
         if lock(&self.inner.shared).kept.is_empty() {
             return Ok(());
         }
-        // What is queued may still read or write it.
-        self.drain(timeout)?;
         lock(&self.inner.shared).close_unused();
-        self.gather(&[0], timeout)?;
+        self.gather(&[0], timeout)
+            .context(|| "leaving the memory that ranks share")?;
         lock(&self.inner.shared).kept.clear();
         Ok(())
     }

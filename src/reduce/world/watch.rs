@@ -72,6 +72,8 @@ struct Flight {
     /// In the order in which they are issued; the same stages for all steps of a reducer.
     watched: Arc<[Arc<WatchedStage>]>,
     timeout: Duration,
+    /// When it began to be enqueued, or the earliest before it whose place it took.
+    begun: Instant,
     /// Whether all of them have been enqueued; before, their events are those of an earlier step.
     enqueued: bool,
 }
@@ -124,6 +126,11 @@ impl Watch {
         }))
     }
 
+    /// The rank, of the root.
+    pub(super) fn rank(&self) -> u32 {
+        self.rank
+    }
+
     /// The first failure, if there was one.
     pub(in crate::reduce) fn check(&self) -> Result<()> {
         match &self.state().failure {
@@ -160,17 +167,20 @@ impl Watch {
     pub(super) fn begin(&self, watched: &Arc<[Arc<WatchedStage>]>, timeout: Duration) -> u64 {
         let mut state = self.state();
         state.steps += 1;
+        let idle = state.flights.is_empty();
+        let first = watched.first().map(Arc::as_ptr);
+        let is_older = |flight: &Flight| flight.watched.first().map(Arc::as_ptr) == first;
+        // Whoever enqueues one step after the other does not put off the limit of the first.
+        let older = state.flights.iter().find(|flight| is_older(flight));
+        let begun = older.map_or_else(Instant::now, |older| older.begun);
+        state.flights.retain(|flight| !is_older(flight));
         let flight = Flight {
             step: state.steps,
             watched: Arc::clone(watched),
             timeout,
+            begun,
             enqueued: false,
         };
-        let idle = state.flights.is_empty();
-        let first = watched.first().map(Arc::as_ptr);
-        state
-            .flights
-            .retain(|older| older.watched.first().map(Arc::as_ptr) != first);
         state.flights.push(flight);
         if idle {
             self.changed.notify_all();
@@ -276,8 +286,10 @@ impl Watch {
                 };
                 (state.flights.clone(), seen)
             };
-            let timeout = flights.iter().map(|flight| flight.timeout).min();
-            let timeout = timeout.unwrap_or_default();
+            let limits = flights.iter().map(|flight| (flight.begun, flight.timeout));
+            let limits: Vec<(Instant, Duration)> = limits.collect();
+            let shortest = limits.iter().map(|&(_, timeout)| timeout).min();
+            let shortest = shortest.unwrap_or_default();
             match self.look(flights, seen) {
                 None => {
                     if std::mem::take(&mut reported) {
@@ -287,10 +299,13 @@ impl Watch {
                 }
                 Some(seen) => match &last {
                     Some((before, since)) if *before == seen => {
-                        if since.elapsed() >= timeout {
+                        // Of each reduction only what it was there for counts.
+                        let waited = |begun: &Instant| begun.max(since).elapsed();
+                        if limits.iter().any(|(begun, limit)| waited(begun) >= *limit) {
                             return self.poison(&self.stall(since.elapsed()), Trouble::Stalled);
                         }
-                        if !reported && since.elapsed() >= timeout / 4 {
+                        let mut limits = limits.iter();
+                        if !reported && limits.any(|(begun, limit)| waited(begun) >= *limit / 4) {
                             reported = self.report_waiting();
                         }
                     }
@@ -302,7 +317,7 @@ impl Watch {
                     }
                 },
             }
-            self.sleep((timeout / 8).clamp(Duration::from_millis(2), Duration::from_secs(1)));
+            self.sleep((shortest / 8).clamp(Duration::from_millis(2), Duration::from_secs(1)));
         }
     }
 

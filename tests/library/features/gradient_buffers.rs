@@ -1,13 +1,14 @@
 //! Gradients in the reducer's own buffers, which other ranks read.
 
 use std::sync::Barrier;
+use std::time::Duration;
 
 use super::{PATIENCE, download, gradients, specs, upload};
-use crate::library::execution::counter;
+use crate::library::execution::{counter, ranks};
 use crate::support::{get_as, in_world, noise, put_as, rounded, run_alone};
 use adasum::ErrorKind;
 use adasum::ascend::{Buffer, Span, Stream};
-use adasum::reduce::{DType, Form, GradientReducer, Options, Reduction, TensorSpec, Wire};
+use adasum::reduce::{DType, Form, GradientReducer, Options, Reduction, TensorSpec, Wire, World};
 
 fn options() -> Options {
     Options {
@@ -238,6 +239,62 @@ fn a_world_in_use_is_not_left() {
         reducer.reduce(&spans, &stream).unwrap();
         reducer.synchronize(&stream, PATIENCE).unwrap();
         assert!(world.failure().is_none());
+    });
+}
+
+/// Whoever leaves shared memory waits for all ranks. It hears who does not come, and loses nothing of its own.
+#[test]
+fn ranks_that_are_late_to_leave_shared_memory_are_named() {
+    ranks(2, |rank, device, root| {
+        let world = World::from_root_info(device.clone(), root, 2, rank, 1).unwrap();
+        let stream = Stream::new(&device).unwrap();
+        drop(GradientReducer::new(&world, &specs(DType::F32), &options()).unwrap());
+        if rank == 1 {
+            std::thread::sleep(Duration::from_secs(3));
+            // Rank 0 has said that it leaves, and is gone.
+            world.finish(PATIENCE).ok();
+            return;
+        }
+        let values = put_as(&device, &[1.0; 64], DType::F32);
+        stream.zero(&values).unwrap();
+        let error = world.finish(Duration::from_secs(1)).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Timeout, "{error}");
+        let text = error.to_string();
+        for part in ["leaving the memory that ranks share", "ranks [1]"] {
+            assert!(text.contains(part), "{text}");
+        }
+        stream.synchronize_timeout(PATIENCE).unwrap();
+        assert_eq!(get_as(&values, DType::F32), [0.0; 64]);
+    });
+    // What is queued behind another rank stays there.
+    let late = Barrier::new(2);
+    ranks(2, |rank, device, root| {
+        let world = World::from_root_info(device.clone(), root, 2, rank, 1).unwrap();
+        let stream = Stream::new(&device).unwrap();
+        drop(GradientReducer::new(&world, &specs(DType::F32), &options()).unwrap());
+        world.barrier(&stream).unwrap();
+        stream.synchronize_timeout(PATIENCE).unwrap();
+        if rank == 1 {
+            late.wait();
+            world.barrier(&stream).unwrap();
+            stream.synchronize_timeout(PATIENCE).unwrap();
+            late.wait();
+            return;
+        }
+        let values = put_as(&device, &[1.0; 64], DType::F32);
+        world.barrier(&stream).unwrap();
+        stream.zero(&values).unwrap();
+        let error = world.finish(Duration::from_millis(500)).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Timeout, "{error}");
+        let text = error.to_string();
+        assert!(
+            text.contains("barrier") && text.contains("ranks [1]"),
+            "{text}"
+        );
+        late.wait();
+        stream.synchronize_timeout(PATIENCE).unwrap();
+        assert_eq!(get_as(&values, DType::F32), [0.0; 64]);
+        late.wait();
     });
 }
 

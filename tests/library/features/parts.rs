@@ -1,10 +1,10 @@
 //! Worlds of some ranks, and tensors in parts.
 
-use super::{COUNTS, assert_adasum, gradients, reduced, wide};
+use super::{COUNTS, PATIENCE, assert_adasum, gradients, reduced, upload, wide};
 use crate::support::in_world;
 use crate::support::oracle;
 use adasum::ErrorKind;
-use adasum::reduce::{InServer, Options};
+use adasum::reduce::{DType, GradientReducer, InServer, Options, TensorSpec};
 
 #[test]
 fn stages_of_a_pipeline_reduce_side_by_side() {
@@ -56,6 +56,32 @@ fn wrong_parts_are_refused_by_name() {
         refused(&[(world.rank() + 1) % 4], 1);
         refused(&[0, 1, 2, 3], 3);
         refused(&[0, 1, 2, 3], 0);
+    });
+}
+
+/// Messages name ranks of the world: those of a part are numbered from 0.
+#[test]
+fn ranks_of_a_part_have_their_numbers_of_the_world_in_messages() {
+    in_world(4, 1, |world| {
+        if world.rank() < 2 {
+            return;
+        }
+        let part = world.part(&[2, 3], 1).unwrap();
+        let count = 64 * part.rank() as usize + 64;
+        let spec = TensorSpec::new("weight", count as u64, DType::F32);
+        let reducer = GradientReducer::new(&part, &[spec], &Options::default());
+        let error = reducer.map(drop).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Mismatch);
+        let text = error.to_string();
+        for side in ["ranks [2] have", "ranks [3] have"] {
+            assert!(text.contains(side), "{text}");
+        }
+        // What one rank has otherwise than the others is its own.
+        let spec = TensorSpec::new("weight", 64, DType::F32);
+        let reducer = GradientReducer::new(&part, &[spec], &Options::default()).unwrap();
+        let results = upload(world.device(), &[vec![part.rank() as f32; 64]], DType::F32);
+        let error = reducer.compare(&results, PATIENCE).unwrap_err().to_string();
+        assert!(error.contains("the results of ranks [3] differ"), "{error}");
     });
 }
 
