@@ -405,12 +405,18 @@ impl Stream {
     }
 
     /// Ends this object before the owner of a borrowed stream destroys it: first whoever has upgraded it (of a world that failed, say)
-    /// is done with the stream.
+    /// is done with the stream. That has no limit: a stream that its owner destroys meanwhile would be aborted behind its end.
     pub(crate) fn give_back(self) {
         let mut inner = self.0;
-        while let Err(used) = Arc::try_unwrap(inner) {
-            inner = used;
+        for pause in 1_u64.. {
+            match Arc::try_unwrap(inner) {
+                Ok(_) => return,
+                Err(used) => inner = used,
+            }
             std::thread::sleep(Duration::from_millis(1));
+            if pause == 5000 {
+                log::warn!("a stream is given back when another thread's abort of it ends");
+            }
         }
     }
 

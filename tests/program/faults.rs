@@ -493,9 +493,9 @@ impl Shared {
         (barriers, gathers): (u32, u32),
         variables: &'static [(&'static str, &'static str)],
     ) -> Shared {
-        // Of machines, what joins devices, plans, whether all have made their parts, have room, keys and whether all could use them;
-        // then those of the warm-up.
-        let before = 7 + gathers;
+        // Of machines, what joins devices, plans, whether all have made their parts, have room, keys, whether all could use them, and what
+        // they still use; then those of the warm-up.
+        let before = 8 + gathers;
         let folder = folder_of(name, servers);
         let good = job(&folder, None, variables);
         Shared {
