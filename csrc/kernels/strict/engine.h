@@ -28,7 +28,7 @@ enum class Duty : uint8_t {
     LIMITS = 8,        // overlap of operands, repeats, masks, lengths
     TYPES = 9,         // types and roundings that a chip does not have (at compile time where possible)
     BLOCKS = 10,       // blocks that depend on each other
-    FLAGS = 11,        // flags that do not pair, event ids, waits without end
+    FLAGS = 11,        // flags that do not pair or are set too early, event ids, waits without end
     // 12, address spaces, is the business of a compiler that knows them.
     RECEIPTS = 13, // copies out that add: what a block does last, and nothing but that
 };
