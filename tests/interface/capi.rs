@@ -168,7 +168,7 @@ fn a_world_that_is_given_up_leaves_no_memory_in_use() {
         let mut command = command(&program);
         command
             .env("ASCEND_MOCK_SOC", soc)
-            .env("HCCL_MOCK_FAULT", "1:HcclAllGather:3:stall");
+            .env("HCCL_MOCK_FAULT", "1:HcclAllGather:4:stall");
         let output = command.output().unwrap();
         assert!(output.status.success(), "{soc}: {}", said(&output));
     }

@@ -301,7 +301,7 @@ struct Fault {
 /// The operations of one rank in the step after the warm-up, by function and number.
 ///
 /// A warm-up has as many, but for kernels; before it, the ranks compare their plans, and learn whether all have made their parts of the
-/// reducer. Rounds of two servers each: 2.
+/// reducer and have room for it. Rounds of two servers each: 2.
 fn operations(good: &Outcome) -> Vec<(&'static str, u32)> {
     const ROUNDS: u32 = 2;
     let in_server = 1 + 1;
@@ -309,7 +309,7 @@ fn operations(good: &Outcome) -> Vec<(&'static str, u32)> {
     let listed = [
         ("HcclAlltoAllV", in_server..2 * in_server),
         ("HcclBatchSendRecv", across..2 * across),
-        ("HcclAllGather", 2 + ROUNDS..2 + 2 * ROUNDS),
+        ("HcclAllGather", 3 + ROUNDS..3 + 2 * ROUNDS),
         ("kernel", good.kernels()),
     ];
     listed
@@ -603,7 +603,7 @@ fn checksums_find_damaged_results() {
             "6:HcclBatchSendRecv:4:corrupt",
             "rank 6 does not hold what rank",
         ),
-        ("6:HcclAllGather:4:corrupt", "ranks [6] hold other data"),
+        ("6:HcclAllGather:5:corrupt", "ranks [6] hold other data"),
     ] {
         let seen = job(&folder, Some(fault), &[(CHECKSUM, "1")]);
         for rank in 0..SERVERS * LOCALS {

@@ -54,7 +54,7 @@ impl Slots {
 
     /// Makes them large enough for `buckets`. What is queued keeps the memory that it uses.
     ///
-    /// Collective where ranks read each other's buffers; waits for all of them then, at most `timeout`.
+    /// Collective: waits for all ranks, at most `timeout`. Where one has no memory all of them fail, and their world stays usable.
     pub(in crate::reduce) fn fit(
         &mut self,
         world: &World,
@@ -64,16 +64,11 @@ impl Slots {
         let Some(readers) = buckets.first().map(|bucket| bucket.shared) else {
             return Ok(());
         };
-        let fused = self.fit_scratch(world, buckets);
+        let fused = self.fit_own(world, buckets, readers.is_none());
+        let fused = world.all_have(fused, "make room for a reduction", timeout)?;
         let Some(group) = readers else {
-            for (memory, bytes) in self.slots.iter_mut().zip(fused?) {
-                if memory.fused.len() < bytes {
-                    memory.fused = span(world, bytes)?;
-                }
-            }
             return Ok(());
         };
-        let fused = world.all_have(fused, "make room for what it receives", timeout)?;
         let mut pairs = self.slots.iter().zip(&fused);
         let fits =
             pairs.all(|(memory, &bytes)| memory.fused.len() == bytes && !memory.peers.is_empty());
@@ -83,8 +78,9 @@ impl Slots {
         }
     }
 
-    /// Makes what is received in large enough for `buckets`; gives the bytes that the fused buffer of each slot has to have.
-    fn fit_scratch(&mut self, world: &World, buckets: &[Bucket]) -> Result<Vec<usize>> {
+    /// Makes what no other rank reads large enough for `buckets`: what is received in, and fused buffers if they are `own`. Gives
+    /// the bytes that the fused buffer of each slot has to have.
+    fn fit_own(&mut self, world: &World, buckets: &[Bucket], own: bool) -> Result<Vec<usize>> {
         let mut fused = Vec::with_capacity(self.slots.len());
         for first in 0..self.count.min(buckets.len()) {
             let sharing = || buckets.iter().skip(first).step_by(self.count);
@@ -103,7 +99,11 @@ impl Slots {
             if memory.scratch.len() < scratch {
                 memory.scratch = span(world, scratch)?;
             }
-            fused.push(bytes.unwrap_or(0).max(memory.fused.len()));
+            let bytes = bytes.unwrap_or(0).max(memory.fused.len());
+            if own && memory.fused.len() < bytes {
+                memory.fused = span(world, bytes)?;
+            }
+            fused.push(bytes);
         }
         let others = self.slots[fused.len()..].iter();
         fused.extend(others.map(|memory| memory.fused.len()));

@@ -91,9 +91,7 @@ impl GradientReducer {
         let made = GradientReducer::make(world, tensors, options, choices);
         let mut reducer =
             world.all_have(made, "make its part of the reducer", options.create_timeout)?;
-        if options.exchange == Some(Form::Shared) {
-            reducer.fit(WHOLE)?;
-        }
+        reducer.fit(WHOLE)?;
         reducer
             .warm_up(WHOLE)
             .context(|| format!("rank {}: warm-up of the reducer", world.own_in_root()))?;
@@ -104,7 +102,7 @@ impl GradientReducer {
         Ok(reducer)
     }
 
-    /// What needs no other rank: plan, tables and buffers, but those that other ranks read.
+    /// What needs no other rank: plan and tables.
     fn make(
         world: &World,
         tensors: &[TensorSpec],
@@ -112,7 +110,7 @@ impl GradientReducer {
         choices: Choices,
     ) -> Result<Self> {
         let all = (0..tensors.len()).collect();
-        let mut reducer = GradientReducer {
+        Ok(GradientReducer {
             plans: Plans::new(
                 Program::new(world, tensors, all, options, choices, "")?,
                 options.subset_plans,
@@ -130,11 +128,7 @@ impl GradientReducer {
             specs: tensors.to_vec(),
             options: options.clone(),
             choices,
-        };
-        if options.exchange != Some(Form::Shared) {
-            reducer.fit(WHOLE)?;
-        }
-        Ok(reducer)
+        })
     }
 
     /// Replaces each tensor of `gradients` by its reduction, in the order of creation.
@@ -434,7 +428,7 @@ impl GradientReducer {
         Ok(())
     }
 
-    /// Makes the buffers large enough for a plan. Collective where ranks read each other's.
+    /// Makes the buffers large enough for a plan. Collective.
     fn fit(&mut self, number: PlanNumber) -> Result<()> {
         let Some(plan) = self.plans.get(number) else {
             return Ok(());

@@ -2,7 +2,7 @@
 
 use crate::ascend::{Span, Stream};
 use crate::error::{Context, Error, Result};
-use crate::plan::{Description, Form, TensorSpec};
+use crate::plan::{Description, TensorSpec};
 use crate::reduce::Options;
 use crate::reduce::engine::arguments::{check_tensors, cut, flat_bytes};
 use crate::reduce::engine::bucket::Pass;
@@ -131,15 +131,8 @@ impl GradientReducer {
             &of(&self.specs, tensors),
         );
         let limit = options.create_timeout;
-        let is_shared = options.exchange == Some(Form::Shared);
-        let made = made.and_then(|plan| match is_shared {
-            true => Ok(plan),
-            false => self.slots.fit(&world, &plan.buckets, limit).map(|()| plan),
-        });
         let plan = world.all_have(made, "make its part of the plan of a subset", limit)?;
-        if is_shared {
-            self.slots.fit(&world, &plan.buckets, limit)?;
-        }
+        self.slots.fit(&world, &plan.buckets, limit)?;
         let number = self.plans.insert(plan);
         self.warm_up(number)
             .inspect_err(|error| world.fail(error))
