@@ -48,6 +48,7 @@ public:
         statistics_ = (static_cast<uint32_t>(rule) >> 31) == 0;
         norm_limit_ = float_of(static_cast<uint32_t>(rule >> 32));
         words_ = record_words(radix);
+        result_words_ = coefficient_words(radix);
         tensor_count_ = tensor_count;
         records_.SetGlobalBuffer(reinterpret_cast<__gm__ float *>(records));
         out_.SetGlobalBuffer(reinterpret_cast<__gm__ float *>(out));
@@ -56,7 +57,7 @@ public:
         pipe.InitBuffer(window_buffer_, WINDOW * words_ * sizeof(float));
         pipe.InitBuffer(sums_buffer_, LANES * words_ * sizeof(float));
         pipe.InitBuffer(lanes_buffer_, TreeLanes::ub_bytes());
-        pipe.InitBuffer(results_buffer_, LANES * COEFFICIENT_WORDS * sizeof(float));
+        pipe.InitBuffer(results_buffer_, LANES * result_words_ * sizeof(float));
         window_ = window_buffer_.Get<float>();
         sums_ = sums_buffer_.Get<float>();
         lanes_.init(lanes_buffer_.Get<float>(), radix);
@@ -76,7 +77,7 @@ public:
                 complete_tensor(i);
             }
             wait_for<HardEvent::S_MTE3>();
-            copy_out(out_[first * COEFFICIENT_WORDS], results_, count * COEFFICIENT_WORDS);
+            copy_out(out_[first * result_words_], results_, count * result_words_);
         }
         return complete_;
     }
@@ -92,18 +93,14 @@ private:
     static constexpr uint32_t TABLE_BYTES = References::WINDOW_BYTES + Indices::WINDOW_BYTES;
     static constexpr uint32_t WINDOW_BYTES = WINDOW * record_words(MAX_RADIX) * 4;
     static constexpr uint32_t SUM_BYTES = LANES * record_words(MAX_RADIX) * 4;
-    static constexpr uint32_t RESULT_BYTES = LANES * COEFFICIENT_WORDS * 4;
+    static constexpr uint32_t RESULT_BYTES = LANES * coefficient_words(MAX_RADIX) * 4;
     static_assert(TABLE_BYTES + WINDOW_BYTES + SUM_BYTES + TreeLanes::ub_bytes() + RESULT_BYTES <= UB_BUDGET,
                   "coefficients: too much UB");
 
-    // What most words of a result are: scales 1, all others 0.
+    // What most words of a result are.
     __aicore__ inline void clear(uint32_t count) {
         wait_for<HardEvent::MTE3_V>();
-        Duplicate(results_, 0.0f, static_cast<int32_t>(count * COEFFICIENT_WORDS));
-        PipeBarrier<PIPE_V>();
-        for (uint32_t i = 0; i < count; ++i) {
-            Duplicate(results_[i * COEFFICIENT_WORDS + COEFFICIENT_SCALE], 1.0f, static_cast<int32_t>(MAX_RADIX));
-        }
+        Duplicate(results_, 0.0f, static_cast<int32_t>(count * result_words_));
         PipeBarrier<PIPE_V>();
     }
 
@@ -113,24 +110,33 @@ private:
         uint64_t last = first + count - 1;
         list_end_ = references_.number(last, 0) + references_.number(last, 1);
         wait_for<HardEvent::S_V>();
-        for (uint32_t i = 0; i < count; ++i) {
-            sum_tensor(first + i, sums_[i * words_]);
+        for (uint32_t i = 0; i < count;) {
+            i += sum_tensors(first + i, count - i, sums_[i * words_]);
         }
         wait_for<HardEvent::V_S>();
     }
 
-    __aicore__ inline void sum_tensor(uint64_t tensor, const LocalTensor<float> &result) {
-        uint64_t next = references_.number(tensor, 0);
-        uint64_t end = next + references_.number(tensor, 1);
-        if (end - next == 1) {
-            copy_bits(result.ReinterpretCast<int32_t>(), record(next).ReinterpretCast<int32_t>(), words_);
-            return;
+    // Sums the first of `count` tensors, or copies the records of as many as have but one; returns how many it was.
+    __aicore__ inline uint32_t sum_tensors(uint64_t tensor, uint32_t count, const LocalTensor<float> &results) {
+        uint64_t place = references_.number(tensor, 0);
+        uint64_t end = place + references_.number(tensor, 1);
+        if (end - place == 1) {
+            LocalTensor<float> records = record(place);
+            count = static_cast<uint32_t>(smaller(count, window_end_ - place));
+            uint32_t single = 1;
+            while (single < count && references_.number(tensor + single, 0) == place + single &&
+                   references_.number(tensor + single, 1) == 1) {
+                ++single;
+            }
+            copy_bits(results.ReinterpretCast<int32_t>(), records.ReinterpretCast<int32_t>(), single * words_);
+            return single;
         }
         sum_.reset(radix_);
-        for (; next < end; ++next) {
-            sum_.add_record(record(next));
+        for (; place < end; ++place) {
+            sum_.add_record(record(place));
         }
-        sum_.store(result);
+        sum_.store(results);
+        return 1;
     }
 
     // The record at a place in the list.
@@ -165,7 +171,7 @@ private:
 
     // What the lanes leave to the scalar unit.
     __aicore__ inline void complete_tensor(uint32_t i) {
-        LocalTensor<float> result = results_[i * COEFFICIENT_WORDS];
+        LocalTensor<float> result = results_[i * result_words_];
         if (!lanes_.solved(i)) {
             sum_.reset(radix_);
             sum_.add_record(sums_[i * words_]);
@@ -189,7 +195,9 @@ private:
         }
         tree_.solve(sum_, radix_, zero_tol_, statistics_ || is_limited());
         int32_t post = post_log2();
-        result.SetValue(COEFFICIENT_POST, power_of_two(post));
+        if (post != 0) {
+            result.SetValue(COEFFICIENT_POST, power_of_two(post));
+        }
         for (uint32_t leaf = 0; leaf < radix_; ++leaf) {
             weights_[leaf] = tree_.weight(leaf);
         }
@@ -201,13 +209,11 @@ private:
 
     __aicore__ inline void give_up(const LocalTensor<float> &result) {
         result.SetValue(COEFFICIENT_FLAGS, sum_.missing() ? float_of(MISSING) : 1.0f);
-        result.SetValue(COEFFICIENT_POST, 1.0f);
+        result.SetValue(COEFFICIENT_KAPPA, quiet_nan());
+        result.SetValue(COEFFICIENT_RESULT_NORM, quiet_nan());
         for (uint32_t i = 0; i < radix_; ++i) {
             result.SetValue(COEFFICIENT_WEIGHT + i, quiet_nan());
-            result.SetValue(COEFFICIENT_LEAF_NORM + i, quiet_nan());
-        }
-        for (uint32_t word = COEFFICIENT_KAPPA; word <= COEFFICIENT_RESULT_NORM; ++word) {
-            result.SetValue(word, quiet_nan());
+            result.SetValue(coefficient_leaf_norm(radix_) + i, quiet_nan());
         }
     }
 
@@ -267,22 +273,22 @@ private:
     }
 
     // A weight with one rounding to fp32, as value * scale * scale; the rest of it where the vectors cancel.
-    static __aicore__ inline void set_weight(const LocalTensor<float> &result, uint32_t i, const Scaled &weight,
-                                             bool cancelling) {
+    __aicore__ inline void set_weight(const LocalTensor<float> &result, uint32_t i, const Scaled &weight,
+                                      bool cancelling) const {
         int32_t scale = 0;
         if (weight.exponent >= SCALE_LOG2) {
             scale = static_cast<int32_t>(smaller(static_cast<uint64_t>(weight.exponent / 2), MAX_SCALE_LOG2));
-            result.SetValue(COEFFICIENT_SCALE + i, power_of_two(scale));
+            result.SetValue(coefficient_scale(radix_) + i, power_of_two(scale));
         }
         result.SetValue(COEFFICIENT_WEIGHT + i, to_float(shift(weight, -2 * scale)));
         if (cancelling) {
-            result.SetValue(COEFFICIENT_WEIGHT_LOW + i, shift(weight.m, weight.exponent).lo);
+            result.SetValue(coefficient_weight_low(radix_) + i, shift(weight.m, weight.exponent).lo);
         }
     }
 
     __aicore__ inline void set_statistics(const LocalTensor<float> &result) const {
         for (uint32_t i = 0; i < radix_; ++i) {
-            result.SetValue(COEFFICIENT_LEAF_NORM + i, to_float(square_root(tree_.square(i))));
+            result.SetValue(coefficient_leaf_norm(radix_) + i, to_float(square_root(tree_.square(i))));
         }
         result.SetValue(COEFFICIENT_KAPPA, to_float(tree_.kappa()));
         result.SetValue(COEFFICIENT_RESULT_NORM, to_float(square_root(tree_.result_square())));
@@ -313,6 +319,7 @@ private:
     bool complete_ = true;
     uint32_t radix_ = 0;
     uint32_t words_ = 0;
+    uint32_t result_words_ = 0;
 };
 
 __aicore__ inline void solve_all(GM_ADDR records, GM_ADDR references, GM_ADDR indices, GM_ADDR out, uint64_t radix,

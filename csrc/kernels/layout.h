@@ -28,19 +28,15 @@ constexpr uint32_t SEGMENT_TENSOR = 3;
 constexpr uint32_t REFERENCE_WORDS = 2;
 
 // Coefficients of a tensor, fp32 words: the sum over i of weight[i] * scale[i] * scale[i] * x[i], times post.
-// A scale is 1 or a power of two, post is a power of two, 1 or 0 (which means 1).
-// The words from KAPPA on are statistics (tree.h): NaN where the flag is set, and at most the largest fp32 number.
-// RESULT_NORM and LEAF_NORM are Euclidean norms.
-// WEIGHT_LOW holds what the fp32 weights leave out, where the weighted vectors nearly cancel; else zeros.
-constexpr uint32_t COEFFICIENT_WORDS = 40;
-constexpr uint32_t COEFFICIENT_WEIGHT = 0;
-constexpr uint32_t COEFFICIENT_SCALE = 8;
-constexpr uint32_t COEFFICIENT_FLAGS = 16;
-constexpr uint32_t COEFFICIENT_POST = 17;
-constexpr uint32_t COEFFICIENT_KAPPA = 18;
-constexpr uint32_t COEFFICIENT_RESULT_NORM = 19;
-constexpr uint32_t COEFFICIENT_LEAF_NORM = 24;
-constexpr uint32_t COEFFICIENT_WEIGHT_LOW = 32;
+// Scales and post are powers of two, or 0, which means 1.
+// Kappa and the norms are statistics (tree.h): NaN where the flag is set, and at most the largest fp32 number.
+// Behind the words with a name here stand r weights, r scales, r low parts of weights (what the fp32 weights leave out, where
+// the weighted vectors nearly cancel; else zeros), and the r Euclidean norms of the vectors.
+constexpr uint32_t COEFFICIENT_FLAGS = 0;
+constexpr uint32_t COEFFICIENT_POST = 1;
+constexpr uint32_t COEFFICIENT_KAPPA = 2;
+constexpr uint32_t COEFFICIENT_RESULT_NORM = 3;
+constexpr uint32_t COEFFICIENT_WEIGHT = 4;
 
 // A flag of finite_check, fp32 words: all 1 or all 0.
 constexpr uint32_t FLAG_WORDS = 8;
@@ -81,6 +77,17 @@ __aicore__ inline constexpr uint32_t record_exponents(uint32_t radix) { return 2
 __aicore__ inline constexpr uint32_t record_flags(uint32_t radix) { return record_exponents(radix) + radix; }
 
 __aicore__ inline constexpr uint32_t record_words(uint32_t radix) { return (record_flags(radix) + 1 + 7) / 8 * 8; }
+
+__aicore__ inline constexpr uint32_t coefficient_scale(uint32_t radix) { return COEFFICIENT_WEIGHT + radix; }
+
+__aicore__ inline constexpr uint32_t coefficient_weight_low(uint32_t radix) { return COEFFICIENT_WEIGHT + 2 * radix; }
+
+__aicore__ inline constexpr uint32_t coefficient_leaf_norm(uint32_t radix) { return COEFFICIENT_WEIGHT + 3 * radix; }
+
+// Rounded up to 32 bytes.
+__aicore__ inline constexpr uint32_t coefficient_words(uint32_t radix) {
+    return (COEFFICIENT_WEIGHT + 4 * radix + 7) / 8 * 8;
+}
 
 // What a kernel may take of the unified buffer, on every chip, beside 32 bytes for its signature and 64 for the addresses of
 // its vectors.

@@ -79,11 +79,10 @@ public:
         for (uint32_t i = 0; i < radix_; ++i) {
             put(coefficients, COEFFICIENT_WEIGHT + i, weight_of(i).hi);
         }
-        put(coefficients, COEFFICIENT_POST, one().hi);
         if (statistics_) {
             find_statistics();
             for (uint32_t i = 0; i < radix_; ++i) {
-                put(coefficients, COEFFICIENT_LEAF_NORM + i, row(LEAF_NORMS + i));
+                put(coefficients, coefficient_leaf_norm(radix_) + i, row(LEAF_NORMS + i));
             }
             put(coefficients, COEFFICIENT_KAPPA, row(KAPPA));
             put(coefficients, COEFFICIENT_RESULT_NORM, row(RESULT_NORM));
@@ -401,7 +400,8 @@ private:
 
     __aicore__ inline void put(const AscendC::LocalTensor<float> &coefficients, uint32_t word,
                                const AscendC::LocalTensor<float> &lanes) {
-        transpose_blocks(coefficients[word], COEFFICIENT_WORDS, BLOCK * COEFFICIENT_WORDS, lanes, lanes_);
+        uint32_t words = coefficient_words(radix_);
+        transpose_blocks(coefficients[word], words, BLOCK * words, lanes, lanes_);
     }
 
     AscendC::LocalTensor<float> all_;

@@ -20,8 +20,8 @@ using namespace AscendC;
 
 // Elements of a step between barriers: short enough for a product that stays close to the vector unit.
 constexpr uint32_t PART = 512;
-// The weights of tensors, copied for several in one go.
-using Weights = Table<COEFFICIENT_WORDS, 16>;
+// Words of the coefficients of tensors, copied for several in one go.
+using Weights = Table<1, 16 * coefficient_words(MAX_RADIX)>;
 // The addresses of copies of the result.
 using Copies = Table<2, 64>;
 
@@ -74,6 +74,7 @@ public:
     __aicore__ inline void init(TPipe &pipe, GM_ADDR vectors, GM_ADDR segments, GM_ADDR coefficients, GM_ADDR out,
                                 uint32_t radix, uint64_t segment_count, GM_ADDR copies, uint64_t copy_count) {
         radix_ = radix;
+        words_ = coefficient_words(radix);
         copy_count_ = copy_count;
         tile_ = tile_of<T>(radix);
         stride_ = tile_stride<T>(radix);
@@ -123,41 +124,39 @@ private:
             return;
         }
         tensor_ = tensor;
-        if (!coefficients_.holds(tensor)) {
+        if (!coefficients_.holds(tensor * words_) || !coefficients_.holds(tensor * words_ + words_ - 1)) {
             // As far as segments are known that name them.
             uint64_t known = cursor_.known_tensor();
-            coefficients_.load(tensor, (known < tensor ? tensor : known) + 1);
+            coefficients_.load(tensor * words_, ((known < tensor ? tensor : known) + 1) * words_);
         }
-        if (coefficients_.word(tensor, COEFFICIENT_FLAGS) == MISSING) {
+        if (coefficients_.word(tensor * words_ + COEFFICIENT_FLAGS, 0) == MISSING) {
             do_without_weights();
             return;
         }
+        post_ = number(COEFFICIENT_POST);
+        plain_ = post_ == 0.0f;
         cancelling_ = false;
         for (uint32_t i = 0; i < radix_; ++i) {
-            weights_[i] = number(tensor, COEFFICIENT_WEIGHT + i);
-            scales_[i] = number(tensor, COEFFICIENT_SCALE + i);
-            lows_[i] = number(tensor, COEFFICIENT_WEIGHT_LOW + i);
+            weights_[i] = number(COEFFICIENT_WEIGHT + i);
+            scales_[i] = number(coefficient_scale(radix_) + i);
+            lows_[i] = number(coefficient_weight_low(radix_) + i);
+            plain_ = plain_ && scales_[i] == 0.0f;
             cancelling_ = cancelling_ || lows_[i] != 0.0f;
-        }
-        post_ = number(tensor, COEFFICIENT_POST);
-        plain_ = post_ == 0.0f || post_ == 1.0f;
-        for (uint32_t i = 0; i < radix_; ++i) {
-            plain_ = plain_ && scales_[i] == 1.0f;
         }
     }
 
     // A word of the tensor's coefficients, as the fp32 number that it is.
-    __aicore__ inline float number(uint64_t tensor, uint32_t index) const {
-        return float_of(coefficients_.word(tensor, index));
+    __aicore__ inline float number(uint32_t index) const {
+        return float_of(coefficients_.word(tensor_ * words_ + index, 0));
     }
 
     __aicore__ inline void do_without_weights() {
         for (uint32_t i = 0; i < radix_; ++i) {
             weights_[i] = quiet_nan();
-            scales_[i] = 1.0f;
+            scales_[i] = 0.0f;
             lows_[i] = 0.0f;
         }
-        post_ = 1.0f;
+        post_ = 0.0f;
         cancelling_ = false;
         plain_ = true;
         complete_ = false;
@@ -221,7 +220,7 @@ private:
         } else {
             sum_plainly(sum, count);
         }
-        if (post_ != 0.0f && post_ != 1.0f) {
+        if (post_ != 0.0f) {
             Muls(sum, sum, post_, count);
             PipeBarrier<PIPE_V>();
         }
@@ -307,7 +306,7 @@ private:
     // dst = src * scale * scale * weight of vector i.
     __aicore__ inline void scale(const LocalTensor<float> &dst, const LocalTensor<float> &src, uint32_t i,
                                  int32_t count) {
-        if (scales_[i] == 1.0f) {
+        if (scales_[i] == 0.0f) {
             Muls(dst, src, weights_[i], count);
         } else {
             Muls(dst, src, scales_[i], count);
@@ -345,6 +344,7 @@ private:
     uint64_t tensor_ = NO_TENSOR;
     uint64_t copy_count_ = 0;
     uint32_t radix_ = 0;
+    uint32_t words_ = 0;
     uint32_t tile_ = 0;
     uint32_t stride_ = 0;
 };

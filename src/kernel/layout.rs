@@ -4,7 +4,7 @@ use crate::ascend::DataType;
 use crate::error::{Error, Result};
 use crate::plan;
 pub use crate::plan::{
-    COEFFICIENT_WORDS, Segment, UNIT, entries, entry_index, record_exponents, record_flags,
+    Segment, UNIT, coefficient_words, entries, entry_index, record_exponents, record_flags,
     record_words,
 };
 
@@ -18,29 +18,38 @@ pub const DTYPE_FLOAT16: u64 = 1;
 /// Element type of the vectors: bf16.
 pub const DTYPE_BF16: u64 = 27;
 
-/// First of the [`MAX_RADIX`] weights, of the [`COEFFICIENT_WORDS`] of a tensor.
+/// Flag, of the [`coefficient_words`] of a tensor: 1 if it has a NaN or an infinity anywhere, else 0.
 ///
-/// The weighted sum of a tensor is `post * (weight[0] * scale[0]^2 * x[0] + weight[1] * scale[1]^2 * x[1] + ...)`. A
-/// scale is 1 or a power of two, for weights that do not fit fp32; `post` is a power of two, 1, or 0 for 1.
+/// The weighted sum of a tensor is `post * (weight[0] * scale[0]^2 * x[0] + weight[1] * scale[1]^2 * x[1] + ...)`. Scales, for
+/// weights that do not fit fp32, and `post` are powers of two, or 0 for 1.
 ///
-/// The words from [`COEFFICIENT_KAPPA`] to the norms are statistics: zero where only weights were asked for, NaN where the
-/// flag is set, and at most the largest fp32 number.
-pub const COEFFICIENT_WEIGHT: usize = 0;
-/// First of the [`MAX_RADIX`] scales.
-pub const COEFFICIENT_SCALE: usize = 8;
-/// Flag: 1 if the tensor has a NaN or an infinity anywhere, else 0.
-pub const COEFFICIENT_FLAGS: usize = 16;
+/// Kappa and the norms are statistics: zero where only weights were asked for, NaN where the flag is set, and at most the
+/// largest fp32 number.
+pub const COEFFICIENT_FLAGS: usize = 0;
 /// Factor of the whole sum.
-pub const COEFFICIENT_POST: usize = 17;
+pub const COEFFICIENT_POST: usize = 1;
 /// Kappa, how much cancelled: the largest ratio, over the nodes of the tree, of the summed squared norms of a node's weighted
 /// vectors to the squared norm of the node.
-pub const COEFFICIENT_KAPPA: usize = 18;
+pub const COEFFICIENT_KAPPA: usize = 2;
 /// Euclidean norm of the result.
-pub const COEFFICIENT_RESULT_NORM: usize = 19;
-/// First of the [`MAX_RADIX`] Euclidean norms of the vectors.
-pub const COEFFICIENT_LEAF_NORM: usize = 24;
-/// First of what the [`MAX_RADIX`] fp32 weights leave out, where the weighted vectors nearly cancel; else zeros.
-pub const COEFFICIENT_WEIGHT_LOW: usize = 32;
+pub const COEFFICIENT_RESULT_NORM: usize = 3;
+/// First of the weights.
+pub const COEFFICIENT_WEIGHT: usize = plan::COEFFICIENT_WEIGHT;
+
+/// First of the scales of `radix` vectors.
+pub const fn coefficient_scale(radix: usize) -> usize {
+    COEFFICIENT_WEIGHT + radix
+}
+
+/// First of what the fp32 weights of `radix` vectors leave out, where the weighted vectors nearly cancel; else zeros.
+pub const fn coefficient_weight_low(radix: usize) -> usize {
+    COEFFICIENT_WEIGHT + 2 * radix
+}
+
+/// First of the Euclidean norms of `radix` vectors.
+pub const fn coefficient_leaf_norm(radix: usize) -> usize {
+    COEFFICIENT_WEIGHT + 3 * radix
+}
 
 /// 32-bit words of an entry of [`FiniteCheck`](super::FiniteCheck)`::flags`: all 1.0 or, as before the first check, all 0.
 pub const FLAG_WORDS: usize = 8;
@@ -126,9 +135,8 @@ mod tests {
             };
         }
         same!(UNIT MAX_RADIX DTYPE_FLOAT DTYPE_FLOAT16 DTYPE_BF16 FLAG_WORDS ZERO_EXPONENT MISSING MISSED_SIGNATURE);
-        same!(COEFFICIENT_WORDS COEFFICIENT_WEIGHT COEFFICIENT_SCALE COEFFICIENT_FLAGS COEFFICIENT_POST);
-        same!(COEFFICIENT_KAPPA COEFFICIENT_RESULT_NORM COEFFICIENT_LEAF_NORM);
-        same!(COEFFICIENT_WEIGHT_LOW REASON_OWN REASON_OTHERS GUARD_GOES_ON);
+        same!(COEFFICIENT_FLAGS COEFFICIENT_POST COEFFICIENT_KAPPA COEFFICIENT_RESULT_NORM COEFFICIENT_WEIGHT);
+        same!(REASON_OWN REASON_OTHERS GUARD_GOES_ON);
     }
 
     #[test]
@@ -164,6 +172,8 @@ mod tests {
             assert_eq!(entries(radix), next);
             assert!(record_words(radix) > record_flags(radix));
             assert_eq!(record_words(radix) % 8, 0);
+            assert!(coefficient_words(radix) >= coefficient_leaf_norm(radix) + radix);
+            assert_eq!(coefficient_words(radix) % 8, 0);
         }
     }
 }

@@ -76,7 +76,7 @@ pub struct Coefficients<'a> {
     pub refs: &'a Span,
     /// Record numbers (`u64`), those of a tensor one after the other in the order of summation.
     pub indices: &'a Span,
-    /// Out: [`layout::COEFFICIENT_WORDS`] words for each tensor.
+    /// Out: [`layout::coefficient_words`] words for each tensor.
     pub out: &'a Span,
     /// Number of vectors.
     pub radix: usize,
@@ -106,7 +106,7 @@ pub struct WeightedSum<'a> {
     pub dtype: DataType,
     /// Segments of the vectors; elements outside of them stay as they are.
     pub segments: &'a SegmentTable,
-    /// [`layout::COEFFICIENT_WORDS`] words for each tensor that a segment names.
+    /// [`layout::coefficient_words`] words for each tensor that a segment names.
     pub coefficients: &'a Span,
     /// Out: the sum; exactly one of the vectors, or apart from all of them.
     pub out: &'a Span,
@@ -211,7 +211,7 @@ impl Kernels {
         let count = launch.tensor_count;
         let (reference, entry) = (
             size_of::<layout::Reference>(),
-            4 * layout::COEFFICIENT_WORDS,
+            4 * layout::coefficient_words(launch.radix),
         );
         check_room("coefficients", "refs", launch.refs, count, reference)?;
         check_room("coefficients", "out", launch.out, count, entry)?;

@@ -76,7 +76,7 @@ mod tests {
     use super::runnable;
     use crate::ascend::{Buffer, DataType, Device, Span, Stream};
     use crate::cache;
-    use crate::kernel::layout::{COEFFICIENT_WORDS, record_words};
+    use crate::kernel::layout::{coefficient_words, record_words};
     use crate::kernel::{Coefficients, Fold, Gram, Kernels, SegmentTable, Vectors, WeightedSum};
 
     const LEN: usize = 9001;
@@ -127,7 +127,7 @@ mod tests {
         let record = 4 * record_words(radix);
         let partials = zeroed(LEN.div_ceil(4096) * record);
         let records = zeroed(record);
-        let coefficients = zeroed(4 * COEFFICIENT_WORDS);
+        let coefficients = zeroed(4 * coefficient_words(radix));
         let out = zeroed(LEN * dtype.size());
         let gram = Gram {
             vectors: &vectors,

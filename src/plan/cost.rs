@@ -4,8 +4,8 @@
 //! overlapped. It is a model for choosing between plans, not a measurement.
 
 use super::{
-    COEFFICIENT_WORDS, Choices, Combine, DType, Exchange, Form, Forms, Layout, Machine, Placement,
-    Plan, Planner, RoundOrder, Scalars, Shape, Step, StepKind, gram_operations, record_words,
+    Choices, Combine, DType, Exchange, Form, Forms, Layout, Machine, Placement, Plan, Planner,
+    RoundOrder, Scalars, Shape, Step, StepKind, coefficient_words, gram_operations, record_words,
     sum_operations,
 };
 use crate::error::{Error, Result};
@@ -282,7 +282,7 @@ impl Counter<'_> {
             return (links, seconds);
         };
         let records = self.links(&owned.exchange, |part| part.records * record);
-        let weights = gather(owned.run * 4 * COEFFICIENT_WORDS as u64);
+        let weights = gather(owned.run * 4 * coefficient_words(radix as usize) as u64);
         let seconds = self
             .machine
             .exchange(&records, Forms::of(self.plan.forms.records))

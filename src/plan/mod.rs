@@ -31,8 +31,9 @@ pub use machine::{Link, Machine, Reach};
 pub use operations::{gram_operations, sum_operations};
 pub use planner::{Choices, Planner};
 pub use range::Range;
+pub(crate) use record::COEFFICIENT_WEIGHT;
 pub use record::{
-    COEFFICIENT_WORDS, entries, entry_index, record_exponents, record_flags, record_words,
+    coefficient_words, entries, entry_index, record_exponents, record_flags, record_words,
 };
 pub use shape::{Group, Shape};
 pub use steps::{

@@ -1,7 +1,12 @@
 //! Records: the Gram matrix of vectors on a part of a tensor, as plans count it and kernels write it.
 
-/// 32-bit words of the weights and statistics of a tensor, which `coefficients` writes.
-pub const COEFFICIENT_WORDS: usize = 40;
+/// The words of coefficients that are the same for any number of vectors: four for the tensor, and then the first weight.
+pub(crate) const COEFFICIENT_WEIGHT: usize = 4;
+
+/// 32-bit words of the weights and statistics of a tensor of `radix` vectors, which `coefficients` writes.
+pub const fn coefficient_words(radix: usize) -> usize {
+    (COEFFICIENT_WEIGHT + 4 * radix).next_multiple_of(8)
+}
 
 /// Entries of the upper triangle of a Gram matrix of `radix` vectors, in row order.
 pub const fn entries(radix: usize) -> usize {

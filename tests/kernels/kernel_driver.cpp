@@ -190,18 +190,31 @@ void forget(std::vector<float> &table, uint64_t index, uint32_t words) {
     std::memset(&table[index * words], 0xff, words * sizeof(float));
 }
 
-Output run_fold() {
-    Problem problem = small_problem();
-    problem.add(600 * UNIT, 0);
+Output fold_of(const Problem &problem) {
     Memory<uint64_t> segments(problem.segments);
-    std::vector<float> made = made_records(problem.units, 2);
-    Memory<float> partials(made);
+    Memory<float> partials(made_records(problem.units, 2));
     Memory<float> records(untouched(problem.segment_count * record_words(2)));
     on_blocks(BLOCKS, [&](uint8_t *receipt) {
         fold(partials.address(), segments.address(), records.address(), 2, problem.segment_count, receipt);
     });
-    Output result = output_of(records, DTYPE_FLOAT);
+    return output_of(records, DTYPE_FLOAT);
+}
+
+Output run_fold() {
+    Problem problem = small_problem();
+    problem.add(600 * UNIT, 0);
+    Output result = fold_of(problem);
+    // Segments of one unit, the last ones of which leave the window.
+    Problem short_ones;
+    short_ones.add(500 * UNIT, 0);
+    for (int i = 0; i < 40; ++i) {
+        short_ones.add(5, 0);
+    }
+    append(result, fold_of(short_ones));
     // A unit of the last segment, which is the last block's.
+    Memory<uint64_t> segments(problem.segments);
+    Memory<float> records(untouched(problem.segment_count * record_words(2)));
+    std::vector<float> made = made_records(problem.units, 2);
     forget(made, problem.units - 7, record_words(2));
     Memory<float> incomplete(made);
     result.push_back(signatures_of(BLOCKS, [&](uint8_t *receipt) {
@@ -230,12 +243,16 @@ Output solve_plain(uint32_t radix, float tolerance, float limit) {
     std::vector<uint64_t> references;
     std::vector<uint64_t> indices;
     for (uint64_t tensor = 0; tensor < TENSORS; ++tensor) {
-        references.insert(references.end(), {tensor, 1});
+        // A gap in the list.
+        if (tensor == 40) {
+            indices.push_back(0);
+        }
+        references.insert(references.end(), {indices.size(), 1});
         indices.push_back(tensor);
     }
     Memory<uint64_t> reference_table(references);
     Memory<uint64_t> index_table(indices);
-    Memory<float> out(untouched(TENSORS * COEFFICIENT_WORDS));
+    Memory<float> out(untouched(TENSORS * coefficient_words(radix)));
     uint64_t rule = static_cast<uint64_t>(bits_of(limit)) << 32 | bits_of(tolerance);
     on_blocks(1, [&](uint8_t *receipt) {
         coefficients(records.address(), reference_table.address(), index_table.address(), out.address(), radix, TENSORS,
@@ -251,7 +268,8 @@ Output run_coefficients() {
     std::vector<uint64_t> references;
     std::vector<uint64_t> indices;
     for (uint64_t tensor = 0; tensor < TENSORS; ++tensor) {
-        uint64_t count = tensor == 100 ? 200 : tensor % 3;
+        // Tensors with one record from 111 on: the last ones leave the window.
+        uint64_t count = tensor == 100 ? 200 : (tensor > 110 ? 1 : tensor % 3);
         references.insert(references.end(), {indices.size(), count});
         for (uint64_t i = 0; i < count; ++i) {
             indices.push_back((tensor * 7 + i / 4 * 11 + i % 4) % 300);
@@ -259,7 +277,7 @@ Output run_coefficients() {
     }
     Memory<uint64_t> reference_table(references);
     Memory<uint64_t> index_table(indices);
-    Memory<float> out(untouched(TENSORS * COEFFICIENT_WORDS));
+    Memory<float> out(untouched(TENSORS * coefficient_words(2)));
     on_blocks(BLOCKS, [&](uint8_t *receipt) {
         coefficients(records.address(), reference_table.address(), index_table.address(), out.address(), 2, TENSORS, 0,
                      receipt);
@@ -275,8 +293,9 @@ Output run_coefficients() {
         coefficients(incomplete.address(), reference_table.address(), index_table.address(), out.address(), 2, 4, 0,
                      receipt);
     }));
-    const float *words = reinterpret_cast<const float *>(out.address()) + COEFFICIENT_WORDS;
-    result.insert(result.end(), {bits_of(words[COEFFICIENT_FLAGS]), is_finite(words[0]), is_finite(words[1])});
+    const float *words = reinterpret_cast<const float *>(out.address()) + coefficient_words(2);
+    const float *weights = words + COEFFICIENT_WEIGHT;
+    result.insert(result.end(), {bits_of(words[COEFFICIENT_FLAGS]), is_finite(weights[0]), is_finite(weights[1])});
     // Damaged on its way: shifts by such an exponent would take very long, and mean nothing.
     made = made_records(300, 2);
     made[indices[0] * record_words(2) + record_exponents(2)] = 5000.0F;
@@ -285,19 +304,19 @@ Output run_coefficients() {
         coefficients(damaged.address(), reference_table.address(), index_table.address(), out.address(), 2, 4, 0,
                      receipt);
     });
-    result.insert(result.end(), {bits_of(words[COEFFICIENT_FLAGS]), is_finite(words[0]), is_finite(words[1])});
+    result.insert(result.end(), {bits_of(words[COEFFICIENT_FLAGS]), is_finite(weights[0]), is_finite(weights[1])});
     return result;
 }
 
-std::vector<float> weights_of(const Problem &problem) {
-    std::vector<float> weights(problem.segment_count * COEFFICIENT_WORDS);
+std::vector<float> weights_of(const Problem &problem, uint32_t radix) {
+    std::vector<float> weights(problem.segment_count * coefficient_words(radix));
     for (uint64_t tensor = 0; tensor < problem.segment_count; ++tensor) {
-        float *words = &weights[tensor * COEFFICIENT_WORDS];
-        for (uint32_t i = 0; i < MAX_RADIX; ++i) {
+        float *words = &weights[tensor * coefficient_words(radix)];
+        for (uint32_t i = 0; i < radix; ++i) {
             words[COEFFICIENT_WEIGHT + i] = noise(tensor, i);
-            words[COEFFICIENT_SCALE + i] = tensor % 4 == 1 ? 0.5F : 1.0F;
+            words[coefficient_scale(radix) + i] = tensor % 4 == 1 ? 0.5F : 0.0F;
         }
-        words[COEFFICIENT_POST] = tensor % 3 == 1 ? 2.0F : 1.0F;
+        words[COEFFICIENT_POST] = tensor % 3 == 1 ? 2.0F : 0.0F;
     }
     return weights;
 }
@@ -305,7 +324,7 @@ std::vector<float> weights_of(const Problem &problem) {
 Output sum_of(const Problem &problem, uint32_t radix, uint64_t dtype, bool in_place, uint64_t copy_count = 2) {
     Vectors vectors(problem, radix, dtype);
     Memory<uint64_t> segments(problem.segments);
-    Memory<float> table(weights_of(problem));
+    Memory<float> table(weights_of(problem, radix));
     Memory<uint8_t> apart(std::vector<uint8_t>(problem.elements * bytes_of(dtype), 0xc1));
     Memory<uint8_t> &out = in_place ? *vectors.memory[0] : apart;
     // One copy apart, and one in place of a vector.
@@ -330,8 +349,8 @@ Output sum_without_weights() {
     }
     Vectors vectors(problem, 2, DTYPE_FLOAT);
     Memory<uint64_t> segments(problem.segments);
-    std::vector<float> weights = weights_of(problem);
-    forget(weights, 1, COEFFICIENT_WORDS);
+    std::vector<float> weights = weights_of(problem, 2);
+    forget(weights, 1, coefficient_words(2));
     Memory<float> table(weights);
     Memory<float> out(untouched(problem.elements));
     uint32_t signatures = signatures_of(3, [&](uint8_t *receipt) {
@@ -357,6 +376,12 @@ Output run_weighted_sum() {
     }
     append(result, sum_of(few, 1, DTYPE_FLOAT, false));
     append(result, sum_of(few, 8, DTYPE_FLOAT, false));
+    // More tensors than the window has weights of, whose last ones are cut.
+    Problem many;
+    for (int i = 0; i < 70; ++i) {
+        many.add(5, 0);
+    }
+    append(result, sum_of(many, 5, DTYPE_FLOAT, false));
     append(result, sum_without_weights());
     return result;
 }
@@ -619,7 +644,7 @@ void solve_each(const Problem &problem, uint32_t radix) {
     Memory<float> records(made);
     Memory<uint64_t> reference_table(references);
     Memory<uint64_t> index_table(indices);
-    Memory<float> out(untouched(problem.segment_count * COEFFICIENT_WORDS));
+    Memory<float> out(untouched(problem.segment_count * coefficient_words(radix)));
     constexpr uint64_t WEIGHTS_ONLY = 0x80000000;
     on_blocks(1, [&](uint8_t *receipt) {
         coefficients(records.address(), reference_table.address(), index_table.address(), out.address(), radix,

@@ -46,10 +46,10 @@ Output coefficients_at(uint64_t far) {
     Memory<float> records(made_records(2, 2));
     Memory<uint64_t> references({far, 2});
     Memory<uint64_t> indices({far, far + 1});
-    Memory<float> out(untouched(COEFFICIENT_WORDS));
+    Memory<float> out(untouched(coefficient_words(2)));
     on_last_block(far + 1, [&] {
         coefficients(records.behind(far * record_words(2)), references.behind(far * REFERENCE_WORDS),
-                     indices.behind(far), out.behind(far * COEFFICIENT_WORDS), 2, far + 1, 0, nullptr);
+                     indices.behind(far), out.behind(far * coefficient_words(2)), 2, far + 1, 0, nullptr);
     });
     return output_of(out, DTYPE_FLOAT);
 }
@@ -59,16 +59,15 @@ Output sum_at(uint64_t far) {
     for (int i = 0; i < 2; ++i) {
         reinterpret_cast<uint64_t *>(vectors.table->address())[i] -= (far + far * UNIT) * 2;
     }
-    std::vector<float> words(COEFFICIENT_WORDS);
+    std::vector<float> words(coefficient_words(2));
     for (uint32_t i = 0; i < 2; ++i) {
         words[COEFFICIENT_WEIGHT + i] = 0.3F;
-        words[COEFFICIENT_SCALE + i] = 1.0F;
     }
     Memory<float> table(words);
     Memory<uint64_t> segments({far, far * UNIT + REST, 0, far});
     Memory<uint16_t> out{std::vector<uint16_t>(REST)};
     on_last_block(far + 1, [&] {
-        weighted_sum(vectors.table->address(), segments.address(), table.behind(far * COEFFICIENT_WORDS),
+        weighted_sum(vectors.table->address(), segments.address(), table.behind(far * coefficient_words(2)),
                      out.behind(far + far * UNIT), 2, DTYPE_FLOAT16, 1, far + 1, nullptr, 0, nullptr);
     });
     return output_of(out, DTYPE_FLOAT16);

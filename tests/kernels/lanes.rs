@@ -3,8 +3,8 @@
 
 use adasum::ascend::Span;
 use adasum::kernel::layout::{
-    COEFFICIENT_KAPPA, COEFFICIENT_LEAF_NORM, COEFFICIENT_RESULT_NORM, COEFFICIENT_WEIGHT,
-    COEFFICIENT_WEIGHT_LOW, COEFFICIENT_WORDS, entry_index, record_words,
+    COEFFICIENT_KAPPA, COEFFICIENT_RESULT_NORM, COEFFICIENT_WEIGHT, coefficient_leaf_norm,
+    coefficient_weight_low, coefficient_words, entry_index, record_words,
 };
 
 use super::machine::Machine;
@@ -31,7 +31,7 @@ fn solve(machine: &Machine, radix: usize, records: &[Vec<f32>]) -> Vec<Vec<f32>>
     let lists: Vec<Vec<u64>> = (0..records.len() as u64).map(|i| vec![i]).collect();
     let words = machine.read(&machine.solve_of(radix, &span, &lists));
     words
-        .chunks(COEFFICIENT_WORDS)
+        .chunks(coefficient_words(radix))
         .map(<[f32]>::to_vec)
         .collect()
 }
@@ -67,7 +67,7 @@ fn a_power_of_two_changes_norms_only() {
             let truth = tree(&x);
             for (i, weight) in truth.weights.iter().enumerate() {
                 let got = f64::from(words[COEFFICIENT_WEIGHT + i]);
-                let low = f64::from(words[COEFFICIENT_WEIGHT_LOW + i]);
+                let low = f64::from(words[coefficient_weight_low(radix) + i]);
                 let bound = if low == 0.0 { 1e-7 } else { 1e-11 };
                 assert!(
                     (got + low - weight).abs() <= bound * truth.kappa * weight.abs().max(1.0),
@@ -79,10 +79,9 @@ fn a_power_of_two_changes_norms_only() {
         for power in [-45, -32, -30, -3, 25, 28, 44] {
             let factor = 2.0_f32.powi(power);
             for (got, plain) in of(power).iter().zip(&plain) {
-                let norms = |words: &[f32]| {
-                    words[COEFFICIENT_LEAF_NORM..COEFFICIENT_LEAF_NORM + radix].to_vec()
-                };
-                assert_eq!(got[..8], plain[..8], "radix {radix}, power {power}");
+                let norms = |words: &[f32]| words[coefficient_leaf_norm(radix)..][..radix].to_vec();
+                let sum = COEFFICIENT_WEIGHT..coefficient_leaf_norm(radix);
+                assert_eq!(got[sum.clone()], plain[sum], "radix {radix}, power {power}");
                 for (got, plain) in norms(got).iter().zip(norms(plain)) {
                     let plain = plain * factor;
                     assert!((got - plain).abs() <= 3e-7 * plain, "{got}, not {plain}");
@@ -117,14 +116,12 @@ fn zeros_have_the_statistics_of_zeros() {
             3,
             &[record(&balanced, factor), record(&zeros, 1.0)],
         );
-        assert_eq!(words[0][..3], [1.0, 1.0, 1.25], "{factor}");
-        assert_eq!(words[1][..3], [1.0; 3]);
+        let weights = COEFFICIENT_WEIGHT..COEFFICIENT_WEIGHT + 3;
+        assert_eq!(words[0][weights.clone()], [1.0, 1.0, 1.25], "{factor}");
+        assert_eq!(words[1][weights], [1.0; 3]);
         assert_eq!(words[1][COEFFICIENT_KAPPA], 1.0);
         assert_eq!(words[1][COEFFICIENT_RESULT_NORM], 0.0);
-        assert_eq!(
-            words[1][COEFFICIENT_LEAF_NORM..COEFFICIENT_LEAF_NORM + 3],
-            [0.0; 3]
-        );
+        assert_eq!(words[1][coefficient_leaf_norm(3)..][..3], [0.0; 3]);
     }
 }
 
@@ -152,7 +149,7 @@ fn weights_of_opposed_pairs_are_right_to_the_end() {
             for (i, norm) in [a, b].into_iter().enumerate() {
                 let truth = 1.0 - d / norm / 2.0;
                 let high = f64::from(words[COEFFICIENT_WEIGHT + i]);
-                let low = f64::from(words[COEFFICIENT_WEIGHT_LOW + i]);
+                let low = f64::from(words[coefficient_weight_low(2) + i]);
                 // Two vectors nearly cancel from a cosine of -0.7 on, and have weights in two numbers then.
                 assert!(low == 0.0 || power > 1, "{length}, {power}");
                 let bound = if power > 1 { 1e-13 } else { 1e-7 };

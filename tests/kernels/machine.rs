@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use adasum::Result;
 use adasum::ascend::{Buffer, DataType, Device, Pod, Span, Stream};
-use adasum::kernel::layout::{COEFFICIENT_WORDS, Segment, record_words};
+use adasum::kernel::layout::{Segment, coefficient_words, record_words};
 use adasum::kernel::{
     Coefficients, Fold, Gram, Kernels, Rule, SegmentTable, Tensors, Vectors, WeightedSum,
 };
@@ -270,7 +270,7 @@ impl Machine {
             records,
             refs: &self.upload(&[0_u64, 1]),
             indices: &self.upload(&[0_u64]),
-            out: &self.untouched(COEFFICIENT_WORDS),
+            out: &self.untouched(coefficient_words(2)),
             radix: 2,
             tensor_count: 1,
         };
@@ -292,7 +292,7 @@ impl Machine {
             refs.extend([indices.len() as u64, list.len() as u64]);
             indices.extend(list);
         }
-        let out = self.untouched(lists.len() * COEFFICIENT_WORDS);
+        let out = self.untouched(lists.len() * coefficient_words(radix));
         let launch = Coefficients {
             records,
             refs: &self.upload(&refs),

@@ -2,9 +2,9 @@
 
 use adasum::ascend::DataType;
 use adasum::kernel::layout::{
-    COEFFICIENT_FLAGS, COEFFICIENT_KAPPA, COEFFICIENT_LEAF_NORM, COEFFICIENT_POST,
-    COEFFICIENT_RESULT_NORM, COEFFICIENT_WEIGHT, COEFFICIENT_WEIGHT_LOW, COEFFICIENT_WORDS,
-    Segment, UNIT, entry_index, record_words,
+    COEFFICIENT_FLAGS, COEFFICIENT_KAPPA, COEFFICIENT_POST, COEFFICIENT_RESULT_NORM,
+    COEFFICIENT_WEIGHT, Segment, UNIT, coefficient_leaf_norm, coefficient_weight_low,
+    coefficient_words, entry_index, record_words,
 };
 
 use super::bounds::{TYPES, assert_record, assert_tree, checked, one, roundoff};
@@ -145,14 +145,15 @@ fn an_opposed_pair_is_summed_in_two_numbers() {
             let opposed = cosine < -std::f64::consts::FRAC_1_SQRT_2;
             let vectors = [x, y];
             let (words, out) = one(&machine, &vectors, DataType::F32);
-            let low = &words[COEFFICIENT_WEIGHT_LOW..][..2];
+            let low = &words[coefficient_weight_low(2)..][..2];
             let what = format!("{len} elements, {distance:e}: {low:?}");
             assert_eq!(low.iter().any(|&low| low != 0.0), opposed, "{what}");
             assert!(opposed || distance >= 1.0, "{what}");
             if !opposed {
                 continue;
             }
-            let [a, b] = [0, 1].map(|i| f64::from(words[i]) + f64::from(low[i]));
+            let [a, b] =
+                [0, 1].map(|i| f64::from(words[COEFFICIENT_WEIGHT + i]) + f64::from(low[i]));
             let sum: Vec<f64> = vectors[0]
                 .iter()
                 .zip(&vectors[1])
@@ -221,7 +222,8 @@ fn exact_trees_are_exact() {
             }
             for radix in [2, 4, 8] {
                 let (words, out) = one(&machine, &vec![g.clone(); radix], dtype);
-                assert_eq!(words[..radix], vec![1.0 / radix as f32; radix]);
+                let weights = &words[COEFFICIENT_WEIGHT..][..radix];
+                assert_eq!(weights, vec![1.0 / radix as f32; radix]);
                 // Three eighths of a number may not fit fp32.
                 assert!(radix == 8 || out == g, "{radix} times the same");
             }
@@ -290,9 +292,7 @@ fn bits_of_fp16_reach_from_subnormals_to_infinity() {
     for dtype in [DataType::F16, DataType::Bf16] {
         let all: Vec<u16> = (0..=u16::MAX).collect();
         let spans = [machine.upload(&all), machine.upload(&all)];
-        let mut weights = vec![0.0; COEFFICIENT_WORDS];
-        weights[COEFFICIENT_WEIGHT..COEFFICIENT_WEIGHT + 2].fill(0.5);
-        weights[8..16].fill(1.0);
+        let weights = super::constant(&[0.5, 0.5], 0.0);
         let out = machine.upload(&vec![0_u16; all.len()]);
         let segments = packed(&[all.len()], 0);
         machine.sum_of(dtype, &spans, &segments, &machine.upload(&weights), &out);
@@ -304,9 +304,8 @@ fn bits_of_fp16_reach_from_subnormals_to_infinity() {
         // Rounding of many quotients is that of the crate `half`.
         let values = rounded(dtype, random(60_000, 900, 60_000.0));
         for weight in [1.0 / 3.0, 1e-7, 0.9, 1.7] {
-            weights[COEFFICIENT_WEIGHT] = weight;
             let x = machine.upload_as(dtype, &values, 0);
-            let coefficients = machine.upload(&weights);
+            let coefficients = machine.upload(&super::constant(&[weight], 0.0));
             let segments = packed(&[values.len()], 0);
             machine.sum_of(
                 dtype,
@@ -342,12 +341,15 @@ fn a_non_finite_element_spoils_its_tensor_only() {
                 let out = machine.read_as(dtype, &out);
                 for (index, segment) in segments.iter().enumerate() {
                     let what = format!("{dtype:?}, radix {radix}, tensor {index}");
-                    let words = &coefficients[index * COEFFICIENT_WORDS..][..COEFFICIENT_WORDS];
+                    let words = &coefficients[index * coefficient_words(radix)..]
+                        [..coefficient_words(radix)];
                     let flag = if index == 1 { 1.0 } else { 0.0 };
                     assert_eq!(words[COEFFICIENT_FLAGS], flag, "{what}");
                     if index == 1 {
                         assert!(
-                            words[..radix].iter().all(|weight| weight.is_nan()),
+                            words[COEFFICIENT_WEIGHT..][..radix]
+                                .iter()
+                                .all(|weight| weight.is_nan()),
                             "{what}"
                         );
                         assert!(words[COEFFICIENT_KAPPA].is_nan(), "{what}");
@@ -384,8 +386,8 @@ fn statistics_describe_the_tree() {
             close(COEFFICIENT_RESULT_NORM, result);
             close(COEFFICIENT_KAPPA, truth.kappa);
             for (i, x) in x.iter().enumerate() {
-                close(COEFFICIENT_LEAF_NORM + i, dot(x, x).sqrt());
-                let weight = truth.weights[i] / f64::from(words[COEFFICIENT_POST]);
+                close(coefficient_leaf_norm(radix) + i, dot(x, x).sqrt());
+                let weight = truth.weights[i] / f64::from(super::power(words[COEFFICIENT_POST]));
                 close(COEFFICIENT_WEIGHT + i, weight);
             }
         }

@@ -2,8 +2,8 @@
 
 use adasum::ascend::{Buffer, DataType, Span, Stream};
 use adasum::kernel::layout::{
-    COEFFICIENT_FLAGS, COEFFICIENT_WORDS, MISSED_SIGNATURE, MISSING, MISSING_BYTE, Segment,
-    record_flags,
+    COEFFICIENT_FLAGS, COEFFICIENT_WEIGHT, MISSED_SIGNATURE, MISSING, MISSING_BYTE, Segment,
+    coefficient_words, record_flags,
 };
 use adasum::kernel::{
     Coefficients, Culprit, FiniteCheck, Fold, Gram, Guard, Kernels, Move, OnMissing, Queue, Reason,
@@ -46,7 +46,7 @@ impl Work {
                     .collect::<Vec<u64>>(),
             ),
             indices: machine.upload(&(0..tensors as u64).collect::<Vec<u64>>()),
-            coefficients: machine.untouched(tensors * COEFFICIENT_WORDS),
+            coefficients: machine.untouched(tensors * coefficient_words(2)),
             flags: machine.upload(&vec![0.0_f32; tensors * 8]),
             out: machine.untouched(len),
             segments,
@@ -150,7 +150,7 @@ fn forget(stream: &Stream, table: &Span, index: usize, words: usize) {
 fn unsigned(machine: &Machine, kernels: &Kernels) -> Receipt {
     let work = Work::new(machine);
     let receipt = Receipt::new(&machine.device).unwrap();
-    forget(&machine.stream, &work.coefficients, 2, COEFFICIENT_WORDS);
+    forget(&machine.stream, &work.coefficients, 2, coefficient_words(2));
     work.sum(machine, kernels, receipt.on(&machine.stream));
     machine.stream.synchronize().unwrap();
     receipt
@@ -308,16 +308,20 @@ fn what_never_came_is_neither_signed_nor_used() {
         // So its record.
         let receipt = Receipt::new(&machine.device).unwrap();
         work.solve(kernels, receipt.on(stream));
-        let missing = marked(&work.coefficients, COEFFICIENT_WORDS, COEFFICIENT_FLAGS);
+        let missing = marked(&work.coefficients, coefficient_words(2), COEFFICIENT_FLAGS);
         assert_eq!(missing, [false, false, true, false]);
         let weights = machine.read(&work.coefficients);
-        for (tensor, entry) in weights.chunks(COEFFICIENT_WORDS).enumerate() {
-            assert!(entry[..2].iter().all(|x| x.is_finite() == (tensor != 2)));
+        for (tensor, entry) in weights.chunks(coefficient_words(2)).enumerate() {
+            assert!(
+                entry[COEFFICIENT_WEIGHT..][..2]
+                    .iter()
+                    .all(|x| x.is_finite() == (tensor != 2))
+            );
         }
         let others = Some(Some(Culprit::Others));
         assert_eq!(spoilt(&machine, (arch, kernels), &receipt), others);
         // So its weights, and those of a tensor that were to come from elsewhere.
-        forget(stream, &work.coefficients, 0, COEFFICIENT_WORDS);
+        forget(stream, &work.coefficients, 0, coefficient_words(2));
         let receipt = Receipt::new(&machine.device).unwrap();
         work.sum(&machine, kernels, receipt.on(stream));
         let out = machine.read(&work.out);

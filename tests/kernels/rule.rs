@@ -4,7 +4,7 @@ use adasum::ErrorKind;
 use adasum::ascend::DataType;
 use adasum::kernel::Rule;
 use adasum::kernel::layout::{
-    COEFFICIENT_KAPPA, COEFFICIENT_RESULT_NORM, COEFFICIENT_WEIGHT, COEFFICIENT_WEIGHT_LOW,
+    COEFFICIENT_KAPPA, COEFFICIENT_RESULT_NORM, COEFFICIENT_WEIGHT, coefficient_leaf_norm,
 };
 
 use super::machine::{Machine, packed};
@@ -161,7 +161,9 @@ fn without_statistics_the_weights_are_the_same() {
             };
             let (weights, again) = tree(&machine, rule, &vectors);
             assert!(out == again, "{radix}, {norm_limit}");
-            let statistics = COEFFICIENT_KAPPA..COEFFICIENT_WEIGHT_LOW;
+            let norms = coefficient_leaf_norm(radix as usize);
+            let statistics = [COEFFICIENT_KAPPA, COEFFICIENT_RESULT_NORM].into_iter();
+            let statistics: Vec<usize> = statistics.chain(norms..norms + radix as usize).collect();
             for (word, (&one, &other)) in all.iter().zip(&weights).enumerate() {
                 let expected = if statistics.contains(&word) { 0.0 } else { one };
                 assert_eq!(other.to_bits(), expected.to_bits(), "word {word}, {radix}");

@@ -3,7 +3,7 @@
 use crate::ascend::{DataType, Span};
 use crate::error::{Error, Result};
 use crate::kernel::Receipt;
-use crate::kernel::layout::{COEFFICIENT_FLAGS, COEFFICIENT_WORDS, FLAG_WORDS};
+use crate::kernel::layout::{COEFFICIENT_FLAGS, FLAG_WORDS};
 use crate::plan::{DType, Group, Layout, Plan, Range, Step};
 use crate::reduce::engine::place::{Memory, Place};
 use crate::reduce::engine::stage::{CombineTask, Merge, SolveTask, Stage, Task};
@@ -155,7 +155,7 @@ impl Bucket {
         });
         let flags = checks.map(|flags| (flags, FLAG_WORDS, 0));
         let rounds = self.rounds();
-        let rounds = rounds.map(|(_, weights)| (weights, COEFFICIENT_WORDS, COEFFICIENT_FLAGS));
+        let rounds = rounds.map(|(merge, weights)| (weights, merge.words(), COEFFICIENT_FLAGS));
         let tensors = self.layout.tensors().len();
         let Some((words, step, flag)) = rounds.chain(flags).last() else {
             return Ok(vec![false; tensors]);

@@ -2,7 +2,7 @@
 
 use crate::ascend::Span;
 use crate::error::Result;
-use crate::kernel::layout::{COEFFICIENT_SCALE, COEFFICIENT_WEIGHT, COEFFICIENT_WORDS};
+use crate::kernel::layout::{COEFFICIENT_WEIGHT, coefficient_words};
 use crate::plan::{Layout, Range, Segment};
 use crate::reduce::engine::allocator::TableAllocator;
 
@@ -22,11 +22,8 @@ pub(in crate::reduce) fn uniform_weights(
     weights: &[f32],
     tensors: usize,
 ) -> Result<Span> {
-    let mut one = [0.0_f32; COEFFICIENT_WORDS];
-    for (operand, &weight) in weights.iter().enumerate() {
-        one[COEFFICIENT_WEIGHT + operand] = weight;
-        one[COEFFICIENT_SCALE + operand] = 1.0;
-    }
+    let mut one = vec![0.0_f32; coefficient_words(weights.len())];
+    one[COEFFICIENT_WEIGHT..][..weights.len()].copy_from_slice(weights);
     tables.upload(&one.repeat(tensors))
 }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use crate::ascend::{Comm, DataType, Span, Stream, Transfer};
 use crate::error::{Error, Result};
-use crate::kernel::layout::{COEFFICIENT_WORDS, MISSING_BYTE, Reference};
+use crate::kernel::layout::{MISSING_BYTE, Reference, coefficient_words};
 use crate::kernel::{
     Coefficients, FiniteCheck, Fold, Gram, Kernels, Move, Queue, Receipt, Rule, SegmentTable,
     Tensors, WeightedSum,
@@ -196,6 +196,13 @@ pub(in crate::reduce) struct Merge {
     pub(in crate::reduce) subtrees: Vec<Range<u32>>,
     /// Number of the vector that this rank brought.
     pub(in crate::reduce) own: usize,
+}
+
+impl Merge {
+    /// 32-bit words of the coefficients of a tensor.
+    pub(in crate::reduce) fn words(&self) -> usize {
+        coefficient_words(self.subtrees.len())
+    }
 }
 
 /// One launch of `weighted_sum`.
@@ -555,7 +562,7 @@ impl SolveTask {
                 indices: &self.list.indices,
                 out: &self
                     .coefficients
-                    .slice(of(&tensors, COEFFICIENT_WORDS * WORD))?,
+                    .slice(of(&tensors, coefficient_words(self.radix) * WORD))?,
                 radix: self.radix,
                 tensor_count: tensors.len() as u64,
             },

@@ -3,7 +3,7 @@
 use crate::ascend::{DataType, Device, Span, Stream};
 use crate::error::{Error, Result};
 use crate::kernel::layout::{
-    COEFFICIENT_SCALE, COEFFICIENT_WEIGHT, COEFFICIENT_WORDS, record_words,
+    COEFFICIENT_WEIGHT, coefficient_scale, coefficient_words, record_words,
 };
 use crate::kernel::{Fold, Gram, Vectors, WeightedSum};
 use crate::plan::{DType, TensorSpec};
@@ -234,8 +234,8 @@ impl Scaling {
 }
 
 /// The coefficients of one vector times `factor`; times 0 where that is no number.
-fn weight_of(factor: f64) -> [f32; COEFFICIENT_WORDS] {
-    let mut words = [0.0; COEFFICIENT_WORDS];
+fn weight_of(factor: f64) -> [f32; coefficient_words(1)] {
+    let mut words = [0.0; coefficient_words(1)];
     if factor.is_finite() && factor != 0.0 {
         // As weight * scale^2, so that any factor fits.
         let scale = (factor.abs().log2() / 2.0).floor().exp2();
@@ -245,7 +245,7 @@ fn weight_of(factor: f64) -> [f32; COEFFICIENT_WORDS] {
         )]
         let (weight, scale) = ((factor / scale / scale) as f32, scale as f32);
         words[COEFFICIENT_WEIGHT] = weight;
-        words[COEFFICIENT_SCALE] = scale;
+        words[coefficient_scale(1)] = scale;
     }
     words
 }

@@ -9,8 +9,8 @@ use std::time::Duration;
 use crate::ascend::Span;
 use crate::error::{Error, ErrorKind, Result};
 use crate::kernel::layout::{
-    COEFFICIENT_FLAGS, COEFFICIENT_KAPPA, COEFFICIENT_LEAF_NORM, COEFFICIENT_RESULT_NORM,
-    COEFFICIENT_WORDS, entry_index, record_exponents, record_words,
+    COEFFICIENT_FLAGS, COEFFICIENT_KAPPA, COEFFICIENT_RESULT_NORM, coefficient_leaf_norm,
+    entry_index, record_exponents, record_words,
 };
 use crate::reduce::engine::stage::{Merge, SolveTask};
 use crate::reduce::gradient::{GradientReducer, LastBucket};
@@ -77,8 +77,8 @@ impl GradientReducer {
         let mut figures = vec![Figures::default(); self.specs.len()];
         for (bucket, tensors) in &merging {
             for (merge, weights) in bucket.rounds() {
-                let words = coefficients(weights, tensors.len())?;
-                for (tensor, words) in tensors.iter().zip(words.chunks_exact(COEFFICIENT_WORDS)) {
+                let words = coefficients(weights, tensors.len() * merge.words())?;
+                for (tensor, words) in tensors.iter().zip(words.chunks_exact(merge.words())) {
                     if let &Some(tensor) = tensor {
                         figures[tensor].add(merge, words);
                     }
@@ -165,9 +165,9 @@ fn together(servers: usize, gram: &[f64]) -> Together {
     }
 }
 
-/// What the kernels computed for `tensors` tensors.
-fn coefficients(weights: &Span, tensors: usize) -> Result<Vec<f32>> {
-    let mut words = vec![0.0; tensors * COEFFICIENT_WORDS];
+/// The first words of what the kernels computed.
+fn coefficients(weights: &Span, words: usize) -> Result<Vec<f32>> {
+    let mut words = vec![0.0; words];
     weights
         .slice(0..size_of_val(&words[..]))?
         .read(&mut words)?;
@@ -188,7 +188,7 @@ impl Figures {
     /// Takes in the next round's coefficients.
     fn add(&mut self, merge: &Merge, words: &[f32]) {
         if merge.subtrees[merge.own].len() == 1 {
-            self.own = f64::from(words[COEFFICIENT_LEAF_NORM + merge.own]);
+            self.own = f64::from(words[coefficient_leaf_norm(merge.subtrees.len()) + merge.own]);
         }
         self.norm = f64::from(words[COEFFICIENT_RESULT_NORM]);
         self.kappa = f64::from(words[COEFFICIENT_KAPPA]).max(self.kappa);

@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::ascend::{Buffer, DataType, Span, Stream};
 use crate::error::{Context, Error, Result};
 use crate::kernel::layout::{
-    COEFFICIENT_FLAGS, COEFFICIENT_RESULT_NORM, COEFFICIENT_WORDS, record_words,
+    COEFFICIENT_FLAGS, COEFFICIENT_RESULT_NORM, coefficient_words, record_words,
 };
 use crate::kernel::{Coefficients, Fold, Gram, Rule, SegmentTable, Vectors, WeightedSum};
 use crate::plan::TensorSpec;
@@ -177,7 +177,8 @@ impl NormClip {
             .zip(counts)
             .flat_map(|(rank, &count)| rank * most..rank * most + count)
             .collect();
-        let coefficients = Buffer::zeroed(device, COEFFICIENT_WORDS * size_of::<f32>())?.span();
+        let coefficients =
+            Buffer::zeroed(device, coefficient_words(TWICE) * size_of::<f32>())?.span();
         Ok(NormClip {
             world: world.clone(),
             specs: tensors.to_vec(),
@@ -263,7 +264,7 @@ impl NormClip {
     /// # Errors
     /// If the copy from the device fails.
     pub fn last_norm(&self) -> Result<f32> {
-        let mut words = [0.0_f32; COEFFICIENT_WORDS];
+        let mut words = [0.0_f32; coefficient_words(TWICE)];
         self.coefficients.read(&mut words)?;
         Ok(if words[COEFFICIENT_FLAGS] != 0.0 {
             f32::NAN

@@ -119,8 +119,8 @@ mutants! {
     )];
     mutant_coefficients_read_before_they_are_summed: "coefficients", PIPES, [(
         "coefficients.cpp",
-        "wait_for<HardEvent::V_S>();\n}\n\n__aicore__ inline void sum_tensor",
-        "}\n\n__aicore__ inline void sum_tensor",
+        "wait_for<HardEvent::V_S>();\n}\n\n// Sums",
+        "}\n\n// Sums",
     )];
     mutant_lanes_scaled_before_their_factors: "coefficients", PIPES, [(
         "tree_lanes.h",
@@ -326,6 +326,18 @@ mutants! {
     mutant_coefficients_take_records_of_other_tensors: "coefficients", BOUNDS, [(
         "coefficients.cpp", "place < window_begin_ || place >= window_end_", "window_end_ == 0",
     )];
+    mutant_coefficients_copy_records_past_the_window: "coefficients", BOUNDS, [(
+        "coefficients.cpp", "count = static_cast<uint32_t>(smaller(count, window_end_ - place));\n", "",
+    )];
+    mutant_coefficients_copy_records_across_a_gap: "coefficients", DATA, [(
+        "coefficients.cpp", "references_.number(tensor + single, 0) == place + single &&\n", "",
+    )];
+    mutant_fold_copies_records_past_the_window: "fold", BOUNDS, [(
+        "fold.cpp", "count = static_cast<uint32_t>(smaller(count, window_end_ - unit));\n", "",
+    )];
+    mutant_sum_takes_half_of_its_weights: "weighted_sum", BOUNDS, [(
+        "weighted_sum.cpp", " || !coefficients_.holds(tensor * words_ + words_ - 1)", "",
+    )];
     mutant_lanes_take_all_for_ordinary: "coefficients", DATA, [(
         "tree_lanes.h", "ordinary_[lane] = ordinary;\n", "ordinary_[lane] = true;\n",
     )];
@@ -351,7 +363,7 @@ mutants! {
         "fold.cpp", "complete_ = complete_ && !sum_.missing();\n", "",
     )];
     mutant_fold_signs_without_the_record_of_a_unit: "fold", DATA, [(
-        "fold.cpp", "complete_ = complete_ && bits_of(only.GetValue(record_flags(radix_))) != MISSING;\n", "",
+        "fold.cpp", "complete_ = complete_ && bits_of(records.GetValue(i * words_ + record_flags(radix_))) != MISSING;\n", "",
     )];
     mutant_sum_signs_without_weights: "weighted_sum", DATA, [(
         "weighted_sum.cpp", "complete_ = false;\n", "",
@@ -379,8 +391,8 @@ mutants! {
     // Not declared, or elsewhere by the vendor.
     mutant_scalar_unit_reads_device_memory: "coefficients", UNKNOWN, [(
         "coefficients.cpp",
-        "sum_.store(result);\n",
-        "sum_.store(result);\ncomplete_ = records_.GetValue(0) != 3.0f;\n",
+        "sum_.store(results);\n",
+        "sum_.store(results);\ncomplete_ = records_.GetValue(0) != 3.0f;\n",
     )];
     mutant_pipe_pointer_of_the_namespace: "gram", UNKNOWN, [(
         "arch.h", "(::GetTPipePtr()", "(AscendC::GetTPipePtr()",

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use crate::ascend::Span;
 use crate::error::Result;
 use crate::kernel::Rule;
-use crate::kernel::layout::{COEFFICIENT_WORDS, record_words};
+use crate::kernel::layout::{coefficient_words, record_words};
 use crate::plan::{self, Layout, Planner, Range, RecordPart};
 use crate::reduce::engine::allocator::TableAllocator;
 use crate::reduce::engine::bucket::bytes;
@@ -75,7 +75,7 @@ impl ScalarsBuilder<'_> {
             self.partials()?,
             stride,
             stride * slices.len(),
-            tensors * COEFFICIENT_WORDS * WORD,
+            tensors * coefficient_words(self.radix) * WORD,
         ])?;
         let list = FoldList::gathered(self.tables, self.layout(), &slices, self.plan.stride)?;
         Ok(Exchanged {
@@ -112,7 +112,7 @@ impl ScalarsBuilder<'_> {
         }
         let group = self.plan.group;
         let ranks: Vec<u32> = group.ranks().collect();
-        let run = bytes(owned.run, (COEFFICIENT_WORDS * WORD) as u64)?;
+        let run = bytes(owned.run, (coefficient_words(self.radix) * WORD) as u64)?;
         let (written, [partials, records, mine, weights]) = self.tables.zeroed_parts([
             self.partials()?,
             bytes(place, self.record() as u64)?,

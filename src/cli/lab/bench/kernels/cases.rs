@@ -6,7 +6,7 @@ use crate::ascend::{Buffer, Device, Span, Stream};
 use crate::cli::lab::bench::operands;
 use crate::cli::lab::element_type::ElementType;
 use crate::error::Result;
-use crate::kernel::layout::{self, COEFFICIENT_WORDS, Segment, UNIT, record_words};
+use crate::kernel::layout::{self, Segment, UNIT, coefficient_words, record_words};
 use crate::kernel::{
     Coefficients, FiniteCheck, Fold, Gram, Kernels, Move, SegmentTable, Subtract, Tensors, Vectors,
     WeightedSum,
@@ -350,7 +350,7 @@ impl Cases {
         let indices: Vec<u64> = (0..records as u64).collect();
         let (refs, indices) = (self.upload(&refs)?, self.upload(&indices)?);
         let inward = self.upload(&grams(radix, records))?;
-        let out = self.zeroed(tensors * 4 * COEFFICIENT_WORDS)?;
+        let out = self.zeroed(tensors * 4 * coefficient_words(radix))?;
         let launch = move |kernels: &Kernels, stream: &Stream| {
             let launch = Coefficients {
                 records: &inward,
@@ -363,7 +363,7 @@ impl Cases {
             kernels.coefficients(stream, &launch)
         };
         let bytes = (RECORDS_OF_TENSOR * (4 * record_words(radix) + 8)) as f64
-            + (size_of::<layout::Reference>() + 4 * COEFFICIENT_WORDS) as f64;
+            + (size_of::<layout::Reference>() + 4 * coefficient_words(radix)) as f64;
         let extent = (tensors, 1);
         let mut case = Case::new(
             "coefficients",
@@ -435,13 +435,12 @@ impl Cases {
 }
 
 /// Coefficients of one tensor: those of a mean, so that sums in source stay as large as they are.
-fn weights(radix: usize, two_float: bool) -> [f32; COEFFICIENT_WORDS] {
-    let mut words = [0.0; COEFFICIENT_WORDS];
+fn weights(radix: usize, two_float: bool) -> Vec<f32> {
+    let mut words = vec![0.0; coefficient_words(radix)];
     for vector in 0..radix {
         words[layout::COEFFICIENT_WEIGHT + vector] = 1.0 / radix as f32;
-        words[layout::COEFFICIENT_SCALE + vector] = 1.0;
         if two_float {
-            words[layout::COEFFICIENT_WEIGHT_LOW + vector] = 1e-9;
+            words[layout::coefficient_weight_low(radix) + vector] = 1e-9;
         }
     }
     words

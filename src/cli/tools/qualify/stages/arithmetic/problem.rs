@@ -10,8 +10,8 @@ use crate::cli::tools::qualify::findings::{Seen, require};
 use crate::cli::tools::qualify::stages::arithmetic::setup::Setup;
 use crate::error::Result;
 use crate::kernel::layout::{
-    COEFFICIENT_POST, COEFFICIENT_SCALE, COEFFICIENT_WEIGHT, COEFFICIENT_WEIGHT_LOW,
-    COEFFICIENT_WORDS, MISSING_BYTE, Segment, entry_index, record_exponents, record_words,
+    COEFFICIENT_POST, COEFFICIENT_WEIGHT, MISSING_BYTE, Segment, coefficient_scale,
+    coefficient_weight_low, coefficient_words, entry_index, record_exponents, record_words,
 };
 use crate::kernel::{Coefficients, Fold, Gram, Queue, SegmentTable, Vectors, WeightedSum};
 
@@ -110,7 +110,8 @@ impl Problem {
             vectors: Vectors::new(device, &spans)?,
             partials: Buffer::zeroed(device, units * record)?.span(),
             records: Buffer::zeroed(device, segments.len() * record)?.span(),
-            coefficients: Buffer::zeroed(device, segments.len() * 4 * COEFFICIENT_WORDS)?.span(),
+            coefficients: Buffer::zeroed(device, segments.len() * 4 * coefficient_words(radix))?
+                .span(),
             out: Buffer::zeroed(device, len * dtype.size())?.span(),
             segments,
             table,
@@ -207,7 +208,7 @@ impl Problem {
         setup.kernels.coefficients(&setup.stream, &launch)?;
         setup.stream.synchronize_timeout(PATIENCE)?;
         let words = download(DataType::F32, &self.coefficients)?;
-        let entries = words.chunks_exact(COEFFICIENT_WORDS);
+        let entries = words.chunks_exact(coefficient_words(self.radix));
         let errors = self.tensors().zip(entries).map(|((_, parts), entry)| {
             relative_error(&self.weighted(entry, &parts), &adasum(&parts))
         });
@@ -216,13 +217,14 @@ impl Problem {
 
     /// The sum that an entry of coefficients stands for.
     fn weighted(&self, entry: &[f64], parts: &[Vec<f64>]) -> Vec<f64> {
-        let post = match entry[COEFFICIENT_POST] {
+        let power = |word: usize| match entry[word] {
             0.0 => 1.0,
-            post => post,
+            power => power,
         };
         let weight = |vector: usize| {
-            let both = entry[COEFFICIENT_WEIGHT + vector] + entry[COEFFICIENT_WEIGHT_LOW + vector];
-            post * both * entry[COEFFICIENT_SCALE + vector].powi(2)
+            let low = entry[coefficient_weight_low(self.radix) + vector];
+            let scale = power(coefficient_scale(self.radix) + vector);
+            power(COEFFICIENT_POST) * (entry[COEFFICIENT_WEIGHT + vector] + low) * scale.powi(2)
         };
         let weights: Vec<f64> = (0..self.radix).map(weight).collect();
         let element = |at: usize| parts.iter().zip(&weights).map(|(x, w)| w * x[at]).sum();
