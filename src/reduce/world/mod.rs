@@ -289,6 +289,7 @@ impl World {
             })
             .map_err(|error| Error::new(ErrorKind::Io, format!("no watchdog thread: {error}")))?;
         *lock(&inner.watchdog) = Some(thread);
+        report::Report::Joined { rank: inner.rank }.send();
         Ok(World { inner })
     }
 

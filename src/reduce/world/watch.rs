@@ -118,7 +118,6 @@ impl Watch {
             ends: StepEnds::new(|| Event::new(device))?,
             ..State::default()
         };
-        Report::Joined { rank }.send();
         Ok(Arc::new(Watch {
             rank,
             state: Mutex::new(state),
