@@ -262,11 +262,11 @@ impl SparseReducer {
         let mut every = vec![0_u64; self.world.size() as usize];
         counts.every.read(&mut every)?;
         let most = self.spec.rows.most();
-        match every.iter().position(|&rows| rows > most) {
+        match (0..).zip(&every).find(|&(_, &rows)| rows > most) {
             None => Ok(every),
-            Some(rank) => Err(Error::invalid(format!(
-                "rank {rank} brings {} rows, at most {most} were agreed on",
-                every[rank]
+            Some((rank, rows)) => Err(Error::invalid(format!(
+                "rank {} brings {rows} rows, at most {most} were agreed on",
+                self.world.rank_in_root(rank)
             ))),
         }
     }
