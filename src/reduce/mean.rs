@@ -76,7 +76,8 @@ impl MeanReducer {
         // Groups are agreed on one by one below; a rank that has fewer of them would go on alone.
         let split = options.fusion.groups(&own)?;
         let specs: Vec<TensorSpec> = tensors.iter().map(|tensor| tensor.spec.clone()).collect();
-        let choices = format!("mean of {reduced:?} in {split:?}");
+        // A description takes what stands between commas for an option of its own.
+        let choices = format!("mean of {reduced:?} in {split:?}").replace(", ", " ");
         let mine = Description::new(world.shape(), &specs, &choices);
         world.agree(&mine, options.create_timeout)?;
         let mut groups = Vec::new();
