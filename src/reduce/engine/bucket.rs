@@ -27,6 +27,16 @@ pub(in crate::reduce) enum Pass {
     Collection,
 }
 
+impl Pass {
+    /// What callers give to it, for messages.
+    pub(in crate::reduce) fn takes(self) -> &'static str {
+        match self {
+            Pass::Reduction => "gradient",
+            Pass::Collection => "weight",
+        }
+    }
+}
+
 /// The stages of one fused buffer.
 pub(in crate::reduce) struct Bucket {
     /// Indices of the tensors in the program's list, in the order of the buffer.

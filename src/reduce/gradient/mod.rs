@@ -145,10 +145,7 @@ impl GradientReducer {
     /// world, because other ranks may already be in the same reduction. A failure of the work itself, like
     /// a peer that never comes, shows when `stream` is synchronised: results are good only after that.
     pub fn reduce(&mut self, gradients: &[Span], stream: &Stream) -> Result<()> {
-        self.world.check()?;
-        self.check(gradients)?;
-        self.check_places(gradients)?;
-        self.run(WHOLE, Pass::Reduction, gradients, stream, None)
+        self.run_whole(Pass::Reduction, gradients, stream, None)
     }
 
     /// As [`GradientReducer::reduce`], for tensors that lie one right behind the other in `buffer`, in the order of
@@ -196,7 +193,7 @@ impl GradientReducer {
     /// `Mismatch` on all ranks, naming the first tensor that differs and the ranks that have it otherwise than most. It
     /// poisons the world.
     pub fn compare(&self, results: &[Span], timeout: Duration) -> Result<()> {
-        self.check(results)?;
+        check_tensors(&self.world, self.specs.iter(), results, "result")?;
         let results: Vec<_> = self.specs.iter().zip(results).collect();
         self.compare_all(&results, timeout)
     }
@@ -334,6 +331,20 @@ impl GradientReducer {
         })
     }
 
+    /// Enqueues a pass on all tensors, which it checks; with a clock one stage after the other.
+    fn run_whole(
+        &mut self,
+        pass: Pass,
+        tensors: &[Span],
+        stream: &Stream,
+        clock: Option<&Clock>,
+    ) -> Result<()> {
+        self.world.check()?;
+        check_tensors(&self.world, self.specs.iter(), tensors, pass.takes())?;
+        self.check_places(tensors, pass)?;
+        self.run(WHOLE, pass, tensors, stream, clock)
+    }
+
     /// Enqueues a pass by plan `number` on checked tensors; with a clock one stage after the other.
     fn run(
         &mut self,
@@ -373,7 +384,7 @@ impl GradientReducer {
         enqueued.context(|| format!("rank {}", self.world.own_in_root()))
     }
 
-    /// Enqueues a pass by plan `number`; without tensors on whatever the fused buffers hold. With a clock one step after
+    /// Enqueues a pass by plan `number`; without tensors on whatever the fused buffers hold. With a clock one stage after
     /// the other.
     fn enqueue(
         &mut self,
@@ -407,21 +418,18 @@ impl GradientReducer {
         }
     }
 
-    fn check(&self, gradients: &[Span]) -> Result<()> {
-        check_tensors(&self.world, self.specs.iter(), gradients, "gradient")
-    }
-
     /// Refuses tensors that lie in the reducer's own buffers, but not at their places: copies would overwrite them.
-    fn check_places(&self, gradients: &[Span]) -> Result<()> {
+    fn check_places(&self, tensors: &[Span], pass: Pass) -> Result<()> {
         let Some(buffers) = &self.buffers else {
             return Ok(());
         };
-        for ((spec, gradient), place) in self.specs.iter().zip(gradients).zip(&self.places) {
-            let address = gradient.address();
-            if !gradient.is_empty() && Some(address) != *place && buffers.hold(address) {
+        for ((spec, tensor), place) in self.specs.iter().zip(tensors).zip(&self.places) {
+            let address = tensor.address();
+            if !tensor.is_empty() && Some(address) != *place && buffers.hold(address) {
                 return Err(Error::invalid(format!(
-                    "tensor \"{}\": its gradient lies in the reducer's own buffers, but not at its place there",
-                    spec.name
+                    "tensor \"{}\": its {} lies in the reducer's own buffers, but not at its place there",
+                    spec.name,
+                    pass.takes()
                 )));
             }
         }

@@ -5,7 +5,6 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::reduce::engine::bucket::Pass;
 use crate::reduce::engine::program::Program;
 use crate::reduce::gradient::GradientReducer;
-use crate::reduce::gradient::plans::WHOLE;
 
 /// A part of a tensor that this rank holds after a scattered reduction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,10 +48,7 @@ impl GradientReducer {
     /// `InvalidState` without [`Options::scattered`](crate::reduce::Options::scattered); else as [`GradientReducer::reduce`].
     pub fn collect(&mut self, tensors: &[Span], stream: &Stream) -> Result<()> {
         self.check_scattered()?;
-        self.world.check()?;
-        self.check(tensors)?;
-        self.check_places(tensors)?;
-        self.run(WHOLE, Pass::Collection, tensors, stream, None)
+        self.run_whole(Pass::Collection, tensors, stream, None)
     }
 
     /// As [`GradientReducer::collect`], of the parts that [`GradientReducer::owned_some`] names.

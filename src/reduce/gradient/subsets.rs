@@ -80,10 +80,10 @@ impl GradientReducer {
     ) -> Result<()> {
         self.world.check()?;
         let specs = self.specs_of(tensors)?;
-        check_tensors(&self.world, specs.into_iter(), spans, "gradient")?;
+        check_tensors(&self.world, specs.into_iter(), spans, pass.takes())?;
         let number = self.number_of(tensors)?;
         if number == WHOLE {
-            self.check_places(spans)?;
+            self.check_places(spans, pass)?;
         }
         self.run(number, pass, spans, stream, None)
     }

@@ -8,7 +8,6 @@ use crate::reduce::engine::bucket::Pass;
 use crate::reduce::engine::clock::Clock;
 use crate::reduce::engine::stage::Task;
 use crate::reduce::gradient::GradientReducer;
-use crate::reduce::gradient::plans::WHOLE;
 use crate::reduce::world::watch::Phase;
 
 /// Seconds of device time that the stages of a reduction took, by kind; sums over all buckets. Waits for other ranks count
@@ -43,14 +42,11 @@ impl GradientReducer {
         stream: &Stream,
         timeout: Duration,
     ) -> Result<Phases> {
-        self.world.check()?;
-        self.check(gradients)?;
-        self.check_places(gradients)?;
         let clock = Clock::new(
             self.world.device(),
             self.plans.whole().reduction.stages.len(),
         )?;
-        self.run(WHOLE, Pass::Reduction, gradients, stream, Some(&clock))?;
+        self.run_whole(Pass::Reduction, gradients, stream, Some(&clock))?;
         self.world.synchronize(stream, timeout)?;
         let mut phases = Phases::default();
         let schedule = &self.plans.whole().reduction;
