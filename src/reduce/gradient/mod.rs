@@ -91,7 +91,9 @@ impl GradientReducer {
         let made = GradientReducer::make(world, tensors, options, choices);
         let mut reducer =
             world.all_have(made, "make its part of the reducer", options.create_timeout)?;
-        reducer.fit(WHOLE)?;
+        let slots = reducer.buffers.as_mut().unwrap_or(&mut reducer.slots);
+        let buckets = &reducer.plans.whole().buckets;
+        slots.fit(world, buckets, options.create_timeout)?;
         reducer
             .warm_up(WHOLE)
             .context(|| format!("rank {}: warm-up of the reducer", world.own_in_root()))?;
@@ -370,10 +372,8 @@ impl GradientReducer {
             // Scattered and sharded results are not the same on all ranks.
             let alike = !self.options.scattered && self.options.in_server != InServer::Shards;
             let checksum = self.options.checksum && alike;
-            let mut unchecked = self
-                .unchecked
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner);
+            let unchecked = self.unchecked.get_mut();
+            let unchecked = unchecked.unwrap_or_else(PoisonError::into_inner);
             for (&tensor, span) in plan.tensors.iter().zip(tensors) {
                 self.latest[tensor] = number;
                 if checksum {
@@ -434,18 +434,6 @@ impl GradientReducer {
             }
         }
         Ok(())
-    }
-
-    /// Makes the buffers large enough for a plan. Collective.
-    fn fit(&mut self, number: PlanNumber) -> Result<()> {
-        let Some(plan) = self.plans.get(number) else {
-            return Ok(());
-        };
-        let slots = match &mut self.buffers {
-            Some(buffers) if number == WHOLE => buffers,
-            _ => &mut self.slots,
-        };
-        slots.fit(&self.world, &plan.buckets, self.options.create_timeout)
     }
 
     /// One reduction of zeros by each pass: builds every link and buffer while failing is still cheap.
