@@ -80,10 +80,10 @@ pub(in crate::reduce) fn bucket(
         closing,
         collection,
         owned: owned(&plan, layout),
-        entries: builder.into_entries(),
+        entries: builder.entries,
         scratch_bytes,
         receipt: tables.receipt()?,
-        native: layout.dtype() == dtype && options.scale == 1.0 && options.result_scale == 1.0,
+        native: layout.dtype() == dtype && !options.is_scaled(),
         shared: plan.shared.map(|group| group.of_parts(shards)),
         padded: options.padded,
         members,
@@ -102,15 +102,11 @@ pub(super) struct StageBuilder<'a> {
     which: Which<'a>,
     /// Bytes of an element of the fused buffer.
     size: u64,
+    /// What the stages read from the address table.
     entries: Vec<Entry>,
 }
 
 impl<'a> StageBuilder<'a> {
-    /// What the stages read from the address table.
-    pub(super) fn into_entries(self) -> Vec<Entry> {
-        self.entries
-    }
-
     /// All stages, and how many of them are behind the rounds; these numbers are the same on all ranks.
     fn stages(&mut self, plan: &Plan, members: &[usize]) -> Result<(Vec<Stage>, usize)> {
         let mut stages = Vec::new();

@@ -23,8 +23,10 @@ pub(in crate::reduce) struct BucketProgress<'a> {
 }
 
 impl<'a> BucketProgress<'a> {
+    /// Nothing of it. `before` is the bucket that has the buffers before it in this pass.
     pub(in crate::reduce) fn new(
         bucket: &'a Bucket,
+        before: Option<&'a Bucket>,
         pass: Pass,
         context: StageContext<'a>,
         streams: &CallStreams<'_>,
@@ -36,6 +38,9 @@ impl<'a> BucketProgress<'a> {
             true => stages.iter().rposition(sends).unwrap_or(0),
             false => stages.len(),
         };
+        let last = before.and_then(|before| before.stages(pass).last());
+        // Otherwise its last stage is on the stream of the first one here.
+        let elsewhere = last.filter(|stage| stage.task.role() == StreamRole::Payload);
         BucketProgress {
             stages,
             guarded,
@@ -43,18 +48,7 @@ impl<'a> BucketProgress<'a> {
             context,
             last: None,
             places: None,
-            free: None,
-        }
-    }
-
-    /// The same behind `before`, the bucket that has the buffers before it in this pass.
-    pub(in crate::reduce) fn behind(self, before: Option<&'a Bucket>, pass: Pass) -> Self {
-        let last = before.and_then(|before| before.stages(pass).last());
-        // Otherwise its last stage is on the stream of the first one here.
-        let elsewhere = last.filter(|stage| stage.task.role() == StreamRole::Payload);
-        BucketProgress {
             free: elsewhere.map(|stage| &stage.watched.done),
-            ..self
         }
     }
 

@@ -196,8 +196,8 @@ impl Program {
                         copies: gradients.is_some() && !flat[index],
                     };
                     let before = index.checked_sub(slots.count);
-                    BucketProgress::new(bucket, run.pass, context, streams)
-                        .behind(before.map(|before| &self.buckets[before]), run.pass)
+                    let before = before.map(|before| &self.buckets[before]);
+                    BucketProgress::new(bucket, before, run.pass, context, streams)
                 })
                 .collect();
             run.clock
