@@ -9,7 +9,7 @@ use crate::error::{Error, Result};
 use crate::kernel::layout::{MISSING_BYTE, Reference, coefficient_words};
 use crate::kernel::{
     Coefficients, FiniteCheck, Fold, Gram, Kernels, Move, Queue, Receipt, Rule, SegmentTable,
-    Tensors, WeightedSum,
+    WeightedSum,
 };
 use crate::plan::{Form, Group};
 use crate::reduce::engine::address_table::AddressTable;
@@ -441,28 +441,17 @@ impl CopyTask {
         launch: impl Fn(&Move<'_>) -> Result<()>,
     ) -> Result<()> {
         for part in &self.parts {
-            let tensors = context.addresses.tensors(&part.tensors)?;
-            launch(&part.launch(&tensors, context)?)?;
+            launch(&Move {
+                tensors: &context.addresses.tensors(&part.tensors)?,
+                tensor_type: part.tensor_type,
+                fused: part.buffer.of(context.memory)?,
+                fused_type: context.dtype,
+                factor: part.factor,
+                segments: &part.segments,
+            })?;
         }
         self.behind.as_ref().map_or(Ok(()), |barrier| {
             context.look_back(barrier, &self.places, stream)
-        })
-    }
-}
-
-impl CopyPart {
-    fn launch<'a>(
-        &'a self,
-        tensors: &'a Tensors,
-        context: &'a StageContext<'_>,
-    ) -> Result<Move<'a>> {
-        Ok(Move {
-            tensors,
-            tensor_type: self.tensor_type,
-            fused: self.buffer.of(context.memory)?,
-            fused_type: context.dtype,
-            factor: self.factor,
-            segments: &self.segments,
         })
     }
 }

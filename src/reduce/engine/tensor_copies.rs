@@ -37,8 +37,8 @@ pub(in crate::reduce) struct CopiesOfType {
     pub(in crate::reduce) elements: u64,
     /// The tensors in the copies, counted as in `members`; those with elements.
     pub(in crate::reduce) segments: SegmentTable,
-    /// The members with elements.
-    filled: Vec<usize>,
+    /// The members with elements, each of which has a segment.
+    pub(in crate::reduce) filled: Vec<usize>,
     /// Addresses of the tensors.
     addresses: AddressTable,
 }
@@ -133,7 +133,17 @@ impl TensorCopies {
         launch: impl Fn(&Move<'_>) -> Result<()>,
     ) -> Result<()> {
         for part in &mut self.parts {
-            part.with_tensors(stream, tensors, factor, &launch)?;
+            let members = part.members.iter().filter_map(|&index| tensors.get(index));
+            part.addresses
+                .update(members.map(Span::address).collect(), stream)?;
+            launch(&Move {
+                tensors: &part.addresses.tensors(&(0..part.members.len()))?,
+                tensor_type: part.tensor_type,
+                fused: &part.copies,
+                fused_type: part.copy_type,
+                factor,
+                segments: &part.segments,
+            })?;
         }
         stream.keep(tensors);
         Ok(())
@@ -159,33 +169,6 @@ impl TensorCopies {
             )?;
         }
         Ok(())
-    }
-}
-
-impl CopiesOfType {
-    /// The members that have a segment, in their order.
-    pub(in crate::reduce) fn filled(&self) -> impl Iterator<Item = &usize> {
-        self.filled.iter()
-    }
-
-    fn with_tensors(
-        &mut self,
-        stream: &Stream,
-        tensors: &[Span],
-        factor: f32,
-        launch: impl FnOnce(&Move<'_>) -> Result<()>,
-    ) -> Result<()> {
-        let members = self.members.iter().filter_map(|&index| tensors.get(index));
-        self.addresses
-            .update(members.map(Span::address).collect(), stream)?;
-        launch(&Move {
-            tensors: &self.addresses.tensors(&(0..self.members.len()))?,
-            tensor_type: self.tensor_type,
-            fused: &self.copies,
-            fused_type: self.copy_type,
-            factor,
-            segments: &self.segments,
-        })
     }
 }
 

@@ -136,8 +136,8 @@ impl GradientReducer {
     fn squares(&self, vectors: &TensorCopies, stream: &Stream) -> Result<Vec<f64>> {
         let mut own = vec![[0.0]; self.specs.len()];
         for part in vectors.parts() {
-            for (&tensor, square) in part.filled().zip(self.squares_of(part, stream)?.iter()) {
-                own[tensor] = [*square];
+            for (&tensor, square) in part.filled.iter().zip(self.squares_of(part, stream)?) {
+                own[tensor] = [square];
             }
         }
         let all = exchange(&self.world, &own, self.options.stall_timeout)?;
