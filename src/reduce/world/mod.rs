@@ -142,6 +142,27 @@ impl Work {
     }
 }
 
+impl Inner {
+    /// The ranks that `comm` connects, without a watchdog yet.
+    fn new(comm: Comm, shape: Shape, work: Arc<Work>, origin: Option<Origin>) -> Self {
+        Inner {
+            device: comm.device().clone(),
+            shape,
+            rank: comm.rank(),
+            watchdog: Mutex::default(),
+            groups: Mutex::default(),
+            comm: Arc::new(comm),
+            parts: Mutex::default(),
+            shared: Mutex::default(),
+            calls: AtomicU64::default(),
+            barrier: OnceLock::new(),
+            sum: OnceLock::new(),
+            origin,
+            work,
+        }
+    }
+}
+
 impl World {
     /// Joins the world of a rank table as the cluster's own rank.
     ///
@@ -262,21 +283,7 @@ impl World {
     /// The world that `comm` connects, which does its work with `work`.
     fn new(comm: Comm, shape: Shape, work: Work) -> Result<Self> {
         let watch = Arc::clone(&work.watch);
-        let inner = Arc::new(Inner {
-            rank: comm.rank(),
-            watchdog: Mutex::new(None),
-            groups: Mutex::default(),
-            parts: Mutex::default(),
-            shared: Mutex::default(),
-            calls: AtomicU64::new(0),
-            barrier: OnceLock::new(),
-            sum: OnceLock::new(),
-            origin: None,
-            work: Arc::new(work),
-            device: comm.device().clone(),
-            shape,
-            comm: Arc::new(comm),
-        });
+        let inner = Arc::new(Inner::new(comm, shape, Arc::new(work), None));
         let weak = Arc::downgrade(&inner);
         let thread = std::thread::Builder::new()
             .name("adasum-watchdog".to_owned())

@@ -1,7 +1,6 @@
 //! Worlds of some of a world's ranks, and the communicators that a world is split into.
 
-use std::sync::atomic::AtomicU64;
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::Arc;
 
 use sha1::{Digest, Sha1};
 
@@ -37,24 +36,13 @@ impl World {
             *count
         };
         let comm = root.sub(&format!("part {number}"), &members, &CommConfig::default())?;
-        let inner = Arc::new(Inner {
-            rank: comm.rank(),
-            watchdog: Mutex::new(None),
-            groups: Mutex::default(),
-            parts: Mutex::default(),
-            shared: Mutex::default(),
-            calls: AtomicU64::new(0),
-            barrier: OnceLock::new(),
-            sum: OnceLock::new(),
-            origin: Some(Origin {
-                root: root.clone(),
-                ranks: members,
-            }),
-            work: Arc::clone(&self.inner.work),
-            device: self.device().clone(),
-            shape: Shape::new(size / locals, locals)?,
-            comm: Arc::new(comm),
-        });
+        let origin = Origin {
+            root: root.clone(),
+            ranks: members,
+        };
+        let shape = Shape::new(size / locals, locals)?;
+        let work = Arc::clone(&self.inner.work);
+        let inner = Arc::new(Inner::new(comm, shape, work, Some(origin)));
         let mut parts = lock(&root.inner.parts);
         parts.live.retain(|part| part.strong_count() > 0);
         parts.live.push(Arc::downgrade(&inner));
