@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::ascend::{Span, Stream};
 use crate::error::{Context, Error, ErrorKind, Result};
-use crate::plan::{Description, TensorSpec};
+use crate::plan::TensorSpec;
 use crate::reduce::engine::arguments::check_tensors;
 use crate::reduce::engine::tensor_copies::{Store, TensorCopies};
 use crate::reduce::gradient::GradientReducer;
@@ -74,7 +74,7 @@ impl DeltaWeightReducer {
         let timeout = options.create_timeout;
         // Forms make different parts of a world.
         let choices = format!("delta weights in the form {form:?}");
-        world.agree(&Description::new(world.shape(), tensors, &choices), timeout)?;
+        world.agree(tensors, &choices, timeout)?;
         let mut gradients = None;
         if form == DeltaForm::ServerMean && world.locals() > 1 {
             let made = server_mean(world, tensors, options);

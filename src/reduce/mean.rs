@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::ascend::{Span, Stream};
 use crate::error::{Error, Result};
-use crate::plan::{Description, TensorSpec};
+use crate::plan::TensorSpec;
 use crate::reduce::engine::arguments::check_tensors;
 use crate::reduce::gradient::GradientReducer;
 use crate::reduce::options::{MeanOptions, Options, Reduction, Wire};
@@ -78,8 +78,7 @@ impl MeanReducer {
         let specs: Vec<TensorSpec> = tensors.iter().map(|tensor| tensor.spec.clone()).collect();
         // A description takes what stands between commas for an option of its own.
         let choices = format!("mean of {reduced:?} in {split:?}").replace(", ", " ");
-        let mine = Description::new(world.shape(), &specs, &choices);
-        world.agree(&mine, options.create_timeout)?;
+        world.agree(&specs, &choices, options.create_timeout)?;
         let mut groups = Vec::new();
         for group in split {
             let members: Vec<usize> = group.iter().map(|&position| reduced[position]).collect();

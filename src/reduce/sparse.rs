@@ -7,7 +7,7 @@ use crate::ascend::{Buffer, DataType, Span, Stream, Transfer};
 use crate::error::{Context, Error, Result};
 use crate::kernel::layout::Segment;
 use crate::kernel::{Move, SegmentTable, Tensors, Vectors, WeightedSum};
-use crate::plan::{DType, Description, TensorSpec};
+use crate::plan::{DType, TensorSpec};
 use crate::reduce::engine::allocator::TableAllocator;
 use crate::reduce::engine::bucket::data_type;
 use crate::reduce::engine::device_tables::uniform_weights;
@@ -122,8 +122,7 @@ impl SparseReducer {
         }
         let choices = format!("sparse {:?} {:?} {factor}", spec.rows, spec.index);
         let tensor = TensorSpec::new(&spec.name, spec.width, spec.dtype);
-        let digest = Description::new(world.shape(), &[tensor], &choices);
-        world.agree(&digest, options.create_timeout)?;
+        world.agree(&[tensor], &choices, options.create_timeout)?;
         let made = SparseReducer::make(&world, spec, options, factor);
         let mut reducer =
             world.all_have(made, "make its part of the reducer", options.create_timeout)?;

@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use crate::ascend::{Span, Stream};
 use crate::error::{Context, Error, ErrorKind, Result};
-use crate::plan::{Choices, Description, Form, Reach, TensorSpec};
+use crate::plan::{Choices, Form, Reach, TensorSpec};
 use crate::reduce::engine::allocator::DeviceMemory;
 use crate::reduce::engine::arguments::{check_tensors, cut, flat_bytes};
 use crate::reduce::engine::bucket::{Bucket, Pass};
@@ -79,10 +79,7 @@ impl GradientReducer {
             )));
         }
         let choices = options.choose(world, tensors, Reach::All)?;
-        world.agree(
-            &Description::new(shape, tensors, &options.agreed(choices)),
-            options.create_timeout,
-        )?;
+        world.agree(tensors, &options.agreed(choices), options.create_timeout)?;
         // Only ranks that agree can ask each other where they are.
         let choices = match options.exchange {
             Some(Form::Shared) => options.choose(world, tensors, options.reach(world)?)?,

@@ -2,7 +2,7 @@
 
 use crate::ascend::{Span, Stream};
 use crate::error::{Context, Error, Result};
-use crate::plan::{Description, TensorSpec};
+use crate::plan::TensorSpec;
 use crate::reduce::Options;
 use crate::reduce::engine::arguments::{check_tensors, cut, flat_bytes};
 use crate::reduce::engine::bucket::Pass;
@@ -109,13 +109,10 @@ impl GradientReducer {
                 ..spec.clone()
             })
             .collect();
-        let options = self.options.agreed(self.choices);
-        world.agree(
-            &Description::new(world.shape(), &specs, &options),
-            self.options.create_timeout,
-        )?;
+        let limit = self.options.create_timeout;
+        world.agree(&specs, &self.options.agreed(self.choices), limit)?;
         // What is queued may still read the tables of a plan that goes.
-        world.drain(self.options.create_timeout)?;
+        world.drain(limit)?;
         self.plans.make_room();
         // Its buckets have no buffers of their own: one follows the other in those of the slots.
         let options = Options {
@@ -130,7 +127,6 @@ impl GradientReducer {
             self.choices,
             &of(&self.specs, tensors),
         );
-        let limit = options.create_timeout;
         let plan = world.all_have(made, "make its part of the plan of a subset", limit)?;
         self.slots.fit(&world, &plan.buckets, limit)?;
         let number = self.plans.insert(plan);

@@ -4,19 +4,25 @@ use std::time::Duration;
 
 use crate::ascend::{Buffer, Comm, DataType, Span, Stream};
 use crate::error::{Context, Error, ErrorKind, Result};
-use crate::plan::{Description, Fingerprint, first_difference};
+use crate::plan::{Description, Fingerprint, TensorSpec, first_difference};
 use crate::reduce::world::World;
 
 /// Bytes of an entry that are shown: enough for a long name.
 const ENTRY: usize = 256;
 
 impl World {
-    /// Compares `mine` over all ranks: digests first, and where they differ the first entry that does, which the error on every
-    /// rank names.
+    /// Compares `tensors` and `choices`, a text as [`Description::new`] takes it, over all ranks: digests first, and where they
+    /// differ the first entry that does, which the error on every rank names.
     ///
     /// Collective: what a rank does next depends only on what all ranks gathered, so all take the same way. Waits for all
     /// ranks, at most `timeout` for each of a few small exchanges.
-    pub(crate) fn agree(&self, mine: &Description, timeout: Duration) -> Result<()> {
+    pub(crate) fn agree(
+        &self,
+        tensors: &[TensorSpec],
+        choices: &str,
+        timeout: Duration,
+    ) -> Result<()> {
+        let mine = Description::new(self.shape(), tensors, choices);
         let gather = |message: &[u8]| -> Result<Vec<Vec<u8>>> {
             let bytes = self.gather(message, timeout)?;
             Ok(bytes
