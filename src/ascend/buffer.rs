@@ -113,11 +113,10 @@ impl Buffer {
             Sharing::Supernode => Allocation::physical(device, size, bytes)?,
         };
         let address = allocation.pointer(0);
-        {
-            let backend = device.ready()?;
-            // SAFETY: the allocation has so many bytes and nothing else uses it yet.
-            unsafe { check!(backend.acl.aclrtMemset(address, size, 0, size)) }?;
-        }
+        let backend = device.ready()?;
+        // SAFETY: the allocation has so many bytes and nothing else uses it yet.
+        unsafe { check!(backend.acl.aclrtMemset(address, size, 0, size)) }?;
+        drop(backend);
         let key = match &mut allocation.origin {
             Origin::Physical(memory, shared) => {
                 let handle = physical::export(device, memory)?;
@@ -224,11 +223,6 @@ impl Allocation {
         // SAFETY: allocated by aclrtMalloc; streams keep it alive while queued work uses it.
         unsafe { check!(backend.acl.aclrtFree(address)) }
     }
-
-    fn close(&self, key: &MemoryKey) -> Result<()> {
-        let backend = self.device.ready()?;
-        shared::close(&backend, key)
-    }
 }
 
 impl Drop for Allocation {
@@ -246,7 +240,7 @@ impl Drop for Allocation {
             Origin::Shared(key) => {
                 shared_here().remove(key);
                 // Freed all the same: a key that is left over fails for whoever imports it.
-                let closed = self.close(key);
+                let closed = shared::close(&self.device, key);
                 self.free().and(closed)
             }
         };

@@ -231,17 +231,7 @@ impl Comm {
         if comm.is_null() {
             return Err(Error::invalid("the communicator to borrow is null"));
         }
-        let inner = Inner {
-            device: device.clone(),
-            comm: Handle(HcclComm(comm)),
-            borrowed: true,
-            closed: AtomicBool::default(),
-            end: Mutex::default(),
-            turn: Mutex::default(),
-            queued: Queued::default(),
-            parent: None,
-        };
-        Comm::new(inner)
+        Comm::new(Inner::new(device, HcclComm(comm), true, None))
     }
 
     fn check_members(&self, members: &[u32], index: u32) -> Result<()> {
@@ -356,16 +346,7 @@ fn create(
 ) -> Result<Inner> {
     let mut comm = HcclComm(null_mut());
     call(&mut comm)?;
-    Ok(Inner {
-        device: device.clone(),
-        comm: Handle(comm),
-        borrowed: false,
-        closed: AtomicBool::default(),
-        end: Mutex::default(),
-        turn: Mutex::default(),
-        queued: Queued::default(),
-        parent,
-    })
+    Ok(Inner::new(device, comm, false, parent))
 }
 
 /// What a refused rank table may mean beside a fault of the table.
@@ -393,6 +374,19 @@ fn comm_name(inner: &Inner) -> Result<String> {
 }
 
 impl Inner {
+    fn new(device: &Device, comm: HcclComm, borrowed: bool, parent: Option<Arc<Inner>>) -> Self {
+        Inner {
+            device: device.clone(),
+            comm: Handle(comm),
+            borrowed,
+            closed: AtomicBool::default(),
+            end: Mutex::default(),
+            turn: Mutex::default(),
+            queued: Queued::default(),
+            parent,
+        }
+    }
+
     fn turn(&self) -> MutexGuard<'_, ()> {
         // The lock guards no data that a panic could leave half changed.
         self.turn.lock().unwrap_or_else(PoisonError::into_inner)

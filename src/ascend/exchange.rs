@@ -151,7 +151,7 @@ impl Comm {
             self.check_peer(transfer.peer)?;
             if !seen.insert((transfer.direction, transfer.peer)) {
                 return Err(Error::invalid(format!(
-                    "a batch has two transfers in one direction with rank {}",
+                    "there are two transfers in one direction with rank {}",
                     transfer.peer
                 )));
             }

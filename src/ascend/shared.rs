@@ -169,16 +169,17 @@ pub(super) fn import(
 pub(super) fn end_import(device: &Device, import: &Import, address: *mut c_void) -> Result<()> {
     match &import.physical {
         Some(physical) => physical::free(device, physical, address),
-        None => close(&*device.ready()?, &import.key),
+        None => close(device, &import.key),
     }
 }
 
 /// Ends an import of this process or, if it has none, its export. Wraps `aclrtIpcMemClose`.
-pub(super) fn close(backend: &Backend, key: &MemoryKey) -> Result<()> {
+pub(super) fn close(device: &Device, key: &MemoryKey) -> Result<()> {
+    let backend = device.ready()?;
     let close = found!(backend, aclrtIpcMemClose)?;
     // SAFETY: the key ends with a 0; streams keep the memory while queued work uses it.
     let code = unsafe { close(key.handle.as_ptr().cast()) };
-    check::acl(backend, "aclrtIpcMemClose", code)
+    check::acl(&backend, "aclrtIpcMemClose", code)
 }
 
 /// A function that older libraries lack.

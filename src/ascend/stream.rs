@@ -266,7 +266,7 @@ impl Stream {
         let len = dst.len();
         let (to, from) = (dst.pointer(), src.pointer());
         let kind = aclrtMemcpyKind::ACL_MEMCPY_HOST_TO_DEVICE;
-        let used = keep(dst).into_iter().chain([src.shared() as Arc<dyn Keep>]);
+        let used = keep(dst).into_iter().chain([src.shared()]);
         self.enqueue(used, |backend, stream| {
             // SAFETY: both sides have `len` bytes and are kept until the stream is synchronised.
             unsafe {
@@ -323,7 +323,8 @@ impl Stream {
     /// # Errors
     /// If the call fails.
     pub fn abort(&self) -> Result<Option<Remains>> {
-        let Ok(abort) = self.0.device.ready()?.acl.aclrtStreamAbort else {
+        let backend = self.0.device.ready()?;
+        let Ok(abort) = backend.acl.aclrtStreamAbort else {
             return Ok(None);
         };
         let position = self.0.progress.enqueued();
@@ -336,7 +337,6 @@ impl Stream {
         };
         // Also before the call: a wait beside it lets go of what it takes for ended.
         let mut dropped = all();
-        let backend = self.0.device.ready()?;
         // SAFETY: the stream lives as long as `self`.
         match check::acl(&backend, "aclrtStreamAbort", unsafe { abort(self.raw()) }) {
             Err(error) if check::is_unsupported(&error) => return Ok(None),
