@@ -377,7 +377,7 @@ const SAMPLE: u32 = 32;
 /// all layouts, because it is part of the result; give whole lists of tensors here, not buckets of them.
 ///
 /// # Errors
-/// If the requested radix is out of range.
+/// As [`Planner::with`].
 pub fn choose(
     shape: Shape,
     layouts: &[Layout],

@@ -73,21 +73,22 @@ impl Planner {
     /// Plans of `shape` for a buffer of this layout.
     ///
     /// # Errors
-    /// If the radix is out of range.
+    /// If the radix is out of range; [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) for [`Placement::Columns`] where
+    /// ranks read the memory of their own server only ([`Form::Shared`]).
     pub fn with(shape: Shape, layout: Layout, choices: Choices) -> Result<Self> {
         let Forms {
             in_server, across, ..
         } = choices.forms;
         // A rank would read the chunks of others in its server while their rounds write to them.
         if choices.placement == Placement::Columns
-            && (in_server, across == Form::Shared) == (Form::Shared, false)
+            && in_server == Form::Shared
+            && across != Form::Shared
             && shape.servers > 1
             && shape.locals > 1
         {
             return Err(Error::unsupported(
                 "exchange is shared and placement is columns: where ranks read only the memory of their own server, take \
-                 hierarchical, or another exchange"
-                    .to_owned(),
+                 hierarchical, or another exchange",
             ));
         }
         let mut planner = Planner {

@@ -46,8 +46,7 @@ impl Range {
     /// The elements in both ranges.
     #[must_use]
     pub fn intersection(self, other: Range) -> Range {
-        let start = self.start.max(other.start);
-        Range::new(start, self.end.min(other.end).max(start))
+        Range::new(self.start.max(other.start), self.end.min(other.end))
     }
 }
 
