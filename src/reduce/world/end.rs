@@ -192,7 +192,7 @@ impl Inner {
     /// What is behind an error that a wait has found: a guard fails the caller's stream for failures elsewhere.
     fn cause(&self, error: Error) -> (Error, Trouble) {
         // A stall has lasted long enough; other streams may still be on their way to their failure.
-        const PATIENCE: Duration = Duration::from_millis(500);
+        const MOMENT: Duration = Duration::from_millis(500);
         if error.kind() == ErrorKind::Timeout {
             return (error, Trouble::Stalled);
         }
@@ -201,7 +201,7 @@ impl Inner {
             ("exchange of scalars", &self.work.scalar_stream),
         ];
         let own = streams.into_iter().find_map(|(name, stream)| {
-            let failed = stream.synchronize_timeout(PATIENCE).err()?;
+            let failed = stream.synchronize_timeout(MOMENT).err()?;
             let failed = failed.context(format!("rank {}: {name}", self.work.watch.rank()));
             (failed.kind() != ErrorKind::Timeout).then_some(failed)
         });

@@ -14,7 +14,7 @@ const TOLD: usize = 8 + HOST_BYTES;
 /// Nothing was said about it.
 const UNKNOWN: u32 = u32::MAX;
 
-/// What a rank tells rank 0.
+/// What a rank tells the others, or rank 0.
 #[derive(Clone, Copy)]
 struct RankPlace {
     local_rank: Option<u32>,
@@ -107,7 +107,8 @@ impl World {
     ///
     /// Collective among the ranks of `comm`. First waits for all work on the device, as operations of a communicator need
     /// an order; nothing may be enqueued on `comm` meanwhile. Servers are those of `settings`, else of the ranks' hosts.
-    /// The wait for that work, and for each of the two operations, has the limit of the creation timeout.
+    /// The wait for that work, where the library has one with a limit, and that for each of the two operations last at most the
+    /// creation timeout.
     ///
     /// # Errors
     /// As [`World::from_root_info_by_host`]; if rank 0 cannot make root info, on all ranks.

@@ -15,7 +15,7 @@ use crate::reduce::world::step_ends::StepEnds;
 pub(in crate::reduce) struct WatchedStage {
     /// Bucket, round and operation.
     pub(in crate::reduce) operation: String,
-    /// World ranks that it exchanges data with.
+    /// Ranks of the root that it exchanges data with.
     pub(in crate::reduce) peers: Vec<u32>,
     /// Bytes that this rank sends and receives in it.
     pub(in crate::reduce) bytes: u64,
@@ -230,8 +230,7 @@ impl Watch {
             (state.flights.clone(), state.call.clone(), oldest)
         };
         let pending = flights.iter().find_map(|flight| {
-            let incomplete =
-                |watched: &Arc<WatchedStage>| !watched.done.is_complete().unwrap_or(false);
+            let incomplete = |watched: &Arc<WatchedStage>| !has_ended(&watched.done);
             let position = flight.watched.iter().position(incomplete)?;
             Some((flight, position, Arc::clone(&flight.watched[position])))
         });
@@ -334,8 +333,7 @@ impl Watch {
     fn look(&self, flights: Vec<Flight>, mut seen: Seen) -> Option<Seen> {
         let mut moving = seen.call.is_some();
         for flight in flights {
-            let complete =
-                |watched: &&Arc<WatchedStage>| watched.done.is_complete().unwrap_or(false);
+            let complete = |watched: &&Arc<WatchedStage>| has_ended(&watched.done);
             let count = flight.watched.iter().filter(complete).count();
             seen.complete += count;
             if flight.enqueued && count == flight.watched.len() {
@@ -390,7 +388,7 @@ fn somewhere(step: u64, later: &Flight) -> Waiting {
     }
 }
 
-/// "step 3, bucket 0, round 1: exchange of 4096 bytes with ranks [5]".
+/// "step 3, bucket 0, round 1, 4096 bytes with ranks [5]".
 fn describe(waiting: &Waiting) -> String {
     let Waiting {
         step,
