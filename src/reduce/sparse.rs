@@ -89,7 +89,7 @@ pub struct SparseReducer {
     /// All values, to be multiplied.
     vectors: Vectors,
     weight: Option<Span>,
-    /// The segment of all values, in the tables of the call.
+    /// The segment of all values of the last call.
     all: SegmentTable,
     counts: Option<Counts>,
     watched: Arc<WatchedStage>,
@@ -240,7 +240,7 @@ impl SparseReducer {
             .enqueue_watched(&self.watched, self.timeout, stream, |stream| {
                 comm.all_gather(indices, &self.indices, self.spec.index.data_type(), stream)?;
                 comm.all_gather(values, &self.values, data_type(self.spec.dtype), stream)?;
-                self.scale(&self.all, stream)
+                self.scale(stream)
             })?;
         let ranks = u64::from(self.world.size());
         self.rows(ranks * self.spec.rows.most())
@@ -315,7 +315,7 @@ impl SparseReducer {
                     copy.run(&self.world, stream)?;
                 }
                 if total > 0 {
-                    self.scale(&self.all, stream)
+                    self.scale(stream)
                 } else {
                     Ok(())
                 }
@@ -323,7 +323,8 @@ impl SparseReducer {
         self.rows(total)
     }
 
-    fn scale(&self, all: &SegmentTable, stream: &Stream) -> Result<()> {
+    /// Multiplies all values by 1 / degree, for a mean.
+    fn scale(&self, stream: &Stream) -> Result<()> {
         let Some(weight) = &self.weight else {
             return Ok(());
         };
@@ -332,7 +333,7 @@ impl SparseReducer {
             &WeightedSum {
                 vectors: &self.vectors,
                 dtype: data_type(self.spec.dtype),
-                segments: all,
+                segments: &self.all,
                 coefficients: weight,
                 out: &self.values,
                 copies: None,
