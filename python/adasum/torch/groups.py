@@ -168,9 +168,10 @@ class Reducing:
 
     @property
     def reducer(self) -> Any:
-        """The reducer, for what it knows of the last reduction: `reducer.statistics()` and `nonfinite()`. Collective: call them on all ranks,
-        then print on one. After AdaSum of gradients or of steps there are a cosine and a gain where servers were combined in one round; in
-        several rounds (more servers than the option radix) both are NaN unless `reducer.observe()` was called before."""
+        """The reducer, for what it knows of the last reduction. `reducer.statistics()` is collective: call it on all ranks, then print on one.
+        So is `reducer.nonfinite()`, but after AdaSum of several servers it is local. After AdaSum of gradients or of steps there are a cosine
+        and a gain where servers were combined in one round; in several rounds (more servers than the option radix) both are NaN unless
+        `reducer.observe()` was called before."""
         return self._reducer
 
     def _end_world(self, in_good_order: bool) -> None:

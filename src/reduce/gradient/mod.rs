@@ -211,8 +211,8 @@ impl GradientReducer {
 
     /// Whether each tensor was non-finite on any rank in its last reduction; the same on all ranks.
     ///
-    /// Call it on all ranks, after the same reductions. It waits for them, and where no round of AdaSum has told all ranks
-    /// (mean, sum, a single server) exchanges what each found in its part of the results. After AdaSum a tensor with
+    /// Waits for the reductions. Local after AdaSum of several servers, whose rounds have told all ranks. Else (means, sums, a single
+    /// server) collective, after the same reductions: ranks exchange what each found in its part of the results. After AdaSum a tensor with
     /// a NaN or an infinity on one rank is non-finite as a whole on all ranks; after mean and sum only such elements are, and
     /// those that the reduction made of finite ones count, too. The other tensors are not touched. Results of mean and sum are looked at
     /// before `result_scale` and, with [`Wire::F32`](crate::reduce::options::Wire::F32), before they are rounded to a 16-bit type.
