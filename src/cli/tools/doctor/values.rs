@@ -80,10 +80,12 @@ pub(crate) fn known(name: &str, generation: Generation, is_mock: bool) -> Option
     })
 }
 
+/// What HCCL takes without an error (hcomm, externalinput.cc:1689), though its guide names fewer.
 fn expansion_modes(generation: Generation) -> &'static [&'static str] {
     match generation {
-        Generation::A2 => &["HOST", "HOST_TS", "AI_CPU", "AIV"],
-        Generation::A3 => &["AI_CPU", "AIV", "AICPU_CacheDisable"],
+        Generation::A2 | Generation::A3 => {
+            &["HOST", "HOST_TS", "AI_CPU", "AIV", "AICPU_CacheDisable"]
+        }
         Generation::A950 => &["AICPU_TS", "AIV", "CCU_MS", "CCU_SCHED"],
         _ => &[
             "HOST",
