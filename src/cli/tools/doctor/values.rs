@@ -2,7 +2,7 @@
 
 use std::ops::RangeInclusive;
 
-use Setting::{Address, Any, Interface, Number, Ports, Word};
+use Setting::{Address, Any, AnyCase, Interface, Number, Ports, Word};
 
 use crate::soc::Generation;
 
@@ -11,6 +11,8 @@ use crate::soc::Generation;
 pub(crate) enum Setting {
     Number(RangeInclusive<u64>),
     Word(&'static [&'static str]),
+    /// A word, in small letters or capitals.
+    AnyCase(&'static [&'static str]),
     Address,
     Interface,
     Ports,
@@ -24,6 +26,7 @@ impl Setting {
         let right = match self {
             Number(range) => value.parse().is_ok_and(|number| range.contains(&number)),
             Word(words) => words.contains(&value),
+            AnyCase(words) => words.iter().any(|word| word.eq_ignore_ascii_case(value)),
             Address => value.parse::<std::net::IpAddr>().is_ok(),
             Ports => value == "auto" || port_ranges(value).is_ok(),
             Interface => !value.trim_start_matches(['^', '=']).is_empty(),
@@ -34,7 +37,7 @@ impl Setting {
         }
         Err(match self {
             Number(range) => format!("must be a number from {} to {}", range.start(), range.end()),
-            Word(words) => format!("must be one of {}", words.join(", ")),
+            Word(words) | AnyCase(words) => format!("must be one of {}", words.join(", ")),
             Address => "must be an IP address".to_owned(),
             Ports => "must be auto, or ports as 60000-60015,60050".to_owned(),
             Interface | Any => "must name an interface".to_owned(),
@@ -55,7 +58,7 @@ pub(crate) fn known(name: &str, generation: Generation, is_mock: bool) -> Option
         "ADASUM_MASTER_PORT" => Number(1..=65535),
         "HCCL_BUFFSIZE" => Number(1..=u64::from(u32::MAX)),
         "HCCL_IF_BASE_PORT" => Number(1024..=65520),
-        "HCCL_DETERMINISTIC" => Word(&["false", "true", "strict"]),
+        "HCCL_DETERMINISTIC" => AnyCase(&["false", "true", "strict"]),
         "HCCL_OP_EXPANSION_MODE" => Word(expansion_modes(generation)),
         "HCCL_WHITELIST_DISABLE" | "HCCL_ENTRY_LOG_ENABLE" | "HCCL_DIAGNOSE_ENABLE" => {
             Word(&["0", "1"])

@@ -378,6 +378,7 @@ mod tests {
             expect(&[(name, value)], Verdict::Failed, part);
         }
         expect(&[("ADASUM_RADIX", "auto")], Verdict::Ok, "1 is set");
+        expect(&[("HCCL_DETERMINISTIC", "TRUE")], Verdict::Ok, "1 is set");
     }
 
     #[test]
