@@ -1,5 +1,7 @@
 //! The first device: its chip, its memory, and the kernels for it.
 
+use std::path::PathBuf;
+
 use serde_json::json;
 
 use crate::ascend::{Device, Survey};
@@ -87,6 +89,8 @@ fn kernels(device: &Device, soc: &str, survey: &Survey) -> Check {
     let mut check = Check::new("kernels");
     let is_mock = survey.backend.name == "mock";
     let named = std::env::var_os("ADASUM_KERNELS").filter(|path| !path.is_empty());
+    // A folder is only where is looked first, and not for the twin.
+    let named = named.map(PathBuf::from).filter(|path| !path.is_dir());
     let on_chip = kernel::locate(soc);
     let source = match (&named, &on_chip) {
         (Some(path), _) => format!("ADASUM_KERNELS={}", path.display()),
