@@ -15,6 +15,7 @@ const DEVICE: &str = "DEVICE_ID";
 
 /// [`Cluster::from_env`] over any source of variables.
 pub(super) fn cluster(lookup: impl Fn(&str) -> Option<OsString>) -> Result<Cluster> {
+    let lookup = |name: &str| lookup(name).filter(|value| !value.is_empty());
     let (name, path) = table_path(&lookup)?;
     let table = RankTable::read(path).context(|| name)?;
     let Some(rank) = number::<u32>(&lookup, RANK)? else {
@@ -42,8 +43,7 @@ pub(super) fn cluster(lookup: impl Fn(&str) -> Option<OsString>) -> Result<Clust
 
 /// The variable that names the table, and its value.
 fn table_path(lookup: &impl Fn(&str) -> Option<OsString>) -> Result<(&'static str, PathBuf)> {
-    let get = |name| lookup(name).filter(|value| !value.is_empty());
-    match (get(TABLE), get(TABLE_ALIAS)) {
+    match (lookup(TABLE), lookup(TABLE_ALIAS)) {
         (Some(path), Some(alias)) if path != alias => Err(Error::invalid(format!(
             "{TABLE} is {path:?}, but {TABLE_ALIAS} is {alias:?}: set one of them"
         ))),
@@ -105,7 +105,7 @@ mod tests {
         assert_eq!(cluster.table_path(), std::path::Path::new(PATH));
         let alias = with(&[(TABLE_ALIAS, PATH), (RANK, "9"), (DEVICE, "1")]);
         assert_eq!(alias.unwrap(), cluster);
-        let untold = with(&[(TABLE, PATH), (RANK, "9")]).unwrap();
+        let untold = with(&[(TABLE, PATH), (RANK, "9"), (DEVICE, ""), (SIZE, "")]).unwrap();
         assert_eq!((untold.rank(), untold.local_device()), (9, None));
     }
 

@@ -38,7 +38,8 @@ pub(crate) fn check(named: Option<&Path>, soc: Option<&str>) -> (Option<RankTabl
         check.warn(error.to_string());
     }
     // What a rank would see: its own variables must agree with the table.
-    if named.is_none() && std::env::var_os("RANK_ID").is_some() && report.table().is_some() {
+    let has_rank = std::env::var_os("RANK_ID").is_some_and(|rank| !rank.is_empty());
+    if named.is_none() && has_rank && report.table().is_some() {
         match Cluster::from_env() {
             Ok(cluster) => tell_rank(&cluster, soc.is_some(), &mut check),
             Err(error) => check.fail(error.to_string()),
