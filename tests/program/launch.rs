@@ -1081,6 +1081,7 @@ fn restarts_do_not_prolong_the_timeout() {
         .output()
         .unwrap();
     assert_eq!(output.status.code(), Some(124), "{}", err(&output));
+    assert!(err(&output).contains("timeout after 2 s, still running"));
     assert!(
         begin.elapsed() < Duration::from_secs(20),
         "{:?}",

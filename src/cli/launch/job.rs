@@ -45,8 +45,10 @@ pub(crate) struct Rank {
 
 /// Limits of a job.
 pub(crate) struct Limits {
-    /// The whole job may take this long.
+    /// The whole job may take this long, all attempts together.
     pub(crate) timeout: Option<Duration>,
+    /// When the first attempt began.
+    pub(crate) begin: Instant,
     /// Time of a rank between SIGTERM and SIGKILL.
     pub(crate) grace: Duration,
     /// How long ranks that report failures may take to end by themselves once one has failed.
@@ -59,6 +61,7 @@ impl Default for Limits {
     fn default() -> Limits {
         Limits {
             timeout: None,
+            begin: Instant::now(),
             grace: Duration::from_secs(5),
             linger: Duration::from_secs(2),
             after_input: Duration::ZERO,
@@ -151,7 +154,7 @@ pub(crate) fn run(
     signals::watch(&sender)?;
     let deadline = limits
         .timeout
-        .and_then(|limit| Instant::now().checked_add(limit));
+        .and_then(|limit| limits.begin.checked_add(limit));
     let id = job_name();
     let reaper = Reaper::start(&id)
         .inspect_err(|error| log::warn!("ranks would outlive a killed launcher: {error}"));

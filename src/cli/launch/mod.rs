@@ -244,18 +244,13 @@ pub(crate) fn run(args: &Args) -> Result<End> {
 impl Launch<'_> {
     /// Runs the ranks until they succeed, fail for the last time, or are stopped; returns the number of attempts.
     fn run(&self, output: &mut Output) -> Result<(End, u32)> {
-        let start = Instant::now();
+        let mut limits = Limits {
+            timeout: self.args.timeout,
+            ..Limits::default()
+        };
+        limits.linger = self.args.linger.unwrap_or(limits.linger);
         let mut attempt = 0;
         loop {
-            let left = |limit: Duration| match attempt {
-                0 => limit,
-                _ => limit.saturating_sub(start.elapsed()),
-            };
-            let mut limits = Limits {
-                timeout: self.args.timeout.map(left),
-                ..Limits::default()
-            };
-            limits.linger = self.args.linger.unwrap_or(limits.linger);
             let ranks = self.ranks(attempt, output)?;
             output.start(ranks.len());
             let end = job::run(ranks, self.table.size(), &limits, output)?;
