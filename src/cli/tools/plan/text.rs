@@ -4,10 +4,8 @@ use std::fmt::Write;
 
 use crate::cli::text::{bytes, count};
 use crate::cli::tools::plan::view::{Head, Message, StepView, View};
-use crate::error::Result;
+use crate::error::{Result, cut};
 
-/// A longer tree is cut.
-const TREE: usize = 200;
 /// How many subtrees of a round are listed.
 const LISTED: usize = 8;
 
@@ -83,11 +81,8 @@ fn head(head: &Head) -> String {
         bytes(head.bytes),
         count(head.buckets.len() as u64, "bucket")
     );
-    let tree = match head.tree.get(..TREE) {
-        Some(beginning) => format!("{beginning}..."),
-        None => head.tree.clone(),
-    };
-    let _ = writeln!(text, "tree of servers: {tree}");
+    let (tree, more) = cut(&head.tree);
+    let _ = writeln!(text, "tree of servers: {tree}{more}");
     for (index, merges) in head.rounds.iter().enumerate() {
         let show = |parts: &Vec<[u32; 2]>| {
             let parts: Vec<String> = parts.iter().map(servers).collect();
