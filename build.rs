@@ -37,17 +37,15 @@ fn build_kernels(out: &Path) {
     let list = std::env::var(VARIABLE).unwrap_or_default();
     let mut rows = String::new();
     for word in list.split([',', ' ']).filter(|word| !word.is_empty()) {
-        let soc = match word {
-            "1001" => "Ascend910A",
-            "2201" => "Ascend910B3",
-            "3510" => "Ascend950PR_9599",
-            _ => panic!("{VARIABLE}={list}: {word} is none of 1001, 2201 and 3510"),
+        let mut known = toolkit::ARCHS.iter();
+        let Some(&(arch, soc)) = known.find(|(arch, _)| arch.to_string() == word) else {
+            panic!("{VARIABLE}={list}: {word} is none of 1001, 2201 and 3510");
         };
         for name in toolkit::VARIABLES {
             println!("cargo::rerun-if-env-changed={name}");
         }
         let compilation = toolkit::Compilation {
-            arch: word.parse().unwrap_or_default(),
+            arch,
             soc: soc.to_owned(),
             sources: PathBuf::from(env("CARGO_MANIFEST_DIR")).join("csrc/kernels"),
             work: out.join(format!("kernels-{word}")),

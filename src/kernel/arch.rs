@@ -1,5 +1,6 @@
 //! Which kernels a chip runs, by its name.
 
+use super::toolkit::ARCHS;
 use crate::ascend::DataType;
 use crate::error::{Error, Result};
 use crate::soc::Generation;
@@ -10,13 +11,6 @@ pub struct Chip {
     name: String,
     arch: u32,
 }
-
-/// The architectures that the kernels are written for, with a chip of each.
-const ARCHS: [(u32, &str); 3] = [
-    (1001, "Ascend910A"),
-    (2201, "Ascend910B3"),
-    (3510, "Ascend950PR_9599"),
-];
 
 impl Chip {
     /// The chip that `aclrtGetSocName` calls `name`.

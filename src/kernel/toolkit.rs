@@ -13,6 +13,13 @@ use std::process::Command;
 #[path = "ccec.rs"]
 mod ccec;
 
+/// The architectures that the kernels are written for, with a chip of each.
+pub(crate) const ARCHS: [(u32, &str); 3] = [
+    (1001, "Ascend910A"),
+    (2201, "Ascend910B3"),
+    (3510, "Ascend950PR_9599"),
+];
+
 /// The two ways of a toolkit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Way {
