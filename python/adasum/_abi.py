@@ -238,7 +238,7 @@ def load() -> ctypes.CDLL:
     try:
         library = ctypes.CDLL(name)
     except OSError as error:
-        raise OSError(f"{error}. Install the package (pip install adasum), build it (cargo build --release) or set ADASUM_LIBRARY to libadasum.so") from error
+        raise OSError(f"{error}. Install the package (pip install . in the source tree), build it (cargo build --release) or set ADASUM_LIBRARY to libadasum.so") from error
     library.adasum_abi_version.restype = c_uint32
     found = library.adasum_abi_version()
     if found != ABI_VERSION:
