@@ -1,7 +1,7 @@
 //! The three reducers, in a world of four threads: two servers of two devices.
 //!
 //! `cargo run --example reducers` runs it over the mock; on a machine with NPUs each rank is a process of its own, which
-//! joins with `World::from_cluster`.
+//! joins with `World::from_environment`.
 
 use std::sync::OnceLock;
 use std::time::Duration;
