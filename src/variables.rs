@@ -117,8 +117,7 @@ pub const VARIABLES: &[Variable] = &[
     variable(Reader::Mock, "HCCL_MOCK_TABLE_TIMEOUT", "seconds", "`1800`",
         "How long a rank waits for a rank table to get the status `completed`"),
     variable(Reader::Tests, "ADASUM_BLESS", "anything", "files are compared",
-        "Has tests write the files that they otherwise compare: `include/adasum.h`, function tables, \
-         `docs/environment.md`"),
+        "Has tests write the files that they otherwise compare, as `include/adasum.h` and `docs/environment.md`"),
     variable(Reader::Tests, "ADASUM_MATRIX", "`K/N`, K below N", "all worlds",
         "Which part of the matrix of worlds runs: every N-th from the K-th on"),
     variable(Reader::Tests, "ADASUM_MINDSPORE_PYTHON", "a Python with MindSpore", "one is made from the wheel",

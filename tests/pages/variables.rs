@@ -166,7 +166,7 @@ whoever reaches the port can join, and rank 0 says so once: the port must be on 
 - `adasum-run launch` makes a new secret for each start of all ranks, if it starts all of them and none is set.
 - Several launchers of a job (`--server-id`, `--rank`), torchrun and msrun need one that all have: `ADASUM_JOB_SECRET`, or
   `ADASUM_JOB_SECRET_FILE`, whose file is refused if it belongs to another user or others may use it. If it is missing for some ranks,
-  or differs, these are refused.
+  or differs, these are refused. `adasum.torch` needs none: its ranks meet by torch's process group.
 - A file in place of the port (`ADASUM_ROOTINFO_FILE`) needs no secret: it has mode 0600, and a file that belongs to another user or
   that others may write is refused.
 ";
