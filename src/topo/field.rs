@@ -112,9 +112,7 @@ impl<'a> Field<'a> {
     pub(super) fn peek(&self, name: &str) -> Vec<Field<'a>> {
         let list = self.find(name);
         match list.as_ref().map(|list| &list.node.value) {
-            Some(Value::Array(items)) if !items.is_empty() => {
-                list.and_then(|list| list.elements()).unwrap_or_default()
-            }
+            Some(Value::Array(_)) => list.and_then(|list| list.items()).unwrap_or_default(),
             _ => Vec::new(),
         }
     }

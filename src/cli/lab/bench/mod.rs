@@ -155,14 +155,11 @@ pub(crate) fn run(args: &Args) -> Result<End> {
 }
 
 fn request(args: &Args) -> Result<Request> {
-    let least = if args.kernels || args.transport {
-        64
-    } else {
-        4
-    };
-    if let Some(bytes) = args.bytes.filter(|&bytes| bytes < least) {
+    if (args.kernels || args.transport)
+        && let Some(bytes) = args.bytes.filter(|&bytes| bytes < 64)
+    {
         return Err(Error::invalid(format!(
-            "--bytes {bytes}: --kernels and --transport need at least {least}"
+            "--bytes {bytes}: --kernels and --transport need at least 64"
         )));
     }
     if args.kernels {
