@@ -23,6 +23,7 @@ const EMBEDDED: &[(u32, &[u8])] = include!(concat!(env!("OUT_DIR"), "/kernel_bin
 /// The places where the kernels of a chip are looked for.
 struct Places {
     named: Option<OsString>,
+    embedded: &'static [(u32, &'static [u8])],
     /// Folders, the first one first.
     folders: Vec<PathBuf>,
 }
@@ -33,6 +34,7 @@ impl Places {
         let beside = program.and_then(|program| Some(program.parent()?.to_owned()));
         Ok(Places {
             named: std::env::var_os(VARIABLE).filter(|path| !path.is_empty()),
+            embedded: EMBEDDED,
             folders: beside.into_iter().chain([source_folder()?]).collect(),
         })
     }
@@ -53,13 +55,19 @@ impl Places {
 
     fn find(&self, chip: &Chip) -> Result<PathBuf> {
         let mut folders = self.folders.clone();
+        let name = file_name(chip.arch());
         match self.named()? {
-            Some(folder) if folder.is_dir() => folders.insert(0, folder),
+            Some(folder) if folder.is_dir() => {
+                let file = folder.join(&name);
+                if file.exists() {
+                    return checked(file, chip);
+                }
+                folders.insert(0, folder);
+            }
             Some(file) => return checked(file, chip),
             None => {}
         }
-        let name = file_name(chip.arch());
-        if let Some((_, content)) = EMBEDDED.iter().find(|(arch, _)| *arch == chip.arch()) {
+        if let Some((_, content)) = self.embedded.iter().find(|(arch, _)| *arch == chip.arch()) {
             check(content, &format!("the embedded {name}"), chip)?;
             return Ok(cache::unpack(&[(&name, content)])?.join(name));
         }
@@ -206,6 +214,7 @@ mod tests {
     fn places(named: Option<&str>, folders: &[&Path]) -> Places {
         Places {
             named: named.map(Into::into),
+            embedded: &[],
             folders: folders.iter().map(|&folder| folder.to_owned()).collect(),
         }
     }
@@ -248,6 +257,19 @@ mod tests {
         );
         let file = two.path().join(&name);
         assert_eq!(places(file.to_str(), &[]).find(&chip()).unwrap(), file);
+        let embedding = |named: Option<&str>| Places {
+            embedded: &[(2201, b"no kernel binary")],
+            ..places(named, &[one.path()])
+        };
+        assert_eq!(embedding(named).find(&chip()).unwrap(), file);
+        let empty = TemporaryFolder::new("adasum-binary-empty").unwrap();
+        for named in [None, empty.path().to_str()] {
+            let error = embedding(named).find(&chip()).unwrap_err().to_string();
+            assert!(
+                error.contains("the embedded adasum_kernels_2201_"),
+                "{error}"
+            );
+        }
     }
 
     #[test]

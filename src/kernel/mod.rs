@@ -43,7 +43,7 @@ pub use receipt::{Culprit, Guard, OnMissing, Queue, Reason, Receipt};
 pub use segments::SegmentTable;
 pub use sums::{Coefficients, Fold, Gram, Rule, Vectors, WeightedSum};
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::ascend::{Argument, DataType, Device, Function, Module, Span};
 use crate::error::{Context, Error, Result};
@@ -64,6 +64,7 @@ pub struct Kernels {
     unsigned: Receipt,
     blocks: u32,
     chip: Chip,
+    path: PathBuf,
 }
 
 /// Blocks of a launch over the mock, which runs them one after the other: each costs time, and more show nothing more.
@@ -114,12 +115,18 @@ impl Kernels {
             unsigned: Receipt::wrong(device)?,
             blocks: device.vector_cores()?.max(1),
             chip: Chip::named(&device.soc_name()?)?,
+            path: path.to_owned(),
         })
     }
 
     /// The chip that the kernels run on.
     pub fn chip(&self) -> &Chip {
         &self.chip
+    }
+
+    /// The file that they were loaded from.
+    pub fn path(&self) -> &Path {
+        &self.path
     }
 
     /// The same kernels on at most `blocks` blocks (at least one). Results do not depend on it.

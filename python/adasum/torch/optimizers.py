@@ -105,7 +105,8 @@ class _Wrapper(Reducing, torch.optim.Optimizer):
             )
         self._parameters = list(self._named.values())
         self._sparse_as_dense = sparse_as_dense
-        choices.setdefault("overflow", "vote")
+        if choices.get("overflow") is None:
+            choices["overflow"] = "vote"
         weights = {name: tensor.detach() for name, tensor in self._named.items()}
         self._start(world, None, choices, lambda in_world, options: kind(in_world, weights, **options), self._parameters[0])
         self._passes = _BackwardPasses(self._named, None)

@@ -53,7 +53,8 @@ struct Leader<'a> {
     connections: Vec<Option<Connection>>,
     pending: VecDeque<Pending>,
     refusals: usize,
-    last_refusal: Option<String>,
+    /// What last kept a rank out: a refusal, with the number of all, or no room for its connection.
+    last_problem: Option<String>,
 }
 
 impl TcpMeeting<'_> {
@@ -76,7 +77,7 @@ impl TcpMeeting<'_> {
             connections: (0..participant.size).map(|_| None).collect(),
             pending: VecDeque::new(),
             refusals: 0,
-            last_refusal: None,
+            last_problem: None,
         };
         leader.contributions[0] = Some(own.to_vec());
         let deadline = Deadline::new(participant.limit);
@@ -288,7 +289,7 @@ impl Leader<'_> {
                 self.pending.pop_front();
                 let message = format!("rank 0 cannot take another connection: {error}");
                 log::debug!("{}: {message}", self.meeting.name());
-                self.last_refusal = Some(message);
+                self.last_problem = Some(message);
                 return false;
             }
         };
@@ -355,7 +356,8 @@ impl Leader<'_> {
             };
             log::log!(level, "{}: {error}", self.meeting.name());
             self.refusals += 1;
-            self.last_refusal = Some(error.to_string());
+            let refusals = self.refusals;
+            self.last_problem = Some(format!("{refusals} refused, the last: {error}"));
             if let Err(error) = connection.reply(self.meeting.secret, &encode(&Err(error))) {
                 log::debug!("{}: {error}", connection.from);
             }
@@ -403,12 +405,9 @@ impl Leader<'_> {
 
     fn absence(&self, limit: Duration) -> Error {
         let error = absence(&self.contributions, &self.meeting.name(), limit);
-        match &self.last_refusal {
+        match &self.last_problem {
             None => error,
-            Some(last) => Error::new(
-                error.kind(),
-                format!("{error}; {} refused, the last: {last}", self.refusals),
-            ),
+            Some(problem) => Error::new(error.kind(), format!("{error}; {problem}")),
         }
     }
 }

@@ -1,7 +1,5 @@
 //! The first device: its chip, its memory, and the kernels for it.
 
-use std::path::PathBuf;
-
 use serde_json::json;
 
 use crate::ascend::{Device, Survey};
@@ -88,18 +86,14 @@ fn joined(device: &Device, count: u32) -> Option<String> {
 fn kernels(device: &Device, soc: &str, survey: &Survey) -> Check {
     let mut check = Check::new("kernels");
     let is_mock = survey.backend.name == "mock";
-    let named = std::env::var_os("ADASUM_KERNELS").filter(|path| !path.is_empty());
-    // A folder is only where is looked first, and not for the twin.
-    let named = named.map(PathBuf::from).filter(|path| !path.is_dir());
     let on_chip = kernel::locate(soc);
-    let source = match (&named, &on_chip) {
-        (Some(path), _) => format!("ADASUM_KERNELS={}", path.display()),
-        (None, _) if is_mock => "the CPU twin that this program carries".to_owned(),
-        (None, Ok(path)) => path.display().to_string(),
-        (None, Err(_)) => "nowhere".to_owned(),
-    };
-    match Kernels::load(device) {
-        Ok(_) => check.say(format!("all of them, from {source}")),
+    let loaded = Kernels::load(device);
+    match &loaded {
+        Ok(kernels) => check.say(format!(
+            "all of them, from {}{}",
+            if is_mock { "the CPU twin " } else { "" },
+            kernels.path().display()
+        )),
         Err(error) => check.fail(error.to_string()),
     }
     if is_mock {
@@ -108,6 +102,7 @@ fn kernels(device: &Device, soc: &str, survey: &Survey) -> Check {
             Err(error) => format!("an {soc} itself would have none: {error}"),
         });
     }
+    let source = loaded.as_ref().ok().map(Kernels::path);
     check.data = json!({"source": source, "on_chip": on_chip.ok()});
     check
 }

@@ -165,8 +165,7 @@ impl<'a> Group<'a> {
 
     /// The elements that this rank contributes.
     fn input(&self, count: usize) -> Result<Span> {
-        let rank = self.comm.rank() as usize;
-        let values: Vec<f64> = (0..count).map(|index| element(rank, index)).collect();
+        let values: Vec<f64> = (0..count).map(|index| element(self.rank, index)).collect();
         upload(self.device, TYPE, &values)
     }
 

@@ -27,12 +27,13 @@ pub(crate) fn run(own: &StageRank, findings: &mut Findings) -> Result<()> {
     findings.check("a binary for the processor", || {
         Ok(Seen::note(match real {
             true => kernel::locate(&soc)?.display().to_string(),
-            false => "the CPU twin that this program carries".to_owned(),
+            false => "the CPU twin".to_owned(),
         }))
     });
     findings.check("all kernels load", || {
         let kernels = Kernels::load(&device)?;
-        Ok(Seen::note(format!("for {}", kernels.chip().name())))
+        let (chip, path) = (kernels.chip().name(), kernels.path().display());
+        Ok(Seen::note(format!("for {chip}, from {path}")))
     });
     Ok(())
 }
