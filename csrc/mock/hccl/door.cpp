@@ -45,7 +45,7 @@ class Door;
 class PendingConnection : public Watched {
 public:
     PendingConnection(Descriptor socket, std::string name, std::shared_ptr<Door> door);
-    int file() const override { return socket_.get(); }
+    int file() const override { return file_; }
     bool ready(uint32_t events) override;
     bool tick() override;
     void expel();
@@ -57,6 +57,7 @@ private:
     void hand_over(const std::string &key);
 
     Descriptor socket_;
+    const int file_; // also when the socket is another one's: the network thread knows this caller by it
     const std::string name_;
     const std::shared_ptr<Door> door_;
     const Clock::time_point start_ = Clock::now();
@@ -177,7 +178,7 @@ private:
 };
 
 PendingConnection::PendingConnection(Descriptor socket, std::string name, std::shared_ptr<Door> door)
-    : socket_(std::move(socket)), name_(std::move(name)), door_(std::move(door)) {
+    : socket_(std::move(socket)), file_(socket_.get()), name_(std::move(name)), door_(std::move(door)) {
     tune(socket_);
     challenge_ = {CALL_MAGIC, 1, make_nonce()};
     send(socket_.get(), &challenge_, sizeof(challenge_), MSG_NOSIGNAL | MSG_DONTWAIT);
