@@ -111,6 +111,18 @@ void corrupts_others(const Rank &me) {
     CHECK((in.get()[0] == 2.0F) == (me.rank == 0) && in.get()[1] == 2.0F);
 }
 
+// 1:HcclAlltoAllV:0:corrupt on a 910A, which tells counts before it: the data is wrong.
+void corrupts_behind_counts(const Rank &me) {
+    const World world(me);
+    const Vector<float> out(8, [](size_t) { return 2.0F; });
+    const Vector<float> in(8);
+    const uint64_t counts[] = {4, 4};
+    const uint64_t places[] = {0, 4};
+    OK(HcclAlltoAllV(out.at(), counts, places, FP32, in.at(), counts, places, FP32, world.comm, world.stream));
+    world.synchronize();
+    CHECK((in.get()[0] == 2.0F) == (me.rank == 0) && in.get()[1] == 2.0F);
+}
+
 // 1:HcclBroadcast:*:slow=5: each takes five times as long, its wait for the other rank included.
 void slows(const Rank &me) {
     const World world(me);
@@ -199,6 +211,11 @@ int main(int argc, char **argv) {
              2,
              corrupts_others,
              {faults("0:HcclSend:0:corrupt,1:HcclAlltoAllVC:0:corrupt"), {"ASCEND_MOCK_CANN", "9.0.0"}}},
+            {"inject-corrupt-behind-counts",
+             Ranks::Threads,
+             2,
+             corrupts_behind_counts,
+             {faults("1:HcclAlltoAllV:0:corrupt"), {"ASCEND_MOCK_SOC", "Ascend910A"}}},
             {"inject-slow", Ranks::Threads, 2, slows, {faults("1:HcclBroadcast:*:slow=5")}},
             {"inject-kernel", Ranks::Threads, 1, kernels, {faults("0:kernel:1:error=507015,0:kernel:2:corrupt")}},
             bad("inject-bad-form", "1:HcclSend:die", "[1:HcclSend:die] is not rank:op:index:kind"),

@@ -77,6 +77,10 @@ void gather_counts(Comm &comm, aclrtStream stream) {
     if (family() != Family::Ascend910A) {
         return;
     }
+    // A fault strikes here, as it comes first, but counts have nothing to corrupt.
+    const Injection injection = Injected::take();
+    const bool corrupts = injection.kind == Injection::Kind::Corrupt;
+    Injected::give(corrupts ? Injection{} : injection);
     Operation operation;
     operation.signature.op = Op::AlltoAllVCounts;
     comm.submit(std::move(operation), all_but(comm), stream);
@@ -85,6 +89,9 @@ void gather_counts(Comm &comm, aclrtStream stream) {
     if (code != ACL_SUCCESS) {
         fault(HCCL_E_RUNTIME, "EI9999: %s: the stream gave %d while the host waited for the counts of all ranks",
               comm.self().c_str(), code);
+    }
+    if (corrupts) {
+        Injected::give(injection);
     }
 }
 
