@@ -210,7 +210,7 @@ public:
                 set(transfer.address, transfer.bytes, false);
                 return;
             }
-            given = &transfer;
+            given = transfer.bytes > 0 ? &transfer : given;
         }
         if (given != nullptr) {
             set(given->address, given->bytes, true);
