@@ -98,8 +98,11 @@ inline void *in_device_memory(void *address, uint64_t bytes, Range &last) {
     return look_up(address, bytes, last);
 }
 
-// A new launch may find other allocations.
-inline void forget_device_memory() { device_memory.looked_up = 0; }
+// A new launch may find other allocations, and has no part in what an earlier one did: a kernel that stopped itself told no fault.
+inline void forget_device_memory() {
+    device_memory.looked_up = 0;
+    device_memory.faulted = false;
+}
 
 // 192 KiB of an Atlas A2 core, less what the vendor's runtime keeps.
 constexpr uint32_t UB_BYTES = 192 * 1024 - 8 * 1024 - 256;
