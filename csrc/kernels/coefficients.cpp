@@ -3,7 +3,7 @@
 // `rule` holds two fp32 numbers: in its low half the tolerance of the tree (tree.h), in its high half a limit on the norm
 // of the result, 0 for none. Where the norm is above the limit, the weights are scaled so that it becomes the limit;
 // statistics are those from before. The sign of the tolerance, which is not negative, says that only weights are wanted:
-// statistics are zero then.
+// statistics are zero then, where they are not NaN (layout.h).
 //
 // A record that never came (layout.h) gives weights of NaN that look as if they had not come either, and the block signs that
 // it missed it.

@@ -323,7 +323,7 @@ aclError aclrtCreateEventExWithFlag(aclrtEvent *event, uint32_t flag) {
     return guarded("aclrtCreateEventExWithFlag", [&] { create_event(event, Kind::Extended, flag); });
 }
 
-// Marks and waits that are queued keep what they need; only the handle ends here.
+// Records and waits that are queued keep what they need; only the handle ends here.
 aclError aclrtDestroyEvent(aclrtEvent event) {
     return guarded("aclrtDestroyEvent", [&] {
         find_event(event);

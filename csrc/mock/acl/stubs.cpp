@@ -1,7 +1,7 @@
 // Functions that real clients are linked with, so that loading them fails without, but that a simulated NPU cannot
-// serve: single operators, dumps of models, the profiler's reports, kernels of the oldest interface, memory shared by
-// handle. What would need an NPU fails, says so, and never pretends. Descriptions of operators are data of the host
-// and do work; reports for a profiler that nobody starts are taken and forgotten. None of this is in csrc/cann.
+// serve: single operators and kernels of older interfaces, dumps of models, the profiler's reports, memory shared by
+// handles of the first version. What would need an NPU fails, says so, and never pretends. Descriptions of operators are
+// data of the host and do work; reports for a profiler that nobody starts are taken and forgotten. None of this is in csrc/cann.
 
 #include <chrono>
 #include <cstdint>
@@ -166,8 +166,8 @@ aclError aclopSetAttrListListInt(Attributes *attributes, const char *name, int, 
 aclError aclopCompileAndExecute(const char *type, ...) {
     return guarded("aclopCompileAndExecute", [&] {
         require(type, "opType");
-        warn_once(format("operator %s was asked for: the mock has no operators", type));
-        fail(ACL_ERROR_INTERNAL_ERROR, "operator %s: the mock has no operators", type);
+        warn_once(format("operator %s was asked for: the mock has no operators of this interface", type));
+        fail(ACL_ERROR_INTERNAL_ERROR, "operator %s: the mock has no operators of this interface", type);
     });
 }
 
@@ -187,7 +187,7 @@ int32_t rtKernelLaunch(const void *, uint32_t, void *, uint32_t, void *, void *)
 int32_t rtGetC2cCtrlAddr(uint64_t *, uint32_t *) { return stubs::not_played("rtGetC2cCtrlAddr"); }
 aclError aclrtGetFunctionAddr(aclrtFuncHandle, void **, void **) { return stubs::not_played("aclrtGetFunctionAddr"); }
 
-// Memory that processes share by a number: HCCL is how they share here.
+// Memory that processes share by a number: they share by a key (ipc.cpp) or by the later handles (fabric.cpp) here.
 aclError aclrtMemExportToShareableHandle(void *, int32_t, uint64_t, uint64_t *) {
     return stubs::not_played("aclrtMemExportToShareableHandle");
 }

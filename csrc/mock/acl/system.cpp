@@ -244,7 +244,7 @@ void aclAppLog(aclLogLevel logLevel, const char *func, const char *file, uint32_
     std::fflush(stdout);
 }
 
-// Kept only: nothing here raises an exception of a device.
+// Not kept: nothing here raises an exception of a device.
 aclError aclrtSetExceptionInfoCallback(aclrtExceptionInfoCallback) { return ACL_SUCCESS; }
 
 // Profiling is accepted and records nothing.
