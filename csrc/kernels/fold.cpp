@@ -43,8 +43,8 @@ public:
             uint32_t count = static_cast<uint32_t>(smaller(RESULTS, segments.end - first));
             wait_for<HardEvent::MTE3_S>();
             wait_for<HardEvent::MTE3_V>();
-            for (uint32_t i = 0; i < count;) {
-                i += fold_segments(first + i, count - i, results_[i * words_]);
+            for (uint32_t i = 0; i < count; ++i) {
+                fold_segment(first + i, results_[i * words_]);
             }
             wait_for<HardEvent::S_MTE3>();
             wait_for<HardEvent::V_MTE3>();
@@ -61,35 +61,22 @@ private:
     static constexpr uint32_t RESULT_BYTES = RESULTS * record_words(MAX_RADIX) * 4;
     static_assert(Segments::WINDOW_BYTES + WINDOW_BYTES + RESULT_BYTES <= UB_BUDGET, "fold: too much UB");
 
-    // Folds the first of `count` segments, or copies the records of as many as have but one; returns how many it was.
-    __aicore__ inline uint32_t fold_segments(uint64_t segment, uint32_t count, const LocalTensor<float> &results) {
-        uint64_t units = units_of_segment(segment);
+    __aicore__ inline void fold_segment(uint64_t segment, const LocalTensor<float> &result) {
+        segments_.seek(segment, segment_count_);
         uint64_t unit = segments_.number(segment, SEGMENT_FIRST_UNIT);
-        if (units == 1) {
-            LocalTensor<float> records = record(unit);
-            count = static_cast<uint32_t>(smaller(count, window_end_ - unit));
-            uint32_t single = 1;
-            while (single < count && units_of_segment(segment + single) == 1) {
-                ++single;
-            }
-            copy_bits(results.ReinterpretCast<int32_t>(), records.ReinterpretCast<int32_t>(), single * words_);
-            for (uint32_t i = 0; i < single; ++i) {
-                complete_ = complete_ && bits_of(records.GetValue(i * words_ + record_flags(radix_))) != MISSING;
-            }
-            return single;
+        uint64_t end = unit + units_of(segments_.number(segment, SEGMENT_LEN));
+        if (end - unit == 1) {
+            LocalTensor<float> only = record(unit);
+            copy_bits(result.ReinterpretCast<int32_t>(), only.ReinterpretCast<int32_t>(), words_);
+            complete_ = complete_ && bits_of(only.GetValue(record_flags(radix_))) != MISSING;
+            return;
         }
         sum_.reset(radix_);
-        for (uint64_t end = unit + units; unit < end; ++unit) {
+        for (; unit < end; ++unit) {
             sum_.add_record(record(unit));
         }
-        sum_.store(results);
+        sum_.store(result);
         complete_ = complete_ && !sum_.missing();
-        return 1;
-    }
-
-    __aicore__ inline uint64_t units_of_segment(uint64_t segment) {
-        segments_.seek(segment, segment_count_);
-        return units_of(segments_.number(segment, SEGMENT_LEN));
     }
 
     // The record of a unit.

@@ -332,9 +332,6 @@ mutants! {
     mutant_coefficients_copy_records_across_a_gap: "coefficients", DATA, [(
         "coefficients.cpp", "references_.number(tensor + single, 0) == place + single &&\n", "",
     )];
-    mutant_fold_copies_records_past_the_window: "fold", BOUNDS, [(
-        "fold.cpp", "count = static_cast<uint32_t>(smaller(count, window_end_ - unit));\n", "",
-    )];
     mutant_sum_takes_half_of_its_weights: "weighted_sum", BOUNDS, [(
         "weighted_sum.cpp", " || !coefficients_.holds(tensor * words_ + words_ - 1)", "",
     )];
@@ -363,7 +360,7 @@ mutants! {
         "fold.cpp", "complete_ = complete_ && !sum_.missing();\n", "",
     )];
     mutant_fold_signs_without_the_record_of_a_unit: "fold", DATA, [(
-        "fold.cpp", "complete_ = complete_ && bits_of(records.GetValue(i * words_ + record_flags(radix_))) != MISSING;\n", "",
+        "fold.cpp", "complete_ = complete_ && bits_of(only.GetValue(record_flags(radix_))) != MISSING;\n", "",
     )];
     mutant_sum_signs_without_weights: "weighted_sum", DATA, [(
         "weighted_sum.cpp", "complete_ = false;\n", "",
