@@ -78,11 +78,10 @@ CopyPlan plan_copy(const char *what, const LocalTensor<T> &local, const GlobalTe
     ADASUM_STRICT_CHECK(extent <= UB_BYTES, BOUNDS, at, "%s: larger than the unified buffer", what);
     check_local(what, local, static_cast<uint32_t>(extent), in ? TPosition::VECIN : TPosition::VECOUT, at);
     uint32_t begin = local.operand_(0, 0, at).begin;
-    uint64_t address = device.place_(0, 0, at);
+    uint64_t address = device.place_(at);
     for (uint32_t i = 0; i < params.blockCount; ++i) {
         uint64_t offset = i * (params.blockLen + device_gap);
         uint32_t to = begin + static_cast<uint32_t>(i * (taken + local_gap));
-        device.place_(offset / sizeof(T), params.blockLen / sizeof(T), at);
         plan.blocks.push_back(CopiedBlock{address + offset, to + left});
         plan.device.push_back(DeviceAccess{address + offset, params.blockLen, !in, adds});
         plan.local.push_back(Access{to, in ? taken : data, in});

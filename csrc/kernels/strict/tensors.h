@@ -34,8 +34,6 @@ struct Operand {
 template <typename T>
 class LocalTensor {
 public:
-    using PrimType = T;
-
     LocalTensor() = default;
 
     LocalTensor operator[](const uint32_t offset) const {
@@ -120,40 +118,27 @@ private:
 template <typename T>
 class GlobalTensor {
 public:
-    using PrimType = T;
-
-    void SetGlobalBuffer(__gm__ T *buffer, uint64_t size) {
+    void SetGlobalBuffer(__gm__ T *buffer) {
         address_ = reinterpret_cast<uint64_t>(buffer);
-        size_ = size;
         bound_ = true;
     }
-    void SetGlobalBuffer(__gm__ T *buffer) { SetGlobalBuffer(buffer, UNBOUNDED); }
 
     GlobalTensor operator[](const uint64_t offset) const {
         GlobalTensor part = *this;
-        part.invalid_ = invalid_ || offset > size_;
         part.address_ += offset * sizeof(T);
-        part.size_ = size_ == UNBOUNDED ? UNBOUNDED : size_ - offset;
         return part;
     }
 
-    // Not of the vendor's interface: the address of `count` checked elements.
-    uint64_t place_(uint64_t index, uint64_t count, twin::Site at) const {
+    // Not of the vendor's interface: the address, checked. How far it reaches is a question of device memory (engine.cpp).
+    uint64_t place_(twin::Site at) const {
         ADASUM_STRICT_CHECK(bound_, BOUNDS, at, "use of a global tensor without SetGlobalBuffer");
-        ADASUM_STRICT_CHECK(!invalid_ && (size_ == UNBOUNDED || index + count <= size_), BOUNDS, at,
-                            "an access leaves its global tensor");
-        uint64_t address = address_ + index * sizeof(T);
-        ADASUM_STRICT_CHECK(address % alignof(T) == 0, ALIGNMENT, at, "device memory: not on the size of an element");
-        return address;
+        ADASUM_STRICT_CHECK(address_ % alignof(T) == 0, ALIGNMENT, at, "device memory: not on the size of an element");
+        return address_;
     }
 
 private:
-    static constexpr uint64_t UNBOUNDED = ~0ULL;
-
     uint64_t address_ = 0;
-    uint64_t size_ = 0;
     bool bound_ = false;
-    bool invalid_ = false;
 };
 
 } // namespace AscendC

@@ -135,8 +135,6 @@ inline thread_local bool atomic_add = false;
 template <typename T>
 class LocalTensor {
 public:
-    using PrimType = T;
-
     LocalTensor() = default;
     LocalTensor(twin::Buffer *buffer, uint8_t *data, uint32_t bytes) : buffer_(buffer), data_(data), bytes_(bytes) {}
 
@@ -185,31 +183,21 @@ private:
 template <typename T>
 class GlobalTensor {
 public:
-    using PrimType = T;
-
-    void SetGlobalBuffer(__gm__ T *buffer, uint64_t size) {
-        data_ = buffer;
-        size_ = size;
-    }
-    void SetGlobalBuffer(__gm__ T *buffer) { SetGlobalBuffer(buffer, UINT64_MAX); }
+    void SetGlobalBuffer(__gm__ T *buffer) { data_ = buffer; }
 
     GlobalTensor operator[](const uint64_t offset) const {
-        ADASUM_TWIN_CHECK(offset <= size_, "a sub-tensor starts behind the end of its global tensor");
         GlobalTensor part;
         part.data_ = data_ + offset;
-        part.size_ = size_ == UINT64_MAX ? UINT64_MAX : size_ - offset;
         return part;
     }
 
     // Not of the vendor's interface: for the functions of the twin.
     T *access(uint64_t index, uint64_t count) const {
-        ADASUM_TWIN_CHECK(index + count <= size_, "an access leaves its global tensor");
         return static_cast<T *>(twin::in_device_memory(data_ + index, count * sizeof(T), last_));
     }
 
 private:
     T *data_ = nullptr;
-    uint64_t size_ = 0;
     mutable twin::Range last_;
 };
 
