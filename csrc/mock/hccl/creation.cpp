@@ -92,43 +92,46 @@ std::shared_ptr<Comm> create_from_table_text(const std::string &content, uint32_
     return create_world(read_table(content, rank), rank, device, Origin::Older, std::move(settings));
 }
 
-void create_for_devices(const std::vector<int32_t> &devices, HcclComm *comms) {
-    HcclRootInfo info;
-    std::mutex mutex;
-    std::string trouble;
-    const auto on_device = [&](size_t rank, const std::function<void()> &work) {
-        try {
-            if (aclrtSetDevice(devices[rank]) != ACL_SUCCESS) {
-                fault(HCCL_E_INTERNAL, "device %d cannot be set", devices[rank]);
-            }
-            work();
-        } catch (const std::exception &error) {
-            std::lock_guard<std::mutex> lock(mutex);
-            trouble = format("rank %zu: %s", rank, error.what());
-        }
-        aclrtResetDevice(devices[rank]);
-    };
-    // Threads of their own, because the caller's device must stay as it is.
-    std::thread([&] { on_device(0, [&] { make_root_info(&info); }); }).join();
-    if (!trouble.empty()) {
-        fault(HCCL_E_INTERNAL, "EI9999: %s", trouble.c_str());
-    }
-    std::vector<std::shared_ptr<Comm>> made(devices.size());
+void run_jobs(const std::vector<Job> &jobs, const std::function<void(const std::string &)> &refused) {
+    std::vector<std::string> troubles(jobs.size());
     std::vector<std::thread> threads;
-    for (size_t rank = 0; rank < devices.size(); rank++) {
-        threads.emplace_back([&, rank] {
-            on_device(rank, [&] {
-                made[rank] = create_from_root_info(info, static_cast<uint32_t>(devices.size()),
-                                                   static_cast<uint32_t>(rank), environment_settings());
-            });
+    for (size_t i = 0; i < jobs.size(); i++) {
+        threads.emplace_back([&, i] {
+            if (aclrtSetDevice(jobs[i].device) != ACL_SUCCESS) {
+                troubles[i] = format("EI9999: device %d cannot be set", jobs[i].device);
+                return;
+            }
+            try {
+                jobs[i].run();
+            } catch (const std::exception &error) {
+                troubles[i] = error.what();
+            }
+            aclrtResetDevice(jobs[i].device);
         });
     }
     for (std::thread &thread : threads) {
         thread.join();
     }
-    if (!trouble.empty()) {
-        fault(HCCL_E_INTERNAL, "EI9999: %s", trouble.c_str());
+    for (const std::string &trouble : troubles) {
+        if (!trouble.empty()) {
+            refused(trouble);
+        }
     }
+}
+
+void create_for_devices(const std::vector<int32_t> &devices, HcclComm *comms) {
+    const auto refused = [](const std::string &why) { fault(HCCL_E_INTERNAL, "%s", why.c_str()); };
+    HcclRootInfo info;
+    run_jobs({{devices[0], [&] { make_root_info(&info); }}}, refused);
+    std::vector<std::shared_ptr<Comm>> made(devices.size());
+    std::vector<Job> jobs;
+    for (size_t rank = 0; rank < devices.size(); rank++) {
+        jobs.push_back({devices[rank], [&, rank] {
+            made[rank] = create_from_root_info(info, static_cast<uint32_t>(devices.size()), static_cast<uint32_t>(rank),
+                                               environment_settings());
+        }});
+    }
+    run_jobs(jobs, refused);
     for (size_t rank = 0; rank < devices.size(); rank++) {
         comms[rank] = publish(std::move(made[rank]));
     }

@@ -3,7 +3,10 @@
 #ifndef ASCEND_MOCK_HCCL_CREATION_H
 #define ASCEND_MOCK_HCCL_CREATION_H
 
+#include <functional>
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "comm.h"
 
@@ -20,6 +23,14 @@ std::shared_ptr<Comm> create_from_table_text(const std::string &content, uint32_
 // From root info: waits until all ranks have come.
 void make_root_info(HcclRootInfo *info);
 std::shared_ptr<Comm> create_from_root_info(const HcclRootInfo &info, uint32_t size, uint32_t rank, Settings settings);
+
+// Work on a device.
+struct Job {
+    int device;
+    std::function<void()> run;
+};
+// Each on a thread of its own, as the caller's device must stay as it is. When all have ended, `refused` hears of each failure.
+void run_jobs(const std::vector<Job> &jobs, const std::function<void(const std::string &)> &refused);
 
 // One communicator per device of this process; a thread for each. Entry i of `comms` is rank i's.
 void create_for_devices(const std::vector<int32_t> &devices, HcclComm *comms);

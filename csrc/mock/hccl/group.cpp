@@ -4,7 +4,6 @@
 #include <map>
 #include <memory>
 #include <set>
-#include <thread>
 #include <vector>
 
 #include "checks.h"
@@ -28,11 +27,6 @@ struct Planned {
     std::vector<HcclSendRecvItem> items;
     Injection injection;
     std::vector<Collective> collectives;
-};
-
-struct Job {
-    int device;
-    std::function<void()> run;
 };
 
 struct Group {
@@ -134,45 +128,18 @@ void launch(Planned *planned) {
     }
 }
 
-// Each job on a thread of its own, with the device of the thread that asked for it.
-void run_jobs(std::vector<Job> jobs, const std::function<void(const std::string &)> &refused) {
-    std::vector<std::string> troubles(jobs.size());
-    std::vector<std::thread> threads;
-    for (size_t i = 0; i < jobs.size(); i++) {
-        threads.emplace_back([&, i] {
-            try {
-                if (aclrtSetDevice(jobs[i].device) != ACL_SUCCESS) {
-                    fault(HCCL_E_RUNTIME, "EI9999: device %d cannot be set", jobs[i].device);
-                }
-                jobs[i].run();
-            } catch (const std::exception &error) {
-                troubles[i] = error.what();
-            }
-            aclrtResetDevice(jobs[i].device);
-        });
-    }
-    for (std::thread &thread : threads) {
-        thread.join();
-    }
-    for (const std::string &trouble : troubles) {
-        if (!trouble.empty()) {
-            refused(trouble);
-        }
-    }
-}
-
 // On the 950 a failure is that of the call. Elsewhere the vendor's library drops it and says success: what was refused never
 // runs, and the peers wait in vain.
 void end_group() {
     std::vector<Planned> planned = std::exchange(group().planned, {});
-    std::vector<Job> jobs = std::exchange(group().jobs, {});
+    const std::vector<Job> jobs = std::exchange(group().jobs, {});
     const auto refused = [](const std::string &why) {
         if (family() == Family::Ascend950) {
             fault(HCCL_E_INTERNAL, "%s", why.c_str());
         }
         warn_once("HcclGroupEnd returns success, as the vendor's does, but a part of the group was refused: " + why);
     };
-    run_jobs(std::move(jobs), refused);
+    run_jobs(jobs, refused);
     std::set<aclrtStream> streams;
     for (Planned &part : planned) {
         try {
