@@ -91,7 +91,7 @@ CopyPlan plan_copy(const char *what, const LocalTensor<T> &local, const GlobalTe
 
 template <typename T>
 void copy_in(const CopyPlan &plan, T padding, bool padded, Site at) {
-    issue(COPY_IN, at, plan.local, plan.device, job([plan, padding, padded] {
+    issue(COPY_IN, at, plan.local, plan.device, [plan, padding, padded] {
         for (const CopiedBlock &block : plan.blocks) {
             uint32_t begin = block.local - plan.left;
             uint32_t data = plan.left + plan.bytes + plan.right;
@@ -102,7 +102,7 @@ void copy_in(const CopyPlan &plan, T padding, bool padded, Site at) {
             std::memcpy(bytes_at(block.local), reinterpret_cast<const void *>(block.device), plan.bytes);
             mark(padded ? begin : block.local, padded ? data : plan.bytes, true);
         }
-    }));
+    });
 }
 
 inline void add_floats(uint64_t device, uint32_t local, uint32_t bytes) {
@@ -117,7 +117,7 @@ inline void add_floats(uint64_t device, uint32_t local, uint32_t bytes) {
 }
 
 inline void copy_out(const CopyPlan &plan, Site at) {
-    issue(COPY_OUT, at, plan.local, plan.device, job([plan, at] {
+    issue(COPY_OUT, at, plan.local, plan.device, [plan, at] {
         for (const CopiedBlock &block : plan.blocks) {
             ADASUM_STRICT_CHECK(initialised(block.local, plan.bytes), UNINITIALISED, at,
                                 "a copy out of what nothing has written");
@@ -127,7 +127,7 @@ inline void copy_out(const CopyPlan &plan, Site at) {
                 std::memcpy(reinterpret_cast<void *>(block.device), bytes_at(block.local), plan.bytes);
             }
         }
-    }));
+    });
 }
 
 template <typename T>

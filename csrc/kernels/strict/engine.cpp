@@ -66,7 +66,7 @@ struct Task {
     enum Kind : uint8_t { WORK, SET, WAIT } kind;
     uint8_t event;
     int8_t id;
-    std::unique_ptr<Work> work;
+    Work work;
 };
 
 // For each pipe, the number of its last instruction that used a cell of the unified buffer.
@@ -173,7 +173,7 @@ public:
     }
 
     void issue(Pipe pipe, Site at, const std::vector<Access> &local, const std::vector<DeviceAccess> &device,
-               Work *work) {
+               Work work) {
         hear_scalar(pipe);
         for (const DeviceAccess &access : device) {
             check_receipt(at, access);
@@ -183,10 +183,10 @@ public:
             check_memory(at, access);
         }
         check_races(pipe, at, number, local, device);
-        push(pipe, Task{Task::WORK, 0, 0, std::unique_ptr<Work>(work)});
+        push(pipe, Task{Task::WORK, 0, 0, std::move(work)});
     }
 
-    void issue_silently(Pipe pipe, Work *work) { push(pipe, Task{Task::WORK, 0, 0, std::unique_ptr<Work>(work)}); }
+    void issue_silently(Pipe pipe, Work work) { push(pipe, Task{Task::WORK, 0, 0, std::move(work)}); }
 
     void scalar(Site at, const std::vector<Access> &local) {
         known_[SCALAR][SCALAR] = issued_[SCALAR];
@@ -367,9 +367,9 @@ private:
             tasks_[pipe].pop_front();
             return true;
         }
-        std::unique_ptr<Work> work = std::move(next.work);
+        Work work = std::move(next.work);
         tasks_[pipe].pop_front();
-        work->run();
+        work();
         return true;
     }
 
@@ -590,20 +590,20 @@ void start_adding(Site at) { running(at).start_adding(at); }
 void stop_adding(Site at) { running(at).stop_adding(); }
 bool is_adding(Site at) { return running(at).is_adding(); }
 
-void issue(Pipe pipe, Site at, const std::vector<Access> &local, const std::vector<DeviceAccess> &device, Work *work) {
+void issue(Pipe pipe, Site at, const std::vector<Access> &local, const std::vector<DeviceAccess> &device, Work work) {
     for (const DeviceAccess &access : device) {
         count(access);
     }
-    running(at).issue(pipe, at, local, device, work);
+    running(at).issue(pipe, at, local, device, std::move(work));
 }
 
-void issue_vector(Site at, const std::vector<Access> &local, uint64_t repeats, Work *work) {
+void issue_vector(Site at, const std::vector<Access> &local, uint64_t repeats, Work work) {
     ++counts[ADASUM_STRICT_INSTRUCTIONS];
     counts[ADASUM_STRICT_REPEATS] += repeats;
-    issue(VECTOR, at, local, {}, work);
+    issue(VECTOR, at, local, {}, std::move(work));
 }
 
-void issue_silently(Pipe pipe, Work *work) { core->issue_silently(pipe, work); }
+void issue_silently(Pipe pipe, Work work) { core->issue_silently(pipe, std::move(work)); }
 
 void scalar_load(Site at, uint32_t begin, uint32_t bytes, void *to) {
     ++counts[ADASUM_STRICT_SCALARS];

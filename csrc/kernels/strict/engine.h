@@ -9,6 +9,7 @@
 #define ADASUM_STRICT_ENGINE_H
 
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "../twin/names.h"
@@ -73,29 +74,7 @@ struct DeviceAccess {
 };
 
 // What an instruction does when its pipe comes to it.
-class Work {
-public:
-    Work() = default;
-    Work(const Work &) = delete;
-    Work &operator=(const Work &) = delete;
-    virtual ~Work() = default;
-    virtual void run() = 0;
-};
-
-template <typename Body>
-class Job final : public Work {
-public:
-    explicit Job(const Body &body) : body_(body) {}
-    void run() override { body_(); }
-
-private:
-    Body body_;
-};
-
-template <typename Body>
-Work *job(const Body &body) {
-    return new Job<Body>(body);
-}
+using Work = std::function<void()>;
 
 // One kernel on one block, from the first to the last moment of its TPipe.
 void open(Site at);
@@ -108,12 +87,12 @@ void start_adding(Site at);
 void stop_adding(Site at);
 bool is_adding(Site at);
 
-// Queues an instruction of a pipe other than the scalar unit; takes the work over.
-void issue(Pipe pipe, Site at, const std::vector<Access> &local, const std::vector<DeviceAccess> &device, Work *work);
+// Queues an instruction of a pipe other than the scalar unit.
+void issue(Pipe pipe, Site at, const std::vector<Access> &local, const std::vector<DeviceAccess> &device, Work work);
 // The same for an instruction of the vector unit, which takes so many repeats.
-void issue_vector(Site at, const std::vector<Access> &local, uint64_t repeats, Work *work);
+void issue_vector(Site at, const std::vector<Access> &local, uint64_t repeats, Work work);
 // Queues work that is no instruction: it uses nothing.
-void issue_silently(Pipe pipe, Work *work);
+void issue_silently(Pipe pipe, Work work);
 // Accesses of the scalar unit. It sees its own stores at once; the other pipes see them when it sets a flag.
 void scalar_load(Site at, uint32_t begin, uint32_t bytes, void *to);
 void scalar_store(Site at, uint32_t begin, uint32_t bytes, const void *from);

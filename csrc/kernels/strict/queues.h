@@ -86,7 +86,7 @@ public:
         // What is left in it is no one's to use, from when its last user is done with it.
         uint32_t begin = buffer.begin;
         uint32_t bytes = buffer.bytes;
-        twin::issue_silently(USER, twin::job([begin, bytes] { twin::poison(begin, bytes); }));
+        twin::issue_silently(USER, [begin, bytes] { twin::poison(begin, bytes); });
         set(FREED, buffer, at);
     }
 

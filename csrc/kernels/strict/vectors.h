@@ -84,7 +84,7 @@ void binary(const char *what, const LocalTensor<T> &dst, const LocalTensor<U> &s
     if (accumulate) {
         uses.push_back(to.read());
     }
-    issue_vector(at, uses, repeats_of(to.bytes > a.bytes ? to.bytes : a.bytes), job([=] {
+    issue_vector(at, uses, repeats_of(to.bytes > a.bytes ? to.bytes : a.bytes), [=] {
         bool all = initialised(a.begin, a.bytes) && initialised(b.begin, b.bytes) &&
                    (!accumulate || initialised(to.begin, to.bytes));
         View<T> results(to);
@@ -102,7 +102,7 @@ void binary(const char *what, const LocalTensor<T> &dst, const LocalTensor<U> &s
         if (all) {
             mark(to.begin, to.bytes, true);
         }
-    }));
+    });
 }
 
 // Elements a give f(result, a); with `accumulate` the result holds dst before.
@@ -116,7 +116,7 @@ void unary(const char *what, const LocalTensor<T> &dst, const LocalTensor<U> &sr
     if (accumulate) {
         uses.push_back(to.read());
     }
-    issue_vector(at, uses, repeats_of(to.bytes > a.bytes ? to.bytes : a.bytes), job([=] {
+    issue_vector(at, uses, repeats_of(to.bytes > a.bytes ? to.bytes : a.bytes), [=] {
         bool all = initialised(a.begin, a.bytes) && (!accumulate || initialised(to.begin, to.bytes));
         View<T> results(to);
         View<U> xs(a);
@@ -132,7 +132,7 @@ void unary(const char *what, const LocalTensor<T> &dst, const LocalTensor<U> &sr
         if (all) {
             mark(to.begin, to.bytes, true);
         }
-    }));
+    });
 }
 
 // An operand in stride mode: its 32-byte blocks, repeat after repeat.
@@ -226,7 +226,7 @@ void strided_binary(const char *what, const LocalTensor<T> &dst, const LocalTens
         b.blocks(repeat, from_bytes, false, uses);
         to.blocks(repeat, to_bytes, true, uses);
     }
-    issue_vector(at, uses, repeats, job([=] {
+    issue_vector(at, uses, repeats, [=] {
         for (uint32_t repeat = 0; repeat < repeats; ++repeat) {
             for (uint32_t lane = 0; lane < lanes; ++lane) {
                 uint32_t x = a.place(repeat, lane * static_cast<uint32_t>(sizeof(U)));
@@ -238,7 +238,7 @@ void strided_binary(const char *what, const LocalTensor<T> &dst, const LocalTens
                 store(z, 0, result, sure);
             }
         }
-    }));
+    });
 }
 
 // The bits of a NaN out of an instruction are not the kernel's business: all are the same one.
@@ -344,13 +344,13 @@ inline void Duplicate(const LocalTensor<T> &dst, const T &scalar, const int32_t 
                   "duty 9 (types): Duplicate does not take this type");
     twin::Operand to = twin::operand("Duplicate", dst, count, at);
     const T value = scalar;
-    twin::issue_vector(at, {to.write()}, twin::repeats_of(to.bytes), twin::job([=] {
+    twin::issue_vector(at, {to.write()}, twin::repeats_of(to.bytes), [=] {
         twin::View<T> results(to);
         for (uint32_t i = 0; i < to.bytes / sizeof(T); ++i) {
             results.put(i, value);
         }
         twin::mark(to.begin, to.bytes, true);
-    }));
+    });
 }
 
 template <typename T, typename U>
@@ -395,7 +395,7 @@ void sum_repeats(const LocalTensor<T> &dst, const LocalTensor<T> &src, const std
     for (uint32_t repeat = 0; repeat < repeats; ++repeat) {
         uses.push_back(Access{to.begin + repeat * step * static_cast<uint32_t>(sizeof(T)), sizeof(T), true});
     }
-    issue_vector(at, uses, repeats, job([=] {
+    issue_vector(at, uses, repeats, [=] {
         for (uint32_t repeat = 0; repeat < repeats; ++repeat) {
             std::vector<T> left;
             bool sure = true;
@@ -416,7 +416,7 @@ void sum_repeats(const LocalTensor<T> &dst, const LocalTensor<T> &src, const std
             }
             store(to.begin, repeat * step, left[0], sure);
         }
-    }));
+    });
 }
 
 } // namespace twin
