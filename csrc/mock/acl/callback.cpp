@@ -96,11 +96,9 @@ void process_report(int32_t timeout) {
         }
         if (timeout < 0) {
             all.changed.wait(lock);
-        } else if (all.changed.wait_until(lock, limit) == std::cv_status::timeout) {
-            callback = next_callback(all, thread);
-            if (callback != nullptr) {
-                break;
-            }
+        } else if (Clock::now() < limit) {
+            all.changed.wait_until(lock, limit);
+        } else {
             fail(ACL_ERROR_RT_REPORT_TIMEOUT, "no callback came in %d ms", timeout);
         }
     }

@@ -82,11 +82,8 @@ bool parse_rule(const std::string &text, Rule *rule) {
 struct Faults {
     Faults() {
         const char *text = environment(VARIABLE);
-        for (const std::string &part : split(text != nullptr ? text : "", ',')) {
+        for (const std::string &part : text != nullptr ? split(text, ',') : std::vector<std::string>()) {
             Rule rule;
-            if (text == nullptr) {
-                break;
-            }
             if (!parse_rule(part, &rule)) {
                 error =
                     format("EI0001: environment variable %s [%s]: [%s] is not %s", VARIABLE, text, part.c_str(), FORM);

@@ -56,6 +56,16 @@ const Type TYPES[] = {
     type_of<Plain<uint8_t>>(ACL_UINT8), type_of<Plain<uint16_t>>(ACL_UINT16), type_of<Plain<uint32_t>>(ACL_UINT32),
 };
 
+bool contiguous(const Tensor &tensor) {
+    int64_t stride = 1;
+    for (size_t axis = tensor.shape.size(); axis-- > 0; stride *= tensor.shape[axis]) {
+        if (tensor.shape[axis] != 1 && tensor.strides[axis] != stride) {
+            return false;
+        }
+    }
+    return true;
+}
+
 } // namespace
 
 const Type &find_type(aclDataType number) {
@@ -102,16 +112,6 @@ Tensor broadcast(const Tensor &source, const Tensor &target) {
         }
     }
     return wide;
-}
-
-bool contiguous(const Tensor &tensor) {
-    int64_t stride = 1;
-    for (size_t axis = tensor.shape.size(); axis-- > 0; stride *= tensor.shape[axis]) {
-        if (tensor.shape[axis] != 1 && tensor.strides[axis] != stride) {
-            return false;
-        }
-    }
-    return true;
 }
 
 void copy(const Tensor &target, const Tensor &source) {

@@ -6,7 +6,6 @@
 #include <array>
 #include <functional>
 #include <memory>
-#include <string>
 #include <vector>
 
 #include "acl/failure.h"
@@ -35,7 +34,6 @@ struct Tensor {
 
 // aclOpExecutor: what the second call of an operator queues.
 struct Executor {
-    std::string name;
     std::function<void()> work;
 };
 
@@ -65,8 +63,6 @@ void check_memory(const Tensor *tensor, const char *name);
 
 // `source` with the shape of `target`: axes of length 1 and those that are missing in front repeat.
 Tensor broadcast(const Tensor &source, const Tensor &target);
-
-bool contiguous(const Tensor &tensor);
 
 // Every element of `target` gets that of `source`, converted: to nearest for floating point, towards zero for integers.
 void copy(const Tensor &target, const Tensor &source);
@@ -104,7 +100,6 @@ aclError describe(const char *function, uint64_t *workspace, Executor **executor
         require(executor, "executor");
         auto made = std::make_unique<Executor>();
         made->work = body();
-        made->name = function;
         *workspace = 0;
         *executor = made.release();
     });

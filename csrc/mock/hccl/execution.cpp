@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "checks.h"
 #include "common.h"
 #include "counters.h"
 
@@ -9,13 +10,7 @@ namespace mock {
 
 Execution::Execution(Comm &comm, const Operation &operation, const Cancelled &cancelled)
     : shown(comm.board(), comm.plan().name, operation.signature.op, false, operation.serial), comm_(comm),
-      operation_(operation), cancelled_(cancelled) {
-    for (uint32_t peer = 0; peer < comm.size(); peer++) {
-        if (peer != comm.rank()) {
-            others_.push_back(peer);
-        }
-    }
-}
+      operation_(operation), cancelled_(cancelled), others_(all_but(comm)) {}
 
 // After a failure nobody waits any more for what was asked for, and its place may be gone.
 Execution::~Execution() {

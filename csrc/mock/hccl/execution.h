@@ -70,7 +70,7 @@ private:
     const Operation &operation_;
     const Cancelled &cancelled_;
     const Clock::time_point start_ = Clock::now();
-    std::vector<uint32_t> others_;
+    const std::vector<uint32_t> others_;          // all ranks but this one
     std::set<uint32_t> fetching_;                 // peers that owe data
     std::vector<std::unique_ptr<char[]>> copies_; // of remote memory that is read
 };

@@ -72,6 +72,11 @@ bool can_reduce(uint32_t dtype, uint32_t reduce) {
     }
 }
 
+const char *reduce_name(uint32_t reduce) {
+    static const char *const NAMES[] = {"sum", "prod", "max", "min"};
+    return reduce < 4 ? NAMES[reduce] : "an unknown reduction";
+}
+
 } // namespace
 
 const char *op_name(Op op) {
@@ -122,11 +127,6 @@ uint32_t type_bytes(uint32_t dtype) {
 const char *type_name(uint32_t dtype) {
     const Type *type = find_type(dtype);
     return type == nullptr ? "an unknown type" : type->name;
-}
-
-const char *reduce_name(uint32_t reduce) {
-    static const char *const NAMES[] = {"sum", "prod", "max", "min"};
-    return reduce < 4 ? NAMES[reduce] : "an unknown reduction";
 }
 
 std::string describe(const Signature &signature) {

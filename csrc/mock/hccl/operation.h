@@ -80,7 +80,6 @@ const char *op_name(Op op);
 // Bytes of an element; 0 for a number that is no type.
 uint32_t type_bytes(uint32_t dtype);
 const char *type_name(uint32_t dtype);
-const char *reduce_name(uint32_t reduce);
 // "HcclAllReduce (4096 bytes, fp32, sum)"
 std::string describe(const Signature &signature);
 
