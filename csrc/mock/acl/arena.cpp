@@ -110,17 +110,6 @@ bool FirstFit::find(uint64_t offset, uint64_t *begin, uint64_t *bytes) const {
     return true;
 }
 
-bool FirstFit::find_reserved(uint64_t offset, uint64_t *begin, uint64_t *bytes) const {
-    auto range = used_.upper_bound(offset);
-    if (range == used_.begin()) {
-        return false;
-    }
-    --range;
-    *begin = range->first;
-    *bytes = range->second.reserved;
-    return offset - range->first < range->second.reserved;
-}
-
 Arena::Arena(int device)
     : device_(device), control_(0, CONTROL_BYTES, CONTROL_ALIGNMENT),
       memory_(CONTROL_BYTES, CONTROL_BYTES + device_memory_bytes(), MEMORY_ALIGNMENT),
@@ -163,7 +152,7 @@ void *Arena::allocate(uint64_t bytes) {
 }
 
 bool Arena::release(void *address) {
-    const auto offset = static_cast<uint64_t>(static_cast<char *>(address) - view_.base);
+    const uint64_t offset = offset_of(address);
     std::lock_guard<std::mutex> lock(mutex_);
     const uint64_t bytes = memory_.release(offset);
     if (bytes >= LARGE_BYTES) {
@@ -234,7 +223,7 @@ bool Arena::holds(const void *address) const {
 }
 
 bool Arena::find(const void *address, Region *region) const {
-    const auto offset = static_cast<uint64_t>(static_cast<const char *>(address) - view_.base);
+    const uint64_t offset = offset_of(address);
     uint64_t begin = 0;
     uint64_t bytes = 0;
     std::lock_guard<std::mutex> lock(mutex_);

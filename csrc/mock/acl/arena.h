@@ -32,8 +32,6 @@ public:
     uint64_t release(uint64_t offset);
     // The range in use that holds `offset`; false if it is free.
     bool find(uint64_t offset, uint64_t *begin, uint64_t *bytes) const;
-    // The reservation as a whole, rounding included.
-    bool find_reserved(uint64_t offset, uint64_t *begin, uint64_t *bytes) const;
     uint64_t free_bytes() const { return free_bytes_; }
 
 private:
@@ -83,7 +81,7 @@ public:
     const ArenaView &view() const { return view_; }
     bool holds(const void *address) const;
 
-    // Addresses without memory; nullptr if there are not so many.
+    // Addresses without memory, in whole large pages; nullptr if there are not so many.
     void *reserve(uint64_t bytes);
     void unreserve(void *address);
     bool in_reservation(const void *address, uint64_t bytes) const;

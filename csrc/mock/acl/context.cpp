@@ -12,8 +12,6 @@
 namespace mock {
 namespace {
 
-constexpr uint32_t MAX_DEVICES = 1024;
-
 struct Contexts {
     Contexts() {
         for (size_t i = 0; i < primary.size(); i++) {

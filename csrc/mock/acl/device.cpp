@@ -19,7 +19,6 @@ namespace {
 
 constexpr int64_t KIB = 1024;
 constexpr int64_t MIB = 1024 * KIB;
-constexpr uint32_t MAX_DEVICES = 1024;
 
 // Pairs of devices (device, peer) with access enabled, by their numbers on the server.
 struct Peers {

@@ -9,6 +9,8 @@
 
 namespace mock {
 
+constexpr uint32_t MAX_DEVICES = 1024; // of a machine
+
 // Figures of one processor: cores and memories that the runtime reports.
 struct Soc {
     std::string name;

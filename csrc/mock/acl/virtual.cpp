@@ -10,6 +10,7 @@
 #include "counters.h"
 #include "device.h"
 #include "host_memory.h"
+#include "mapping.h"
 #include "physical.h"
 #include "sharing.h"
 
@@ -28,7 +29,7 @@ void require_handle(const Physical &memory) {
 void *Arena::reserve(uint64_t bytes) {
     std::lock_guard<std::mutex> lock(mutex_);
     uint64_t offset = 0;
-    return reserved_.allocate(bytes, &offset) ? view_.base + offset : nullptr;
+    return reserved_.allocate(round_up(bytes, HUGE_PAGE_BYTES), &offset) ? view_.base + offset : nullptr;
 }
 
 void Arena::unreserve(void *address) {
@@ -36,7 +37,7 @@ void Arena::unreserve(void *address) {
     uint64_t begin = 0;
     uint64_t bytes = 0;
     std::lock_guard<std::mutex> lock(mutex_);
-    if (!reserved_.find_reserved(offset, &begin, &bytes) || begin != offset) {
+    if (!reserved_.find(offset, &begin, &bytes) || begin != offset) {
         fail(ACL_ERROR_RT_PARAM_INVALID, "%p is not what aclrtReserveMemAddress returned", address);
     }
     const auto first = mapped_.lower_bound(begin);
@@ -51,7 +52,7 @@ bool Arena::in_reservation(const void *address, uint64_t bytes) const {
     uint64_t begin = 0;
     uint64_t length = 0;
     std::lock_guard<std::mutex> lock(mutex_);
-    return reserved_.find_reserved(offset, &begin, &length) && bytes <= begin + length - offset;
+    return reserved_.find(offset, &begin, &length) && bytes <= begin + length - offset;
 }
 
 std::shared_ptr<Physical> Arena::allocate_physical(uint64_t bytes) {
@@ -234,8 +235,6 @@ std::shared_ptr<Physical> find_physical(aclrtDrvMemHandle handle) {
 
 namespace {
 
-constexpr size_t HUGE_PAGE = 2 << 20;
-
 // The device that the memory is to be on.
 int check_properties(const aclrtPhysicalMemProp *prop) {
     require(prop, "prop");
@@ -259,8 +258,8 @@ int check_properties(const aclrtPhysicalMemProp *prop) {
 }
 
 void check_size(size_t size) {
-    if (size == 0 || size % HUGE_PAGE != 0) {
-        fail(ACL_ERROR_RT_PARAM_INVALID, "size is %zu: it must be a multiple of %zu", size, HUGE_PAGE);
+    if (size == 0 || size % HUGE_PAGE_BYTES != 0) {
+        fail(ACL_ERROR_RT_PARAM_INVALID, "size is %zu: it must be a multiple of %zu", size, HUGE_PAGE_BYTES);
     }
 }
 
@@ -274,8 +273,8 @@ void map_memory(void *address, size_t size, size_t offset, aclrtDrvMemHandle han
              "the physical memory, %llu",
              offset, static_cast<unsigned long long>(flags), size, static_cast<unsigned long long>(memory->bytes));
     }
-    if (reinterpret_cast<uintptr_t>(address) % HUGE_PAGE != 0) {
-        fail(ACL_ERROR_RT_ADDR_UNALIGNED, "virPtr %p is not aligned to %zu bytes", address, HUGE_PAGE);
+    if (reinterpret_cast<uintptr_t>(address) % HUGE_PAGE_BYTES != 0) {
+        fail(ACL_ERROR_RT_ADDR_UNALIGNED, "virPtr %p is not aligned to %zu bytes", address, HUGE_PAGE_BYTES);
     }
     Arena *owner = arena_of(address);
     if (owner == nullptr || !owner->in_reservation(address, size)) {
@@ -378,6 +377,6 @@ aclError aclrtMemGetAllocationGranularity(aclrtPhysicalMemProp *prop, aclrtMemGr
         if (option != ACL_RT_MEM_ALLOC_GRANULARITY_MINIMUM && option != ACL_RT_MEM_ALLOC_GRANULARITY_RECOMMENDED) {
             fail(ACL_ERROR_RT_PARAM_INVALID, "no granularity has number %d", static_cast<int>(option));
         }
-        *granularity = HUGE_PAGE;
+        *granularity = HUGE_PAGE_BYTES;
     });
 }
