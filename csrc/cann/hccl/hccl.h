@@ -210,7 +210,7 @@ HCCL_FUNC_VISIBILITY HcclResult HcclRecv(void *recvBuf, uint64_t count, HcclData
 HCCL_FUNC_VISIBILITY HcclResult HcclBatchSendRecv(HcclSendRecvItem *sendRecvInfo, uint32_t itemNum, HcclComm comm,
                                                   aclrtStream stream);
 
-// Sends and receives between the two become one batch. "HcclGroupStart", 9.0.0.
+// What a thread calls between the two is done when the group ends, sends and receives as batches. "HcclGroupStart", 9.0.0.
 HCCL_FUNC_VISIBILITY HcclResult HcclGroupStart(void);
 HCCL_FUNC_VISIBILITY HcclResult HcclGroupEnd(void);
 HCCL_FUNC_VISIBILITY HcclResult HcclGroupStatusGet(bool *inGroup);
