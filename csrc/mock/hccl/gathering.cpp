@@ -96,6 +96,9 @@ private:
             Guest guest;
             guest.socket = accept_from(listener_, &guest.pid);
             if (!guest.socket) {
+                if (errno == EMFILE || errno == ENFILE) { // it would be asked again at once, for ever
+                    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+                }
                 break;
             }
             guests_.push_back(std::move(guest));
