@@ -113,10 +113,11 @@ impl Buffer {
             Sharing::Supernode => Allocation::physical(device, size, bytes)?,
         };
         let address = allocation.pointer(0);
-        let backend = device.ready()?;
-        // SAFETY: the allocation has so many bytes and nothing else uses it yet.
-        unsafe { check!(backend.acl.aclrtMemset(address, size, 0, size)) }?;
-        drop(backend);
+        {
+            let backend = device.ready()?;
+            // SAFETY: the allocation has so many bytes and nothing else uses it yet.
+            unsafe { check!(backend.acl.aclrtMemset(address, size, 0, size)) }?;
+        }
         let key = match &mut allocation.origin {
             Origin::Physical(memory, shared) => {
                 let handle = physical::export(device, memory)?;

@@ -203,7 +203,12 @@ impl<'a> State<'a> {
         }
         let mut next = None;
         for (number, subtree) in round.members.iter().enumerate() {
-            let servers = self.servers[subtree.first as usize];
+            let Some(&servers) = self.servers.get(subtree.first as usize) else {
+                return Err(broken(format!(
+                    "{step}: rank {rank}'s subtree {number} is {subtree:?}, but there are {} ranks",
+                    self.servers.len()
+                )));
+            };
             let expected: Vec<u32> = (servers.0..=servers.1)
                 .map(|server| shape.rank(server, shape.local(rank)))
                 .collect();

@@ -221,7 +221,7 @@ fn a_broken_plan_is_refused() {
             .find(|transfer| transfer.direction == direction)
             .unwrap()
     }
-    let alterations: [(&str, &str, Alteration); 18] = [
+    let alterations: [(&str, &str, Alteration); 19] = [
         ("a range that is sent", "round 0", |plans| {
             let range = &mut first(&mut plans[4], 0, Direction::Send).part.range;
             *range = Range::new(range.start() + 1, range.end());
@@ -251,6 +251,9 @@ fn a_broken_plan_is_refused() {
                 count: 2,
                 stride: 2,
             };
+        }),
+        ("a subtree of ranks that do not exist", "round 1", |plans| {
+            plans[5].rounds[1].members[0].first = 99;
         }),
         ("the order of subtrees", "round 0", |plans| {
             plans[5].rounds[0].members.swap(0, 1);

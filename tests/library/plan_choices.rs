@@ -150,7 +150,18 @@ fn what_ranks_disagree_on_is_named() {
     );
     differs(
         &|specs, _| specs[3].name = "x".repeat(1000),
-        &["tensor 3 \"layer3.weight\"", "tensor 3 \"xxx"],
+        &[
+            "tensor 3 \"layer3.weight\"",
+            "tensor 3 \"xxx",
+            "xxx\" with 16 elements of f32",
+        ],
+    );
+    differs(
+        &|specs, _| {
+            specs[3].name = "x".repeat(1000);
+            specs[3].count = 17;
+        },
+        &["xxx\" with 17 elements of f32"],
     );
     differs(
         &|specs, _| specs.truncate(299),
@@ -165,7 +176,7 @@ fn what_ranks_disagree_on_is_named() {
     );
     differs(
         &|_, options| options.exchange = Some(Form::Shared),
-        &["ranks [2] have option exchange shared in servers"],
+        &["ranks [2] have option exchange shared in servers and "],
     );
     differs(
         &|_, options| options.overflow = Overflow::Vote,

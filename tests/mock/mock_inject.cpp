@@ -222,6 +222,7 @@ int main(int argc, char **argv) {
             bad("inject-bad-rank", "x:*:0:die", "[x:*:0:die] is not"),
             bad("inject-bad-kind", "0:*:0:die,0:*:1:dye", "[0:*:1:dye] is not"),
             bad("inject-bad-code", "0:*:0:error=", "[0:*:0:error=] is not"),
+            bad("inject-bad-hold", "0:kernel:0:hold=1", "[0:kernel:0:hold=1] is not"),
             bad("inject-bad-factor", "0:*:0:slow=0.5", "[0:*:0:slow=0.5] is not"),
             bad("inject-bad-function", "0:HcclSent:0:die", "HcclSent, which is no function"),
         });

@@ -76,7 +76,10 @@ bool parse_rule(const std::string &text, Rule *rule) {
         return false;
     }
     const bool function = rule->op.rfind("Hccl", 0) == 0 || rule->op.rfind("Hcom", 0) == 0;
-    return (function || rule->op == "kernel" || rule->op == "*") && parse_kind(parts[3], &rule->injection);
+    if ((!function && rule->op != "kernel" && rule->op != "*") || !parse_kind(parts[3], &rule->injection)) {
+        return false;
+    }
+    return rule->op != "kernel" || rule->injection.kind != Kind::Hold; // calls are held, a launch is none
 }
 
 struct Faults {

@@ -547,7 +547,7 @@ mod tests {
 
     #[test]
     fn what_cannot_be_written_does_not_hide_a_failure() {
-        let failed = || Err(io::failed("a file", "full"));
+        let failed = || Err(io::failed("what the test of a full disk writes", "no room"));
         let end = with_written(Ok(End::TimedOut), failed());
         assert_eq!(end.unwrap(), End::TimedOut);
         let end = with_written(Err(io::failed("the job", "no thread")), failed());

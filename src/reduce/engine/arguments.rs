@@ -24,6 +24,14 @@ pub(in crate::reduce) fn check_tensors<'a>(
     let chip = world.kernels().chip();
     for (spec, span) in specs.zip(spans) {
         let bytes = bytes_of(spec);
+        if span.device().id() != world.device().id() {
+            return Err(Error::invalid(format!(
+                "tensor \"{}\": the {what} is on device {}, the world on device {}",
+                spec.name,
+                span.device().id(),
+                world.device().id()
+            )));
+        }
         if span.len() as u64 != bytes {
             return Err(Error::invalid(format!(
                 "tensor \"{}\": the {what} has {} bytes, {} elements of {} are {bytes}",

@@ -7,8 +7,9 @@ use crate::error::{Context, Error, ErrorKind, Result};
 use crate::plan::{Description, Fingerprint, TensorSpec, first_difference};
 use crate::reduce::world::World;
 
-/// Bytes of an entry that are shown: enough for a long name.
+/// Bytes of an entry that are shown: enough for a long name. Of a longer one the middle is left out.
 const ENTRY: usize = 256;
+const GAP: &[u8] = b" ... ";
 
 impl World {
     /// Compares `tensors` and `choices`, a text as [`Description::new`] takes it, over all ranks: digests first, and where they
@@ -137,10 +138,15 @@ fn alike(messages: &[Vec<u8>]) -> bool {
     messages.iter().all(|message| *message == messages[0])
 }
 
-/// The text cut and filled up with zeros.
+/// The text without its middle if it is long, as names end in what tells them apart; filled up with zeros.
 fn padded(text: &str) -> [u8; ENTRY] {
+    let text = text.as_bytes();
+    let half = (ENTRY - GAP.len()) / 2;
+    let shown = match text.len() {
+        ..=ENTRY => text.to_vec(),
+        len => [&text[..half], GAP, &text[len - half..]].concat(),
+    };
     let mut bytes = [0; ENTRY];
-    let len = text.len().min(ENTRY);
-    bytes[..len].copy_from_slice(&text.as_bytes()[..len]);
+    bytes[..shown.len()].copy_from_slice(&shown);
     bytes
 }

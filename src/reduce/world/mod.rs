@@ -395,7 +395,8 @@ impl World {
         self.inner.shape
     }
 
-    pub(crate) fn comm(&self) -> &Comm {
+    /// The communicator of all ranks.
+    pub(crate) fn comm(&self) -> &Arc<Comm> {
         &self.inner.comm
     }
 

@@ -105,7 +105,7 @@ impl World {
     pub(crate) fn server(&self) -> Result<(Arc<Comm>, u32)> {
         let Shape { servers, locals } = self.shape();
         if servers == 1 {
-            return Ok((self.shared_comm(), 0));
+            return Ok((Arc::clone(self.comm()), 0));
         }
         let first = self.rank() / locals * locals;
         let group = Group {
@@ -114,11 +114,6 @@ impl World {
             stride: 1,
         };
         Ok((self.group(group, Purpose::Vectors)?, first))
-    }
-
-    /// The communicator of all ranks.
-    pub(crate) fn shared_comm(&self) -> Arc<Comm> {
-        Arc::clone(&self.inner.comm)
     }
 
     /// The world whose communicator can be split: HCCL splits no sub-communicator again.

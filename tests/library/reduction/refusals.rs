@@ -2,7 +2,7 @@
 
 use crate::support::{in_world, reducer, specs, upload};
 use adasum::ErrorKind;
-use adasum::ascend::Stream;
+use adasum::ascend::{Device, Stream};
 use adasum::reduce::{GradientReducer, Options, TensorSpec, World};
 
 fn refusal(
@@ -48,6 +48,9 @@ fn wrong_gradients_are_refused_before_anything_is_sent() {
         says(&[spans[1].clone(), spans[0].clone()], "tensor \"t0\"");
         let odd = spans[1].slice(2..66).unwrap();
         says(&[odd, spans[1].clone()], "multiple of 4");
+        let elsewhere = Device::open(1 - world.device().id()).unwrap();
+        let elsewhere = upload(&elsewhere, &[vec![1.0; 16], vec![1.0; 32]]);
+        says(&elsewhere, "the gradient is on device");
         // The reducer is still good.
         reducer.reduce(&spans, &stream).unwrap();
         stream.synchronize().unwrap();

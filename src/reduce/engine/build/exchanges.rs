@@ -146,7 +146,7 @@ impl StageBuilder<'_> {
         let awaited = self.awaited(&received)?;
         let (comm, first) = match form {
             Form::AllToAll => self.world.server()?,
-            _ => (self.world.shared_comm(), 0),
+            _ => (Arc::clone(self.world.comm()), 0),
         };
         Ok(Task::Exchange(ExchangeTask {
             comm,

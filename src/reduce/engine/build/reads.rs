@@ -113,7 +113,7 @@ impl StageBuilder<'_> {
     fn rendezvous(&self, group: Group) -> Result<Arc<Rendezvous>> {
         let shards = self.options.shards(self.world);
         let (comm, group) = if group.count == self.planner.shape().size() {
-            (self.world.shared_comm(), group.of_parts(shards))
+            (Arc::clone(self.world.comm()), group.of_parts(shards))
         } else {
             let group = Group {
                 first: self.rank_of(group.first),
