@@ -19,10 +19,10 @@ pub struct Description {
 }
 
 impl Description {
-    /// Describes a reduction; `options` is a text of all choices, like `radix 2, wire Native`.
-    pub fn new(shape: Shape, tensors: &[TensorSpec], options: &str) -> Self {
+    /// Describes a reduction; `options` has a text of each choice, like `radix 2`.
+    pub fn new(shape: Shape, tensors: &[TensorSpec], options: &[String]) -> Self {
         let world = format!("{} servers of {} ranks", shape.servers, shape.locals);
-        let options = options.split(", ").map(|choice| format!("option {choice}"));
+        let options = options.iter().map(|choice| format!("option {choice}"));
         let tensors = tensors.iter().enumerate().map(|(index, tensor)| {
             let (name, count, dtype) = (&tensor.name, tensor.count, tensor.dtype.name());
             format!("tensor {index} \"{name}\" with {count} elements of {dtype}")
@@ -93,7 +93,7 @@ mod tests {
             .map(|&(name, count, dtype)| TensorSpec::new(name, count, dtype))
             .collect();
         let shape = Shape::new(servers, 8).unwrap();
-        Description::new(shape, &specs, &format!("radix {option}"))
+        Description::new(shape, &specs, &[format!("radix {option}")])
     }
 
     fn difference(a: &Description, b: &Description) -> usize {
@@ -143,7 +143,7 @@ mod tests {
                     .collect()
             };
             let shape = Shape::new(2, 8).unwrap();
-            let describe = |changed| Description::new(shape, &specs(changed), "radix 2");
+            let describe = |changed| Description::new(shape, &specs(changed), &["radix 2".to_owned()]);
             prop_assume!(at.first().is_some_and(|&first| first < len));
             let found = difference(&describe(false), &describe(true));
             prop_assert_eq!(Some(&(found - 2)), at.first());

@@ -102,7 +102,7 @@ impl std::fmt::Display for Forms {
         }
         write!(
             f,
-            "{} in servers and {} between them and {} of records",
+            "{} in servers, {} between them, {} of records",
             in_server.name(),
             across.name(),
             records.name()

@@ -74,7 +74,7 @@ impl DeltaWeightReducer {
         let timeout = options.create_timeout;
         // Forms make different parts of a world.
         let choices = format!("delta weights in the form {form:?}");
-        world.agree(tensors, &choices, timeout)?;
+        world.agree(tensors, &[choices], timeout)?;
         let mut gradients = None;
         if form == DeltaForm::ServerMean && world.locals() > 1 {
             let made = server_mean(world, tensors, options);

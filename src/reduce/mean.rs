@@ -76,9 +76,8 @@ impl MeanReducer {
         // Groups are agreed on one by one below; a rank that has fewer of them would go on alone.
         let split = options.fusion.groups(&own)?;
         let specs: Vec<TensorSpec> = tensors.iter().map(|tensor| tensor.spec.clone()).collect();
-        // A description takes what stands between commas for an option of its own.
-        let choices = format!("mean of {reduced:?} in {split:?}").replace(", ", " ");
-        world.agree(&specs, &choices, options.create_timeout)?;
+        let choices = format!("mean of {reduced:?} in {split:?}");
+        world.agree(&specs, &[choices], options.create_timeout)?;
         let mut groups = Vec::new();
         for group in split {
             let members: Vec<usize> = group.iter().map(|&position| reduced[position]).collect();

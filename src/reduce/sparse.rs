@@ -122,7 +122,7 @@ impl SparseReducer {
         }
         let choices = format!("sparse {:?} {:?} {factor}", spec.rows, spec.index);
         let tensor = TensorSpec::new(&spec.name, spec.width, spec.dtype);
-        world.agree(&[tensor], &choices, options.create_timeout)?;
+        world.agree(&[tensor], &[choices], options.create_timeout)?;
         let made = SparseReducer::make(&world, spec, options, factor);
         let mut reducer =
             world.all_have(made, "make its part of the reducer", options.create_timeout)?;

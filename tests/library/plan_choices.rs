@@ -176,7 +176,7 @@ fn what_ranks_disagree_on_is_named() {
     );
     differs(
         &|_, options| options.exchange = Some(Form::Shared),
-        &["ranks [2] have option exchange shared in servers and "],
+        &["ranks [2] have option exchange shared in servers, "],
     );
     differs(
         &|_, options| options.overflow = Overflow::Vote,

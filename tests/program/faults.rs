@@ -697,7 +697,7 @@ fn ranks_of_a_table_of_version_2_make_a_world() {
     );
 }
 
-/// A rank that hangs before it has done anything, or is stopped there: the others' creation reaches its limit first, and
+/// A rank that hangs before it has done anything, is stopped there, or hangs in HCCL: the others' creation reaches its limit first, and
 /// they are not the cause.
 #[test]
 fn a_rank_that_hangs_while_starting_is_named() {
@@ -723,6 +723,11 @@ fn a_rank_that_hangs_while_starting_is_named() {
         assert_eq!(outcome.culprits, [2], "{}", outcome.text);
         assert!(outcome.text.contains(words), "{}", outcome.text);
     }
+    let stall = Some("2:HcclCommInitClusterInfoConfig:0:stall");
+    let outcome = job(&folder, stall, &[("HCCL_CONNECT_TIMEOUT", "4")]);
+    assert_eq!(outcome.culprits, [2], "{}", outcome.text);
+    let words = "rank 2 did not finish joining the world";
+    assert!(outcome.text.contains(words), "{}", outcome.text);
 }
 
 /// Signals at random times to one or two ranks: no job hangs, nothing is left, and whoever is named got one.

@@ -20,7 +20,7 @@ impl GradientReducer {
             self.world.size(),
             shape.servers,
             shape.locals,
-            self.options.agreed(self.choices)
+            self.options.agreed(self.choices).join(", ")
         )];
         for (number, bucket) in self.plans.whole().buckets.iter().enumerate() {
             let names = bucket

@@ -260,31 +260,28 @@ impl Options {
         }
     }
 
-    /// What all ranks must agree on, as a text for the fingerprint.
-    pub(super) fn agreed(&self, choices: Choices) -> String {
-        format!(
-            "reduction {:?}, in_server {:?}, scattered {}, zero_tol {}, result_scale {}, radix {}, rounds {:?}, placement {:?}, \
-             exchange {}, scalars of more than {} bytes owned, wire {:?}, bucket_bytes {}, pipeline_depth {}, barrier {}, \
-             checksum {}, subset_plans {}, gradient_buffers {}, overflow {:?}",
-            self.reduction,
-            self.in_server,
-            self.scattered,
-            self.zero_tol,
-            self.result_scale,
-            choices.radix,
-            choices.order,
-            choices.placement,
-            choices.forms,
-            choices.owned_above,
-            self.wire,
-            self.bucket_bytes,
-            self.pipeline_depth,
-            self.barrier,
-            self.checksum,
-            self.subset_plans,
-            self.gradient_buffers,
-            self.overflow
-        )
+    /// What all ranks must agree on, a text of each choice.
+    pub(super) fn agreed(&self, choices: Choices) -> Vec<String> {
+        vec![
+            format!("reduction {:?}", self.reduction),
+            format!("in_server {:?}", self.in_server),
+            format!("scattered {}", self.scattered),
+            format!("zero_tol {}", self.zero_tol),
+            format!("result_scale {}", self.result_scale),
+            format!("radix {}", choices.radix),
+            format!("rounds {:?}", choices.order),
+            format!("placement {:?}", choices.placement),
+            format!("exchange {}", choices.forms),
+            format!("scalars of more than {} bytes owned", choices.owned_above),
+            format!("wire {:?}", self.wire),
+            format!("bucket_bytes {}", self.bucket_bytes),
+            format!("pipeline_depth {}", self.pipeline_depth),
+            format!("barrier {}", self.barrier),
+            format!("checksum {}", self.checksum),
+            format!("subset_plans {}", self.subset_plans),
+            format!("gradient_buffers {}", self.gradient_buffers),
+            format!("overflow {:?}", self.overflow),
+        ]
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::error::{Context as _, Error, Result};
+use crate::error::{Context as _, Error, ErrorKind, Result};
 use crate::plan::mindspore::{Boost, BoostConfig, BoostLevel, ParallelContext};
 use crate::reduce::options::fusion::Fusion;
 use crate::reduce::options::{DeltaForm, MeanOptions, Options, Reduction};
@@ -60,9 +60,10 @@ impl Settings {
     /// # Errors
     /// If the file cannot be read, and as [`BoostConfig::resolve`].
     pub fn load_boost(&mut self, path: &Path, level: BoostLevel) -> Result<()> {
-        let bytes = topo::read_file(path)?;
+        let failed = |error: &dyn std::fmt::Display| Error::new(ErrorKind::Io, error.to_string());
+        let bytes = topo::read_file(path).map_err(|error| failed(&error))?;
         let text = std::str::from_utf8(&bytes)
-            .map_err(|error| Error::invalid(format!("{}: {error}", path.display())))?;
+            .map_err(|error| failed(&format!("{}: {error}", path.display())))?;
         let boost = BoostConfig::parse(text)
             .and_then(|config| config.resolve(level))
             .context(|| path.display().to_string())?;

@@ -12,15 +12,15 @@ const ENTRY: usize = 256;
 const GAP: &[u8] = b" ... ";
 
 impl World {
-    /// Compares `tensors` and `choices`, a text as [`Description::new`] takes it, over all ranks: digests first, and where they
-    /// differ the first entry that does, which the error on every rank names.
+    /// Compares `tensors` and `choices`, a text of each, over all ranks: digests first, and where they differ the first entry
+    /// that does, which the error on every rank names.
     ///
     /// Collective: what a rank does next depends only on what all ranks gathered, so all take the same way. Waits for all
     /// ranks, at most `timeout` for each of a few small exchanges.
     pub(crate) fn agree(
         &self,
         tensors: &[TensorSpec],
-        choices: &str,
+        choices: &[String],
         timeout: Duration,
     ) -> Result<()> {
         let mine = Description::new(self.shape(), tensors, choices);
