@@ -76,8 +76,16 @@ impl MeanReducer {
         // Groups are agreed on one by one below; a rank that has fewer of them would go on alone.
         let split = options.fusion.groups(&own)?;
         let specs: Vec<TensorSpec> = tensors.iter().map(|tensor| tensor.spec.clone()).collect();
-        let choices = format!("mean of {reduced:?} in {split:?}");
-        world.agree(&specs, &[choices], options.create_timeout)?;
+        let mut choices: Vec<String> = (0..tensors.len())
+            .map(|tensor| format!("no mean of tensor {tensor}"))
+            .collect();
+        for (number, group) in split.iter().enumerate() {
+            for &position in group {
+                let tensor = reduced[position];
+                choices[tensor] = format!("mean of tensor {tensor} in group {number}");
+            }
+        }
+        world.agree(&specs, &choices, options.create_timeout)?;
         let mut groups = Vec::new();
         for group in split {
             let members: Vec<usize> = group.iter().map(|&position| reduced[position]).collect();

@@ -208,6 +208,16 @@ impl SparseReducer {
     /// The number of rows on this rank.
     fn check(&self, indices: &Span, values: &Span) -> Result<u64> {
         let name = &self.spec.name;
+        let own = self.world.device().id();
+        if let Some(span) = [indices, values]
+            .iter()
+            .find(|span| span.device().id() != own)
+        {
+            return Err(Error::invalid(format!(
+                "\"{name}\": rows are on device {}, the world on device {own}",
+                span.device().id()
+            )));
+        }
         let index = self.spec.index.data_type().size();
         let rows = (indices.len() / index) as u64;
         if !indices.len().is_multiple_of(index)

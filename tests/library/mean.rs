@@ -191,7 +191,6 @@ fn layerwise_parallel_tensors_are_left_alone() {
     });
 }
 
-/// Groups at the same time, one of them of uneven servers; ranks outside keep their gradients.
 /// Also where a rank would have fewer groups to agree on, or none.
 #[test]
 fn ranks_must_agree_on_what_is_reduced() {
@@ -208,12 +207,15 @@ fn ranks_must_agree_on_what_is_reduced() {
                 };
                 let error = MeanReducer::new(world, &own, &options).err().unwrap();
                 assert_eq!(error.kind(), ErrorKind::Mismatch, "{error}");
+                let words = format!("ranks [1] have option no mean of tensor {}", others[0]);
+                assert!(error.to_string().contains(&words), "{error}");
             }
         }
         reduced(world, &tensors(), &MeanOptions::default());
     });
 }
 
+/// Groups at the same time, one of them of uneven servers; ranks outside keep their gradients.
 #[test]
 fn a_group_reduces_among_itself() {
     let groups = [vec![0, 1, 4, 5], vec![2, 6, 7]];

@@ -688,7 +688,8 @@ fn a_reader_that_stops_reading_keeps_nothing_from_ending_the_job() {
 /// A rank that fails ends the job, though its end waits behind lines that nobody reads. Logs have all lines.
 #[test]
 fn a_failure_ends_a_job_whose_output_nobody_reads() {
-    const LINES: usize = 100_000;
+    // More than a pipe takes, and no more than the launcher's queue does, however few come at a time.
+    const LINES: usize = 20_000;
     let script = format!(
         "echo $$ > $RANK.new; mv $RANK.new $RANK
         if [ $RANK = 1 ]; then until [ -e printed ]; do sleep 0.1; done; exit 7; fi

@@ -18,7 +18,7 @@ using Kind = Injection::Kind;
 
 constexpr const char *VARIABLE = "HCCL_MOCK_FAULT";
 constexpr const char *FORM = "rank:op:index:kind with op a function of HCCL, kernel or *, and kind die, stall, "
-                             "error=CODE, corrupt, slow=FACTOR or hold=SECONDS";
+                             "error=CODE, corrupt, slow=FACTOR or, but for kernel, hold=SECONDS";
 
 struct Rule {
     long long rank = 0;

@@ -92,13 +92,13 @@ std::shared_ptr<Comm> create_from_table_text(const std::string &content, uint32_
     return create_world(read_table(content, rank), rank, device, Origin::Older, std::move(settings));
 }
 
-void run_jobs(const std::vector<Job> &jobs, const std::function<void(const std::string &)> &refused) {
+void run_jobs(const std::vector<Job> &jobs, const std::function<void(size_t, const std::string &)> &refused) {
     std::vector<std::string> troubles(jobs.size());
     std::vector<std::thread> threads;
     for (size_t i = 0; i < jobs.size(); i++) {
         threads.emplace_back([&, i] {
             if (aclrtSetDevice(jobs[i].device) != ACL_SUCCESS) {
-                troubles[i] = format("EI9999: device %d cannot be set", jobs[i].device);
+                troubles[i] = format("device %d cannot be set", jobs[i].device);
                 return;
             }
             try {
@@ -112,15 +112,17 @@ void run_jobs(const std::vector<Job> &jobs, const std::function<void(const std::
     for (std::thread &thread : threads) {
         thread.join();
     }
-    for (const std::string &trouble : troubles) {
-        if (!trouble.empty()) {
-            refused(trouble);
+    for (size_t i = 0; i < jobs.size(); i++) {
+        if (!troubles[i].empty()) {
+            refused(i, troubles[i]);
         }
     }
 }
 
 void create_for_devices(const std::vector<int32_t> &devices, HcclComm *comms) {
-    const auto refused = [](const std::string &why) { fault(HCCL_E_INTERNAL, "%s", why.c_str()); };
+    const auto refused = [](size_t rank, const std::string &why) {
+        fault(HCCL_E_INTERNAL, "EI9999: rank %zu: %s", rank, why.c_str());
+    };
     HcclRootInfo info;
     run_jobs({{devices[0], [&] { make_root_info(&info); }}}, refused);
     std::vector<std::shared_ptr<Comm>> made(devices.size());

@@ -29,8 +29,9 @@ struct Job {
     int device;
     std::function<void()> run;
 };
-// Each on a thread of its own, as the caller's device must stay as it is. When all have ended, `refused` hears of each failure.
-void run_jobs(const std::vector<Job> &jobs, const std::function<void(const std::string &)> &refused);
+// Each on a thread of its own, as the caller's device must stay as it is. When all have ended, `refused` hears of each failure: the
+// number of the job, and why.
+void run_jobs(const std::vector<Job> &jobs, const std::function<void(size_t, const std::string &)> &refused);
 
 // One communicator per device of this process; a thread for each. Entry i of `comms` is rank i's.
 void create_for_devices(const std::vector<int32_t> &devices, HcclComm *comms);

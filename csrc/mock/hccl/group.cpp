@@ -139,7 +139,7 @@ void end_group() {
         }
         warn_once("HcclGroupEnd returns success, as the vendor's does, but a part of the group was refused: " + why);
     };
-    run_jobs(jobs, refused);
+    run_jobs(jobs, [&](size_t, const std::string &why) { refused(why); });
     std::set<aclrtStream> streams;
     for (Planned &part : planned) {
         try {

@@ -200,11 +200,12 @@ fn roots(all: &[RankFacts<'_>], world: u32) -> (Vec<u32>, Cause) {
         (Cause::NeverCame, &|w| {
             w.runs() && w.presence == Presence::Absent && is_awaited(w)
         }),
+        (Cause::OwnWork, &|w| w.hangs_in_own_work()),
+        (Cause::LeftEarly, &|w| w.done && is_awaited(w)),
+        // Behind those for whom it may wait there.
         (Cause::StuckJoining, &|w| {
             w.runs() && w.presence == Presence::Joining && is_awaited(w)
         }),
-        (Cause::OwnWork, &|w| w.hangs_in_own_work()),
-        (Cause::LeftEarly, &|w| w.done && is_awaited(w)),
         (Cause::Silent, &|w| {
             w.runs() && w.wait().is_none() && is_awaited(w)
         }),
@@ -502,6 +503,13 @@ mod tests {
         all[2].stopped = true;
         assert_eq!(roots(&all, 4), (vec![2], Cause::Stopped));
         all[2].stopped = false;
+        all[2].done = true;
+        assert_eq!(roots(&all, 4), (vec![2], Cause::LeftEarly));
+        // Who joins waits there for the one that has left.
+        let failures = [0, 3].map(|rank| failed(rank, "HcclAllGather", 9, &[1, 2]));
+        let mut all = job(4, &failures);
+        all[1].presence = Presence::Joining;
+        assert_eq!(roots(&all, 4), (vec![1, 2], Cause::Silent));
         all[2].done = true;
         assert_eq!(roots(&all, 4), (vec![2], Cause::LeftEarly));
     }

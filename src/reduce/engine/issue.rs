@@ -23,7 +23,7 @@ pub(in crate::reduce) struct BucketProgress<'a> {
 }
 
 impl<'a> BucketProgress<'a> {
-    /// Nothing of it. `before` is the bucket that has the buffers before it in this pass.
+    /// Nothing has been issued yet. `before` is the bucket that has the buffers before it in this pass.
     pub(in crate::reduce) fn new(
         bucket: &'a Bucket,
         before: Option<&'a Bucket>,

@@ -42,6 +42,7 @@ impl GradientReducer {
         stream: &Stream,
         timeout: Duration,
     ) -> Result<Phases> {
+        self.world.check()?;
         let clock = Clock::new(
             self.world.device(),
             self.plans.whole().reduction.stages.len(),

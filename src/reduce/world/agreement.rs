@@ -9,7 +9,7 @@ use crate::reduce::world::World;
 
 /// Bytes of an entry that are shown: enough for a long name. Of a longer one the middle is left out.
 const ENTRY: usize = 256;
-const GAP: &[u8] = b" ... ";
+const GAP: &str = " ... ";
 
 impl World {
     /// Compares `tensors` and `choices`, a text of each, over all ranks: digests first, and where they differ the first entry
@@ -140,13 +140,17 @@ fn alike(messages: &[Vec<u8>]) -> bool {
 
 /// The text without its middle if it is long, as names end in what tells them apart; filled up with zeros.
 fn padded(text: &str) -> [u8; ENTRY] {
-    let text = text.as_bytes();
     let half = (ENTRY - GAP.len()) / 2;
+    let is_boundary = |&at: &usize| text.is_char_boundary(at);
     let shown = match text.len() {
-        ..=ENTRY => text.to_vec(),
-        len => [&text[..half], GAP, &text[len - half..]].concat(),
+        ..=ENTRY => text.to_owned(),
+        len => {
+            let head = (0..=half).rev().find(is_boundary).unwrap_or_default();
+            let tail = (len - half..=len).find(is_boundary).unwrap_or(len);
+            [&text[..head], GAP, &text[tail..]].concat()
+        }
     };
     let mut bytes = [0; ENTRY];
-    bytes[..shown.len()].copy_from_slice(&shown);
+    bytes[..shown.len()].copy_from_slice(shown.as_bytes());
     bytes
 }

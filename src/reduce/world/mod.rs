@@ -143,7 +143,7 @@ impl Work {
 }
 
 impl Inner {
-    /// The ranks that `comm` connects, without a watchdog yet.
+    /// The ranks that `comm` connects, without a watchdog.
     fn new(comm: Comm, shape: Shape, work: Arc<Work>, origin: Option<Origin>) -> Self {
         Inner {
             device: comm.device().clone(),

@@ -87,6 +87,10 @@ fn rows_of_all_ranks_come_one_after_the_other() {
                     .reduce(&indices, &values.slice(0..4).unwrap(), &stream)
                     .unwrap_err();
                 assert!(error.to_string().contains("same number of rows"), "{error}");
+                let other = Device::open((world.device().id() + 1) % 4).unwrap();
+                let elsewhere = put_rows(&other, index, &numbers);
+                let error = reducer.reduce(&elsewhere, &values, &stream).unwrap_err();
+                assert!(error.to_string().contains("rows are on device"), "{error}");
             });
         }
     }

@@ -102,7 +102,10 @@ fn kernels(device: &Device, soc: &str, survey: &Survey) -> Check {
             Err(error) => format!("an {soc} itself would have none: {error}"),
         });
     }
-    let source = loaded.as_ref().ok().map(Kernels::path);
-    check.data = json!({"source": source, "on_chip": on_chip.ok()});
+    let source = loaded
+        .as_ref()
+        .map(|kernels| kernels.path().display().to_string());
+    let on_chip = on_chip.map(|path| path.display().to_string());
+    check.data = json!({"source": source.ok(), "on_chip": on_chip.ok()});
     check
 }

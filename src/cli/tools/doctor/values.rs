@@ -83,9 +83,9 @@ pub(crate) fn known(name: &str, generation: Generation, is_mock: bool) -> Option
     })
 }
 
-/// What HCCL takes without an error (hcomm, externalinput.cc:1689), though its guide names fewer.
 fn expansion_modes(generation: Generation) -> &'static [&'static str] {
     match generation {
+        // What HCCL takes without an error (hcomm, externalinput.cc:1689); its guide names fewer.
         Generation::A2 | Generation::A3 => {
             &["HOST", "HOST_TS", "AI_CPU", "AIV", "AICPU_CacheDisable"]
         }
