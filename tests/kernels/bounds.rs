@@ -104,6 +104,7 @@ pub(super) fn assert_record(record: &[f32], vectors: &[&[f32]], what: &str) {
 /// result rounds once. Where sums are plain, kappa is at most 64.
 pub(super) fn assert_tree(out: &[f32], vectors: &[&[f32]], dtype: DataType, what: &str) {
     let truth = tree(vectors);
+    assert_eq!(out.len(), truth.result.len(), "{what}: elements");
     let largest = vectors.iter().map(|x| dot(x, x).sqrt()).fold(0.0, f64::max);
     let terms: f64 = truth
         .weights

@@ -108,6 +108,7 @@ pub(crate) fn norm(v: &[f64]) -> f64 {
 ///
 /// Returns the error as a fraction of what is allowed; infinite if the result is not finite.
 pub(crate) fn error(out: &[f32], truth: &[f64], inputs: &[Vec<f64>], bounds: Bounds) -> f64 {
+    assert_eq!(out.len(), truth.len(), "elements");
     let difference: Vec<f64> = out
         .iter()
         .zip(truth)

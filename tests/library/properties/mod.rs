@@ -142,6 +142,7 @@ fn dot(a: &[f64], b: &[f64]) -> f64 {
 }
 
 fn distance(a: &[f64], b: &[f64]) -> f64 {
+    assert_eq!(a.len(), b.len(), "elements");
     norm(&a.iter().zip(b).map(|(x, y)| x - y).collect::<Vec<_>>())
 }
 
