@@ -51,16 +51,6 @@ fn known(text: &str) -> Vec<Vec<String>> {
     lines
 }
 
-fn noted(folder: &Folder, ranks: std::ops::Range<u32>) -> Vec<u32> {
-    eventually("all ranks to start", || {
-        let pid = |rank| {
-            let text = std::fs::read_to_string(folder.path().join(format!("{rank}")));
-            text.ok()?.trim().parse().ok()
-        };
-        ranks.clone().map(pid).collect()
-    })
-}
-
 #[test]
 fn a_closed_standard_error_does_not_end_the_launchers() {
     let folder = Folder::new("hosts-closed");
@@ -174,7 +164,7 @@ fn the_end_of_one_server_is_that_of_all() {
     ] {
         assert!(said.contains(sentence), "{said}");
     }
-    all_gone(&noted(&folder, 0..2));
+    all_gone(&folder.pids(0..2));
 }
 
 /// Nobody is left, not even of a launcher that is killed: the others see the end of their input.
@@ -184,7 +174,7 @@ fn servers_end_with_the_program_that_started_them() {
         let folder = Folder::new(&format!("hosts{signal}"));
         let options = ["--hosts=127.0.0.1:2,localhost:2", "--ssh=./ssh"];
         let mut launcher = launch(&folder, &options, WAIT).spawn().unwrap();
-        let ranks = noted(&folder, 0..4);
+        let ranks = folder.pids(0..4);
         send(signal, launcher.id());
         let status = launcher.wait().unwrap();
         all_gone(&ranks);
@@ -207,7 +197,7 @@ fn launchers_elsewhere_are_waited_for() {
         let folder = Folder::new(&format!("hosts-apart-{name}"));
         let options = ["--hosts=127.0.0.1:1,localhost:1", "--ssh=./apart"];
         let child = launch(&folder, &options, script).spawn().unwrap();
-        let ranks = noted(&folder, told.clone());
+        let ranks = folder.pids(told.clone());
         if name == "signal" {
             send("-INT", child.id());
         }
@@ -233,7 +223,7 @@ fn a_second_signal_does_not_wait_for_launchers_elsewhere() {
     let options = ["--hosts=127.0.0.1:1,localhost:1", "--ssh=./apart"];
     let script = format!("trap '' TERM; {WAIT}");
     let mut child = launch(&folder, &options, &script).spawn().unwrap();
-    let ranks = noted(&folder, 0..2);
+    let ranks = folder.pids(0..2);
     eventually("the end", || {
         send("-INT", child.id());
         std::thread::sleep(std::time::Duration::from_millis(50));

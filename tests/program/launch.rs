@@ -153,51 +153,27 @@ fn a_secret_of_the_user_is_kept() {
 /// What left its group and its session ends with the job, however the job ends.
 #[test]
 fn processes_in_sessions_of_their_own_end_with_the_job() {
-    let folder = Folder::new("launch-setsid");
     let script =
         "setsid sh -c 'echo $$ > '$RANK_ID'.new; mv '$RANK_ID'.new '$RANK_ID'; exec sleep 1000' &
         while [ ! -f $RANK_ID ]; do sleep 0.1; done";
-    for (name, end) in [
-        ("success", "exit 0"),
-        ("failure", "[ $RANK_ID = 3 ] && exit 7; exec sleep 1000"),
+    // Rank 3 fails when all have noted what they started.
+    let failure = "[ $RANK_ID = 3 ] || exec sleep 1000
+        while [ $(ls | grep -cx '[0-9]*') -lt 16 ]; do sleep 0.1; done; exit 7";
+    for (name, end, code) in [
+        ("success", "exit 0", Some(0)),
+        ("failure", failure, Some(7)),
+        ("killed", "exec sleep 1000", None),
     ] {
-        let output = shell(&folder, &[], &format!("{script}; {end}"))
-            .output()
-            .unwrap();
-        let expected = if name == "success" { 0 } else { 7 };
-        assert_eq!(output.status.code(), Some(expected), "{}", err(&output));
-        all_gone(&noted(&folder));
+        let folder = Folder::new(&format!("launch-setsid-{name}"));
+        let mut launcher = start(&mut shell(&folder, &[], &format!("{script}; {end}")));
+        let pids = folder.pids(0..16);
+        if code.is_none() {
+            launcher.kill().unwrap();
+        }
+        let output = launcher.wait_with_output().unwrap();
+        assert_eq!(output.status.code(), code, "{name}: {}", err(&output));
+        all_gone(&pids);
     }
-    let mut launcher = start(&mut shell(
-        &folder,
-        &[],
-        &format!("{script}; exec sleep 1000"),
-    ));
-    let pids = eventually("all ranks to start a session", || {
-        let pids = noted(&folder);
-        (pids.len() == 16).then_some(pids)
-    });
-    launcher.kill().unwrap();
-    launcher.wait().unwrap();
-    all_gone(&pids);
-}
-
-/// The process numbers that ranks noted in the folder, which is emptied.
-fn noted(folder: &Folder) -> Vec<u32> {
-    let names: Vec<_> = (0..16)
-        .map(|rank| folder.path().join(rank.to_string()))
-        .collect();
-    if !names.iter().any(|name| name.exists()) {
-        return Vec::new();
-    }
-    let read = |name: &std::path::PathBuf| std::fs::read_to_string(name).ok()?.trim().parse().ok();
-    let pids: Vec<u32> = names.iter().filter_map(read).collect();
-    if pids.len() == 16 {
-        names
-            .iter()
-            .for_each(|name| std::fs::remove_file(name).unwrap());
-    }
-    pids
 }
 
 #[test]
