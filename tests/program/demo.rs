@@ -128,7 +128,8 @@ fn both_trainings_end_in_one_line_of_json() {
 fn over_tcp_the_training_is_the_same() {
     let folder = Folder::new("demo-tcp");
     let line = |net: &str| {
-        let port = 31_000 + std::process::id() % 200 * 8;
+        // Below those of `program::leaks`, which may run beside it.
+        let port = 31_000 + std::process::id() % 100 * 8;
         let output = demo(&folder, &["--epochs", "1", "--json"])
             .env("HCCL_MOCK_NET", net)
             .env("HCCL_IF_BASE_PORT", port.to_string())
