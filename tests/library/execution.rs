@@ -15,8 +15,8 @@ use adasum::topo::Cluster;
 
 use crate::support::adasum_run::adasum_run;
 use crate::support::{
-    download, get_as, in_world, mock_environment, noise, put_as, reduce, run_alone, run_alone_with,
-    specs, upload,
+    Tally, download, get_as, in_world, mock_environment, noise, put_as, reduce, run_alone,
+    run_alone_with, specs, upload,
 };
 
 const COUNTS: [usize; 7] = [100_003, 1, 257, 40_000, 8192, 3, 60_000];
@@ -443,6 +443,15 @@ fn several_reducers_and_streams_share_a_world() {
     });
 }
 
+/// Waits for all when it is dropped, so that whoever panics keeps nobody waiting.
+struct WithAll<'a>(&'a Barrier);
+
+impl Drop for WithAll<'_> {
+    fn drop(&mut self) {
+        self.0.wait();
+    }
+}
+
 /// Ranks as threads, each with its device and the root info of all.
 pub(crate) fn ranks<T: Send>(
     size: u32,
@@ -458,11 +467,10 @@ pub(crate) fn ranks<T: Send>(
                 .map(|rank| {
                     let (root, body, barrier) = (&root, &body, &barrier);
                     scope.spawn(move || {
+                        let _end = WithAll(barrier);
                         let device = Device::open(i32::try_from(rank).unwrap() + 1).unwrap();
                         let root = root.get_or_init(|| RootInfo::new(&device).unwrap());
-                        let result = body(rank, device, root);
-                        barrier.wait();
-                        result
+                        body(rank, device, root)
                     })
                 })
                 .collect();
@@ -528,6 +536,7 @@ fn a_host_that_is_far_ahead_is_no_stall() {
 /// A rank that never makes its reducer holds the others in a call of HCCL, which builds links: the watchdog ends it.
 #[test]
 fn a_call_of_the_host_that_waits_for_a_peer_ends_in_time() {
+    let failed = Tally::default();
     let errors = ranks(3, |rank, device, root| {
         let world = World::from_root_info(device, root, 3, rank, 1).unwrap();
         let options = Options {
@@ -537,14 +546,16 @@ fn a_call_of_the_host_that_waits_for_a_peer_ends_in_time() {
         let start = Instant::now();
         let error = match rank {
             1 => None,
-            _ => Some(
-                GradientReducer::new(&world, &specs(&[5000]), &options)
-                    .map(|_| ())
-                    .unwrap_err(),
-            ),
+            _ => {
+                let made = GradientReducer::new(&world, &specs(&[5000]), &options);
+                let error = made.map(drop).unwrap_err();
+                failed.come();
+                Some(error)
+            }
         };
         assert!(start.elapsed() < Duration::from_secs(20));
-        std::thread::sleep(Duration::from_secs(2));
+        // Nobody leaves before both have found it out.
+        failed.wait_for(2);
         world.finish(Duration::from_secs(20)).unwrap();
         error
     });
@@ -647,6 +658,7 @@ fn memory_that_servers_share_gives_the_bits_of_messages() {
 #[test]
 fn a_stall_is_an_error_that_says_what_is_missing_and_a_new_world_works() {
     let second = OnceLock::new();
+    let failed = Tally::default();
     let errors = ranks(4, |rank, device, root| {
         let world = World::from_root_info(device.clone(), root, 4, rank, 1).unwrap();
         let options = Options {
@@ -667,8 +679,9 @@ fn a_stall_is_an_error_that_says_what_is_missing_and_a_new_world_works() {
             assert!(start.elapsed() < Duration::from_secs(20));
             errors.push(step().unwrap_err());
             errors.push(reducer.nonfinite().unwrap_err());
+            failed.come();
         } else {
-            std::thread::sleep(Duration::from_secs(2));
+            failed.wait_for(3);
         }
         drop(reducer);
         world.finish(Duration::from_secs(20)).unwrap();

@@ -12,7 +12,7 @@ use adasum::reduce::{
 };
 
 use crate::library::execution::ranks;
-use crate::support::{download, in_world, noise, specs, upload};
+use crate::support::{Tally, download, in_world, noise, specs, upload};
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -87,6 +87,7 @@ fn good_messages_pass_their_checksums() {
 #[test]
 fn a_delta_reducer_is_poisoned_by_a_failure() {
     for form in [DeltaForm::ServerMean, DeltaForm::Local] {
+        let failed = Tally::default();
         let errors = ranks(4, |rank, device, root| {
             let world = World::from_root_info(device.clone(), root, 4, rank, 2).unwrap();
             let options = Options {
@@ -114,8 +115,9 @@ fn a_delta_reducer_is_poisoned_by_a_failure() {
                 errors.push(reducer.begin(&gradients, &weights, &stream).unwrap_err());
                 errors.push(reducer.end(&weights, &stream).unwrap_err());
                 errors.push(reducer.nonfinite().unwrap_err());
+                failed.come();
             } else {
-                std::thread::sleep(Duration::from_secs(2));
+                failed.wait_for(3);
             }
             drop(reducer);
             world.finish(PATIENCE).unwrap();
@@ -132,6 +134,7 @@ fn a_delta_reducer_is_poisoned_by_a_failure() {
 /// Also in its first half, in which only the ranks of a server meet.
 #[test]
 fn a_delta_step_that_a_neighbour_does_not_begin_is_a_stall() {
+    let done = Tally::default();
     let waited = ranks(4, |rank, device, root| {
         let world = World::from_root_info(device.clone(), root, 4, rank, 2).unwrap();
         let options = Options {
@@ -151,8 +154,9 @@ fn a_delta_step_that_a_neighbour_does_not_begin_is_a_stall() {
                 .and_then(|()| reducer.synchronize(&stream, PATIENCE));
             assert_eq!(begun.is_err(), rank == 2, "rank {rank}: {begun:?}");
             waited = begun.err().map(|_| start.elapsed());
+            done.come();
         } else {
-            std::thread::sleep(Duration::from_secs(2));
+            done.wait_for(3);
         }
         drop(reducer);
         world.finish(PATIENCE).unwrap();
@@ -182,6 +186,7 @@ fn ranks_must_agree_on_the_form_of_deltas() {
 /// The stream that a host waits for need not be one that has work of the world: here it waits for one.
 #[test]
 fn a_stall_ends_the_wait_for_any_stream() {
+    let failed = Tally::default();
     let waited = ranks(2, |rank, device, root| {
         let world = World::from_root_info(device.clone(), root, 2, rank, 1).unwrap();
         let options = Options {
@@ -201,8 +206,9 @@ fn a_stall_ends_the_wait_for_any_stream() {
             let error = reducer.synchronize(&behind, PATIENCE).unwrap_err();
             assert_eq!(error.kind(), ErrorKind::Timeout, "{error}");
             waited = start.elapsed();
+            failed.come();
         } else {
-            std::thread::sleep(Duration::from_secs(2));
+            failed.wait_for(1);
         }
         drop(reducer);
         world.finish(PATIENCE).unwrap();
@@ -215,6 +221,7 @@ fn a_stall_ends_the_wait_for_any_stream() {
 #[test]
 fn a_stall_ends_a_call_that_waits_for_a_place_in_the_queue() {
     const PLACES: usize = 2047;
+    let failed = Tally::default();
     let calls = ranks(2, |rank, device, root| {
         let world = World::from_root_info(device.clone(), root, 2, rank, 1).unwrap();
         let options = Options {
@@ -235,8 +242,9 @@ fn a_stall_ends_a_call_that_waits_for_a_place_in_the_queue() {
             };
             assert_eq!(error.kind(), ErrorKind::Timeout, "{error}");
             assert!(error.to_string().contains("nothing moved"), "{error}");
+            failed.come();
         } else {
-            std::thread::sleep(Duration::from_secs(4));
+            failed.wait_for(1);
         }
         drop(reducer);
         world.finish(PATIENCE).unwrap();
@@ -348,6 +356,7 @@ fn figures_wait_for_a_rank_as_long_as_a_stall_takes() {
     ];
     // Single servers have statistics; ranks of one server learn of each other's elements.
     for (locals, ask) in (1..).zip(figures) {
+        let failed = Tally::default();
         let waited = ranks(2, |rank, device, root| {
             let world = World::from_root_info(device.clone(), root, 2, rank, locals).unwrap();
             let options = Options {
@@ -367,8 +376,9 @@ fn figures_wait_for_a_rank_as_long_as_a_stall_takes() {
                 let error = ask(&reducer).unwrap_err();
                 assert_eq!(error.kind(), ErrorKind::Timeout, "{error}");
                 waited = start.elapsed();
+                failed.come();
             } else {
-                std::thread::sleep(Duration::from_secs(4));
+                failed.wait_for(1);
             }
             drop(reducer);
             world.finish(PATIENCE).unwrap();
@@ -381,6 +391,7 @@ fn figures_wait_for_a_rank_as_long_as_a_stall_takes() {
 /// In a part of a world, too, ranks are called what they are in the whole.
 #[test]
 fn a_stall_in_a_part_names_ranks_of_the_world() {
+    let done = Tally::default();
     let errors = ranks(6, |rank, device, root| {
         let world = World::from_root_info(device.clone(), root, 6, rank, 1).unwrap();
         // The odd ranks: 1, 3 and 5, which are 0, 1 and 2 of their part.
@@ -399,10 +410,14 @@ fn a_stall_in_a_part_names_ranks_of_the_world() {
         };
         let error = match rank {
             5 => {
-                std::thread::sleep(Duration::from_secs(2));
+                done.wait_for(5);
                 None
             }
-            _ => step().err(),
+            _ => {
+                let error = step().err();
+                done.come();
+                error
+            }
         };
         drop(reducer);
         drop(part);

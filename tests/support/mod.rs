@@ -3,6 +3,7 @@
 pub(crate) mod adasum_run;
 pub(crate) mod oracle;
 
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, Once, OnceLock, PoisonError};
 use std::time::Duration;
 
@@ -10,6 +11,8 @@ use adasum::ascend::{Buffer, Device, Pod, RootInfo, Span, Stream};
 use half::{bf16, f16};
 
 use adasum::reduce::{DType, GradientReducer, Options, TensorSpec, World};
+
+use adasum_run::eventually;
 
 /// Runs `body` on every rank of a world of `servers` x `locals` threads; results by rank.
 pub(crate) fn in_world<T: Send>(
@@ -50,6 +53,22 @@ pub(crate) fn in_world<T: Send>(
 fn one_world_at_a_time() -> MutexGuard<'static, ()> {
     static WORLD: Mutex<()> = Mutex::new(());
     WORLD.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// How many ranks have come so far: a rank that is to be late waits for the others, not for a fixed time.
+#[derive(Default)]
+pub(crate) struct Tally(AtomicU32);
+
+impl Tally {
+    pub(crate) fn come(&self) {
+        self.0.fetch_add(1, Ordering::SeqCst);
+    }
+
+    pub(crate) fn wait_for(&self, ranks: u32) {
+        eventually("other ranks", || {
+            (self.0.load(Ordering::SeqCst) >= ranks).then_some(())
+        });
+    }
 }
 
 /// Lets one process hold a device for each of up to 1,024 ranks.

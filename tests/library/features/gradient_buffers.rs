@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::{PATIENCE, download, gradients, specs, upload};
 use crate::library::execution::{counter, ranks};
-use crate::support::{get_as, in_world, noise, put_as, rounded, run_alone};
+use crate::support::{Tally, get_as, in_world, noise, put_as, rounded, run_alone};
 use adasum::ErrorKind;
 use adasum::ascend::{Buffer, Span, Stream};
 use adasum::reduce::{DType, Form, GradientReducer, Options, Reduction, TensorSpec, Wire, World};
@@ -245,19 +245,21 @@ fn a_world_in_use_is_not_left() {
 /// Whoever leaves shared memory waits for all ranks. It hears who does not come, and loses nothing of its own.
 #[test]
 fn ranks_that_are_late_to_leave_shared_memory_are_named() {
+    let left = Tally::default();
     ranks(2, |rank, device, root| {
         let world = World::from_root_info(device.clone(), root, 2, rank, 1).unwrap();
         let stream = Stream::new(&device).unwrap();
         drop(GradientReducer::new(&world, &specs(DType::F32), &options()).unwrap());
         if rank == 1 {
-            std::thread::sleep(Duration::from_secs(3));
             // Rank 0 has said that it leaves, and is gone.
+            left.wait_for(1);
             world.finish(PATIENCE).ok();
             return;
         }
         let values = put_as(&device, &[1.0; 64], DType::F32);
         stream.zero(&values).unwrap();
         let error = world.finish(Duration::from_secs(1)).unwrap_err();
+        left.come();
         assert_eq!(error.kind(), ErrorKind::Timeout, "{error}");
         let text = error.to_string();
         for part in ["leaving the memory that ranks share", "ranks [1]"] {
