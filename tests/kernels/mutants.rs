@@ -6,6 +6,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Mutex;
@@ -79,10 +80,17 @@ impl Mutant {
         to
     }
 
-    /// The program; or what the compiler says.
+    /// The program; or what the compiler says. What is there need not be built again: the folder goes by all sources, and the
+    /// program by what is changed in them.
     fn build(&self) -> Result<PathBuf, String> {
         let sources = self.write();
-        let program = sources.join("program");
+        let mut hasher = DefaultHasher::new();
+        (self.kernel, self.arch, self.patches).hash(&mut hasher);
+        let program = sources.join(format!("program-{:016x}", hasher.finish()));
+        if program.exists() {
+            return Ok(program);
+        }
+        let draft = sources.join(format!("program.{}", std::process::id()));
         let [engine, driver] = driver_objects(self.arch);
         let flag = arch_flag(self.arch);
         let kernel = sources.join(format!("{}.cpp", self.kernel));
@@ -96,10 +104,11 @@ impl Mutant {
                 engine,
                 driver,
                 Path::new("-o"),
-                &program,
+                &draft,
             ],
         );
         if output.status.success() {
+            fs::rename(&draft, &program).unwrap();
             Ok(program)
         } else {
             Err(String::from_utf8_lossy(&output.stderr).into_owned())
