@@ -1,71 +1,85 @@
 //! Programs in C++ that use ACL and HCCL only, built against our headers and run on the mock's libraries.
 
+use std::collections::BTreeMap;
+use std::fs;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::sync::OnceLock;
+use std::sync::{Arc, Mutex, OnceLock};
 
 use crate::support::adasum_run::Folder;
 
 /// Where the build put the mock's libraries.
 const LIBRARIES: &str = env!("OUT_DIR");
 
-fn source(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("tests/mock")
-        .join(name)
+/// The headers of a folder, in order.
+fn headers(folder: &Path) -> Vec<String> {
+    let entries = fs::read_dir(folder).unwrap();
+    let files = entries.map(|entry| entry.unwrap().path());
+    let is_header = |file: &PathBuf| file.extension().is_some_and(|end| end == "h");
+    let mut headers: Vec<PathBuf> = files.filter(is_header).collect();
+    headers.sort();
+    let text = |file: PathBuf| fs::read_to_string(file).unwrap();
+    headers.into_iter().map(text).collect()
 }
 
-/// Compiles a file beside this one with `flags` to a file of the name `output`, and returns its path.
-fn compile(name: &str, output: &str, flags: &[&str]) -> PathBuf {
-    let output = Path::new(env!("CARGO_TARGET_TMPDIR")).join(output);
-    let headers = Path::new(env!("CARGO_MANIFEST_DIR")).join("csrc/cann");
+/// Compiles a file beside this one with `flags`, and returns the path of the result, which goes by a hash of all that it is made
+/// of: what is there need not be compiled again.
+fn compile(name: &str, flags: &[&str]) -> PathBuf {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let (own, cann) = (root.join("tests/mock"), root.join("csrc/cann"));
     let (variable, standard, language) = if name.ends_with(".c") {
         ("CC", "cc", "-std=c99")
     } else {
         ("CXX", "c++", "-std=c++17")
     };
     let compiler = std::env::var(variable).unwrap_or_else(|_| standard.to_owned());
+    let mut hasher = DefaultHasher::new();
+    let text = fs::read_to_string(own.join(name)).unwrap();
+    (&compiler, flags, text, include_str!("c_programs.rs")).hash(&mut hasher);
+    for folder in [own.clone(), cann.join("acl"), cann.join("hccl")] {
+        headers(&folder).hash(&mut hasher);
+    }
+    let output = format!("{}-{:016x}", name.replace('.', "_"), hasher.finish());
+    let output = Path::new(env!("CARGO_TARGET_TMPDIR")).join(output);
+    if output.exists() {
+        return output;
+    }
+    // Another process may be at it as well.
+    let draft = output.with_extension(std::process::id().to_string());
     // The variable may hold a wrapper before the compiler.
     let mut words = compiler.split_whitespace();
     let status = Command::new(words.next().expect("a compiler"))
         .args(words)
         .args([language, "-O1", "-Wall", "-Wextra", "-pthread", "-I"])
-        .arg(headers)
-        .arg(source(name))
+        .arg(&cann)
+        .arg(own.join(name))
         .arg("-o")
-        .arg(&output)
+        .arg(&draft)
         .args(flags)
         .status()
         .unwrap_or_else(|error| panic!("{compiler}: {error}"));
     assert!(status.success(), "{name} does not compile");
+    fs::rename(&draft, &output).unwrap();
     output
 }
 
 /// A kernel binary for the mock; several tests load the same.
 fn kernel_binary() -> &'static Path {
     static BINARY: OnceLock<PathBuf> = OnceLock::new();
-    BINARY.get_or_init(|| {
-        compile(
-            "kernel_binary.cpp",
-            "kernel_binary.so",
-            &["-shared", "-fPIC"],
-        )
-    })
+    BINARY.get_or_init(|| compile("kernel_binary.cpp", &["-shared", "-fPIC"]))
 }
 
-fn program(name: &str) -> PathBuf {
-    program_as(name, &name.replace('.', "_"))
-}
-
-/// The program under another name, for a test that runs beside one of the same source.
-pub(crate) fn program_as(name: &str, output: &str) -> PathBuf {
+/// The program of a file, which is compiled once for all tests.
+pub(crate) fn program(name: &str) -> PathBuf {
+    static PROGRAMS: Mutex<BTreeMap<String, Arc<OnceLock<PathBuf>>>> = Mutex::new(BTreeMap::new());
+    let mut programs = PROGRAMS.lock().unwrap();
+    let program = Arc::clone(programs.entry(name.to_owned()).or_default());
+    drop(programs);
     let search = format!("-L{LIBRARIES}");
     let at_run_time = format!("-Wl,-rpath,{LIBRARIES}");
-    compile(
-        name,
-        output,
-        &[&search, &at_run_time, "-lhccl", "-lascendcl"],
-    )
+    let flags: [&str; 4] = [&search, &at_run_time, "-lhccl", "-lascendcl"];
+    program.get_or_init(|| compile(name, &flags)).clone()
 }
 
 /// The program says itself what failed; its exit code says whether something did.
@@ -241,7 +255,7 @@ fn servers_are_reached_by_shared_memory_or_tcp_and_strangers_are_refused() {
 /// threads: the kernel needs long for their two thousand connections.
 #[test]
 fn collectives_over_tcp() {
-    let program = program_as("mock_collectives.cpp", "collectives_over_tcp");
+    let program = program("mock_collectives.cpp");
     let tcp = ("HCCL_MOCK_NET", Path::new("tcp"));
     passes_with(&program, &["-t1", "-t2", "-t3", "-t4", "-t5", "-p"], &[tcp]);
     let four_each = ("HARNESS_PER_SERVER", Path::new("4"));
@@ -250,7 +264,7 @@ fn collectives_over_tcp() {
 
 #[test]
 fn every_collective_with_every_type_over_tcp() {
-    let program = program_as("mock_exchanges.cpp", "exchanges_over_tcp");
+    let program = program("mock_exchanges.cpp");
     let tcp = ("HCCL_MOCK_NET", Path::new("tcp"));
     passes_with(&program, &["-t4", "-t5", "p16", "-950"], &[tcp]);
 }
@@ -287,7 +301,7 @@ fn ranks_of_a_launcher_find_each_other_by_root_info() {
 
 #[test]
 fn faults_over_tcp() {
-    let program = program_as("mock_faults.cpp", "faults_over_tcp");
+    let program = program("mock_faults.cpp");
     passes(&program, &[("HCCL_MOCK_NET", Path::new("tcp"))]);
 }
 

@@ -6,7 +6,7 @@ use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-use crate::mock::c_programs::program_as;
+use crate::mock::c_programs::program;
 use crate::support::adasum_run::{Folder, adasum_run, alive, children, eventually, send, variable};
 
 /// Processes under way, the ranks among them or below, and the names of their sockets (a world of a root info keeps none).
@@ -174,7 +174,7 @@ fn kill_of_every_rank_at_once_leaves_nothing() {
 
 #[test]
 fn kill_of_a_whole_world_of_a_root_info_leaves_nothing() {
-    let program = program_as("launched_ranks.cpp", "leaking_ranks");
+    let program = program("launched_ranks.cpp");
     for net in ["shm", "tcp"] {
         let job = start_by_root_info(&program, net);
         job.kill();
