@@ -5,7 +5,9 @@
 //! go on, and others may end well, but what the failure touched is a NaN for all of them.
 
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
 use std::ops::Range;
+use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
@@ -173,22 +175,24 @@ impl Outcome {
 /// Runs it, with more variables for its ranks.
 fn job(folder: &Folder, fault: Option<&str>, variables: &[(&str, &str)]) -> Outcome {
     let program = std::env::current_exe().unwrap();
-    let rank = [
-        "program::faults::one_rank",
-        "--exact",
-        "--ignored",
-        "--nocapture",
-    ];
-    let command: Vec<&std::ffi::OsStr> = std::iter::once(program.as_os_str())
-        .chain(rank.map(std::ffi::OsStr::new))
-        .collect();
-    job_of(folder, &command, fault, variables)
+    job_of(folder, &one_rank_of(&program), fault, variables)
+}
+
+/// The command for [`one_rank`] of this program.
+fn one_rank_of(program: &Path) -> [&OsStr; 5] {
+    [
+        program.as_os_str(),
+        "program::faults::one_rank".as_ref(),
+        "--exact".as_ref(),
+        "--ignored".as_ref(),
+        "--nocapture".as_ref(),
+    ]
 }
 
 /// Runs ranks that are `program` with its arguments.
 fn job_of(
     folder: &Folder,
-    program: &[&std::ffi::OsStr],
+    program: &[&OsStr],
     fault: Option<&str>,
     variables: &[(&str, &str)],
 ) -> Outcome {
@@ -698,36 +702,35 @@ fn ranks_of_a_table_of_version_2_make_a_world() {
 }
 
 /// A rank that hangs before it has done anything, is stopped there, or hangs in HCCL: the others' creation reaches its limit first, and
-/// they are not the cause.
+/// they are not the cause. The jobs mostly wait, and so run beside each other.
 #[test]
 fn a_rank_that_hangs_while_starting_is_named() {
     let folder = folder("faults-start");
-    for (hang, words) in [
-        ("exec sleep 100", "rank 2 did not begin to join the world"),
-        ("kill -STOP $$", "rank 2 is stopped"),
-    ] {
+    let hangs = |hang: &str, fault: Option<&str>, words: &str| {
         let script = format!("[ $RANK_ID = 2 ] && {hang}; exec \"$@\"");
         let program = std::env::current_exe().unwrap();
-        let words_of: [&std::ffi::OsStr; 9] = [
-            "sh".as_ref(),
-            "-c".as_ref(),
-            script.as_ref(),
-            "sh".as_ref(),
-            program.as_ref(),
-            "program::faults::one_rank".as_ref(),
-            "--exact".as_ref(),
-            "--ignored".as_ref(),
-            "--nocapture".as_ref(),
-        ];
-        let outcome = job_of(&folder, &words_of, None, &[("HCCL_CONNECT_TIMEOUT", "4")]);
+        let shell = ["sh", "-c", &script, "sh"].map(OsStr::new);
+        let command = [&shell[..], &one_rank_of(&program)].concat();
+        let limit = [("HCCL_CONNECT_TIMEOUT", "8")];
+        let outcome = job_of(&folder, &command, fault, &limit);
         assert_eq!(outcome.culprits, [2], "{}", outcome.text);
         assert!(outcome.text.contains(words), "{}", outcome.text);
-    }
+    };
     let stall = Some("2:HcclCommInitClusterInfoConfig:0:stall");
-    let outcome = job(&folder, stall, &[("HCCL_CONNECT_TIMEOUT", "4")]);
-    assert_eq!(outcome.culprits, [2], "{}", outcome.text);
-    let words = "rank 2 did not finish joining the world";
-    assert!(outcome.text.contains(words), "{}", outcome.text);
+    std::thread::scope(|scope| {
+        for (hang, fault, words) in [
+            (
+                "exec sleep 100",
+                None,
+                "rank 2 did not begin to join the world",
+            ),
+            ("kill -STOP $$", None, "rank 2 is stopped"),
+            (":", stall, "rank 2 did not finish joining the world"),
+        ] {
+            let hangs = &hangs;
+            scope.spawn(move || hangs(hang, fault, words));
+        }
+    });
 }
 
 /// Signals at random times to one or two ranks: no job hangs, nothing is left, and whoever is named got one.
