@@ -1,11 +1,11 @@
 //! `adasum-run bench` runs in all its forms, its lines have the keys that scripts read, and wrong results are found. No time is
 //! looked at.
 
-use std::process::{Command, Output};
+use std::process::Output;
 
 use serde_json::Value;
 
-use crate::support::adasum_run::{adasum_run, out};
+use crate::support::adasum_run::{adasum_run, err, out};
 
 fn bench(arguments: &[&str]) -> Output {
     with(&[], arguments)
@@ -13,16 +13,8 @@ fn bench(arguments: &[&str]) -> Output {
 
 /// With variables.
 fn with(variables: &[(&str, &str)], arguments: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_adasum-run"))
-        .arg("bench")
-        .args(arguments)
-        .envs(variables.iter().copied())
-        .output()
-        .unwrap()
-}
-
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8(bytes.to_vec()).unwrap()
+    let mut command = adasum_run(&[&["bench"], arguments].concat());
+    command.envs(variables.iter().copied()).output().unwrap()
 }
 
 /// The JSON objects that it prints.
@@ -33,7 +25,7 @@ fn lines(arguments: &[&str]) -> Vec<Value> {
 }
 
 fn objects(output: &Output) -> Vec<Value> {
-    text(&output.stdout)
+    out(&output)
         .lines()
         .map(|line| serde_json::from_str(line).unwrap())
         .collect()
@@ -78,7 +70,7 @@ fn ranks_of_a_supernode_share_memory_by_handles() {
         );
         assert!(output.status.success(), "{output:?}");
         let said = format!("can read memory of: All, shared by {sharing}");
-        assert!(text(&output.stderr).contains(&said), "{output:?}");
+        assert!(err(&output).contains(&said), "{output:?}");
         assert!(objects(&output).iter().all(|line| line["wrong"] == 0));
     }
 }
@@ -298,7 +290,7 @@ fn a_sweep_is_a_table() {
         "--ranks", "4", "-b", "64", "-e", "70K", "-f", "32", "--reps", "2",
     ]);
     assert!(output.status.success(), "{output:?}");
-    let table = text(&output.stdout);
+    let table = out(&output);
     let lines: Vec<&str> = table.lines().collect();
     assert_eq!(lines[0], "# AdaSum, 4 ranks, 1 a server, 2 repetitions");
     let words = |line: &str| {
@@ -368,7 +360,7 @@ fn wrong_results_are_counted_and_fail() {
     ];
     let output = with(&fault, &arguments);
     assert_eq!(output.status.code(), Some(1), "{output:?}");
-    let (table, error) = (text(&output.stdout), text(&output.stderr));
+    let (table, error) = (out(&output), err(&output));
     let rows: Vec<&str> = table
         .lines()
         .filter(|line| !line.starts_with('#'))
@@ -390,7 +382,7 @@ fn wrong_results_are_counted_and_fail() {
     // Nobody looks.
     let unchecked = with(&fault, &[&arguments[..], &["-c", "0"]].concat());
     assert!(unchecked.status.success(), "{unchecked:?}");
-    let table = text(&unchecked.stdout);
+    let table = out(&unchecked);
     assert_eq!(table.matches(" N/A\n").count(), 3, "{table}");
     let json = with(&fault, &[&arguments[..], &["--check=0", "--json"]].concat());
     assert!(
@@ -460,7 +452,7 @@ fn a_ratio_is_taken_round_by_round() {
 
     let output = bench(&arguments);
     assert!(output.status.success(), "{output:?}");
-    let table = text(&output.stdout);
+    let table = out(&output);
     assert!(
         table.contains("# ratio: time over the other's, median and quartiles of 3 rounds\n"),
         "{table}"
@@ -474,7 +466,7 @@ fn a_ratio_is_taken_round_by_round() {
         [("4096", "0", "1000000000"), ("8192", "0", "500000000")]
     );
     assert!(rows.iter().all(|row| row.len() == 11), "{table}");
-    let said = text(&output.stderr);
+    let said = err(&output);
     for line in ["no JSON\n", "adasum-run: round 3 of 3\n"] {
         assert!(said.contains(line), "{said}");
     }
@@ -502,7 +494,7 @@ fn a_program_that_is_no_comparison_is_refused() {
         ),
     ] {
         let output = bench(&["-b", "4096", "--reps", "1", "--compare", command]);
-        let error = text(&output.stderr);
+        let error = err(&output);
         assert_eq!(output.status.code(), Some(code), "{command}: {error}");
         assert!(error.contains(why), "{command}: {error}");
         assert!(output.stdout.is_empty(), "{output:?}");
@@ -547,7 +539,7 @@ fn wrong_arguments_are_named() {
         (&["--tensors", "399"], "--tensors"),
     ] {
         let output = bench(arguments);
-        let error = text(&output.stderr);
+        let error = err(&output);
         assert_eq!(output.status.code(), Some(2), "{arguments:?}: {error}");
         assert!(error.contains(word), "{arguments:?}: {error}");
     }
