@@ -399,11 +399,10 @@ fn sums_of_sixteen_million_elements_are_precise() {
     let machine = Machine::new();
     let len = 1 << 24;
     let segments = packed(&[len], 0);
+    let mut all = [1200, 1201, 1202].map(|seed| random(len, seed, 1.0));
     // Independent vectors, and three of which two are nearly the same.
     for (radix, alike, allowed) in [(2, false, 1e-9), (3, false, 1e-9), (3, true, 1e-13)] {
-        let mut vectors: Vec<Vec<f32>> = (0..radix)
-            .map(|i| random(len, 1200 + i as u64, 1.0))
-            .collect();
+        let vectors = &mut all[..radix];
         if alike {
             let (first, others) = vectors.split_at_mut(1);
             for (x, y) in others[0].iter_mut().zip(&first[0]) {
