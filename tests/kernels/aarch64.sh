@@ -8,7 +8,7 @@ mkdir -p "$out"
 cross=aarch64-linux-gnu-g++
 twins=fast
 [ "${2-}" != all ] || twins="fast strict"
-kernels=(gram fold coefficients weighted_sum pack unpack subtract finite_check guard)
+mapfile -t kernels < <(basename -s .cpp csrc/kernels/*.cpp)
 
 # Everything compiles at once on all cores: "FLAGS SOURCE OBJECT" of a line.
 compile() {
