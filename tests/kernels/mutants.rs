@@ -6,7 +6,6 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Mutex;
@@ -80,17 +79,10 @@ impl Mutant {
         to
     }
 
-    /// The program; or what the compiler says. What is there need not be built again: the folder goes by all sources, and the
-    /// program by what is changed in them.
+    /// The program; or what the compiler says.
     fn build(&self) -> Result<PathBuf, String> {
         let sources = self.write();
-        let mut hasher = DefaultHasher::new();
-        (self.kernel, self.arch, self.patches).hash(&mut hasher);
-        let program = sources.join(format!("program-{:016x}", hasher.finish()));
-        if program.exists() {
-            return Ok(program);
-        }
-        let draft = sources.join(format!("program.{}", std::process::id()));
+        let program = sources.join("program");
         let [engine, driver] = driver_objects(self.arch);
         let flag = arch_flag(self.arch);
         let kernel = sources.join(format!("{}.cpp", self.kernel));
@@ -104,11 +96,10 @@ impl Mutant {
                 engine,
                 driver,
                 Path::new("-o"),
-                &draft,
+                &program,
             ],
         );
         if output.status.success() {
-            fs::rename(&draft, &program).unwrap();
             Ok(program)
         } else {
             Err(String::from_utf8_lossy(&output.stderr).into_owned())

@@ -570,32 +570,6 @@ fn a_call_of_the_host_that_waits_for_a_peer_ends_in_time() {
     }
 }
 
-/// Prints a hash of results; the processor that the mock plays decides how many blocks kernels run in.
-#[test]
-#[ignore = "in a process of its own, started by another test"]
-fn hashed_results() {
-    // More units on each rank than there are cores.
-    let counts = [2_000_000, 3];
-    // As many ranks as a server of each chip may have.
-    let results = in_world(4, 2, |world| {
-        let mut reducer = with(world, &counts, &Options::default());
-        reduce(&mut reducer, world, &inputs(world, &counts)).0
-    });
-    println!("\nhash {:016x}", hash(&results[0]));
-}
-
-/// With 48, 40 and 30 cores for vectors.
-#[test]
-fn the_result_does_not_depend_on_the_number_of_cores() {
-    let hashes = ["Ascend910B1", "Ascend910B4", "Ascend910ProB"].map(|soc| {
-        let variables = [("ASCEND_MOCK_SOC", Path::new(soc))];
-        let text = run_alone_with("library::execution::hashed_results", &variables);
-        let hash = text.lines().find(|line| line.starts_with("hash "));
-        hash.unwrap_or_else(|| panic!("{soc}: {text}")).to_owned()
-    });
-    assert!(hashes.iter().all(|hash| *hash == hashes[0]), "{hashes:?}");
-}
-
 fn hash(tensors: &[Vec<f32>]) -> u64 {
     let bits = tensors.iter().flatten().map(|x| u64::from(x.to_bits()));
     bits.fold(0, |hash: u64, bits| {

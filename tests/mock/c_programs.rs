@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex, OnceLock};
@@ -12,48 +11,25 @@ use crate::support::adasum_run::Folder;
 /// Where the build put the mock's libraries.
 const LIBRARIES: &str = env!("OUT_DIR");
 
-/// The headers of a folder, in order.
-fn headers(folder: &Path) -> Vec<String> {
-    let entries = fs::read_dir(folder).unwrap();
-    let files = entries.map(|entry| entry.unwrap().path());
-    let is_header = |file: &PathBuf| file.extension().is_some_and(|end| end == "h");
-    let mut headers: Vec<PathBuf> = files.filter(is_header).collect();
-    headers.sort();
-    let text = |file: PathBuf| fs::read_to_string(file).unwrap();
-    headers.into_iter().map(text).collect()
-}
-
-/// Compiles a file beside this one with `flags`, and returns the path of the result, which goes by a hash of all that it is made
-/// of: what is there need not be compiled again.
+/// Compiles a file beside this one with `flags`, and returns the path of the result.
 fn compile(name: &str, flags: &[&str]) -> PathBuf {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let (own, cann) = (root.join("tests/mock"), root.join("csrc/cann"));
     let (variable, standard, language) = if name.ends_with(".c") {
         ("CC", "cc", "-std=c99")
     } else {
         ("CXX", "c++", "-std=c++17")
     };
     let compiler = std::env::var(variable).unwrap_or_else(|_| standard.to_owned());
-    let mut hasher = DefaultHasher::new();
-    let text = fs::read_to_string(own.join(name)).unwrap();
-    (&compiler, flags, text, include_str!("c_programs.rs")).hash(&mut hasher);
-    for folder in [own.clone(), cann.join("acl"), cann.join("hccl")] {
-        headers(&folder).hash(&mut hasher);
-    }
-    let output = format!("{}-{:016x}", name.replace('.', "_"), hasher.finish());
-    let output = Path::new(env!("CARGO_TARGET_TMPDIR")).join(output);
-    if output.exists() {
-        return output;
-    }
-    // Another process may be at it as well.
+    let output = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name.replace('.', "_"));
+    // Another process may be at it as well, or run it.
     let draft = output.with_extension(std::process::id().to_string());
     // The variable may hold a wrapper before the compiler.
     let mut words = compiler.split_whitespace();
     let status = Command::new(words.next().expect("a compiler"))
         .args(words)
         .args([language, "-O1", "-Wall", "-Wextra", "-pthread", "-I"])
-        .arg(&cann)
-        .arg(own.join(name))
+        .arg(root.join("csrc/cann"))
+        .arg(root.join("tests/mock").join(name))
         .arg("-o")
         .arg(&draft)
         .args(flags)

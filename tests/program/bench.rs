@@ -25,7 +25,7 @@ fn lines(arguments: &[&str]) -> Vec<Value> {
 }
 
 fn objects(output: &Output) -> Vec<Value> {
-    out(&output)
+    out(output)
         .lines()
         .map(|line| serde_json::from_str(line).unwrap())
         .collect()

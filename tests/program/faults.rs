@@ -711,7 +711,7 @@ fn a_rank_that_hangs_while_starting_is_named() {
         let program = std::env::current_exe().unwrap();
         let shell = ["sh", "-c", &script, "sh"].map(OsStr::new);
         let command = [&shell[..], &one_rank_of(&program)].concat();
-        let limit = [("HCCL_CONNECT_TIMEOUT", "8")];
+        let limit = [("HCCL_CONNECT_TIMEOUT", "20")];
         let outcome = job_of(&folder, &command, fault, &limit);
         assert_eq!(outcome.culprits, [2], "{}", outcome.text);
         assert!(outcome.text.contains(words), "{}", outcome.text);

@@ -241,18 +241,17 @@ pub(crate) fn run_alone(test: &str) {
     run_alone_with(test, &[]);
 }
 
-/// The same with environment variables; what it printed.
-pub(crate) fn run_alone_with(test: &str, variables: &[(&str, &std::path::Path)]) -> String {
+/// The same with environment variables.
+pub(crate) fn run_alone_with(test: &str, variables: &[(&str, &std::path::Path)]) {
     let output = std::process::Command::new(std::env::current_exe().unwrap())
         .args([test, "--exact", "--ignored", "--nocapture"])
         .envs(variables.iter().copied())
         .output()
         .unwrap();
-    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let text = String::from_utf8_lossy(&output.stdout);
     assert!(
         output.status.success() && text.contains("1 passed"),
         "{text}{}",
         String::from_utf8_lossy(&output.stderr)
     );
-    text
 }

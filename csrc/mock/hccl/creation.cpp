@@ -98,7 +98,7 @@ void run_jobs(const std::vector<Job> &jobs, const std::function<void(size_t, con
     for (size_t i = 0; i < jobs.size(); i++) {
         threads.emplace_back([&, i] {
             if (aclrtSetDevice(jobs[i].device) != ACL_SUCCESS) {
-                troubles[i] = format("device %d cannot be set", jobs[i].device);
+                troubles[i] = format("EI9999: device %d cannot be set", jobs[i].device);
                 return;
             }
             try {
@@ -121,7 +121,7 @@ void run_jobs(const std::vector<Job> &jobs, const std::function<void(size_t, con
 
 void create_for_devices(const std::vector<int32_t> &devices, HcclComm *comms) {
     const auto refused = [](size_t rank, const std::string &why) {
-        fault(HCCL_E_INTERNAL, "EI9999: rank %zu: %s", rank, why.c_str());
+        fault(HCCL_E_INTERNAL, "rank %zu: %s", rank, why.c_str());
     };
     HcclRootInfo info;
     run_jobs({{devices[0], [&] { make_root_info(&info); }}}, refused);

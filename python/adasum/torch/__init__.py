@@ -19,7 +19,7 @@ CPU tensors (over the mock of ACL and HCCL that the library carries) and tensors
 mock, `LD_LIBRARY_PATH=$(adasum-run config --mock-lib-dir)` must be set before Python starts; on an NPU, `set_env.sh` of CANN.
 Where torch_npu is installed but only CPU tensors are used, `TORCH_DEVICE_BACKEND_AUTOLOAD=0` lets torch start without either.
 
-Streams. Once made, on an NPU nothing here waits but broadcasts, the overflow vote, the first passes of the hook (see `State`), figures and `close`: reductions are
+Streams. On an NPU, once an object is made, nothing here waits but broadcasts, the overflow vote, the first passes of the hook (see `State`), figures and `close`: reductions are
 queued on torch's current stream. Their communicators are this world's own, so they need no order relative to torch's collectives but the one
 that the program gives both on every rank alike."""
 

@@ -96,9 +96,9 @@ enum Cause {
     EndedSilently,
     Stopped,
     NeverCame,
-    StuckJoining,
     OwnWork,
     LeftEarly,
+    StuckJoining,
     Silent,
     Late,
     EachOther,
@@ -202,7 +202,7 @@ fn roots(all: &[RankFacts<'_>], world: u32) -> (Vec<u32>, Cause) {
         }),
         (Cause::OwnWork, &|w| w.hangs_in_own_work()),
         (Cause::LeftEarly, &|w| w.done && is_awaited(w)),
-        // Behind those for whom it may wait there.
+        // After those that a joining rank may be waiting for.
         (Cause::StuckJoining, &|w| {
             w.runs() && w.presence == Presence::Joining && is_awaited(w)
         }),
@@ -509,7 +509,7 @@ mod tests {
         let failures = [0, 3].map(|rank| failed(rank, "HcclAllGather", 9, &[1, 2]));
         let mut all = job(4, &failures);
         all[1].presence = Presence::Joining;
-        assert_eq!(roots(&all, 4), (vec![1, 2], Cause::Silent));
+        assert_eq!(roots(&all, 4), (vec![1], Cause::StuckJoining));
         all[2].done = true;
         assert_eq!(roots(&all, 4), (vec![2], Cause::LeftEarly));
     }

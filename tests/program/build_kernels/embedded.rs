@@ -98,7 +98,7 @@ fn a_build_that_cannot_embed_kernels_fails_and_says_why() {
     );
     let error = failure("7");
     assert!(
-        error.contains("ADASUM_BUILD_KERNELS=7: 7 is none of 1001, 2201 and 3510"),
+        error.contains("ADASUM_BUILD_KERNELS=7: 7 is none of [1001, 2201, 3510]"),
         "{error}"
     );
 }
