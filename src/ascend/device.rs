@@ -296,7 +296,7 @@ impl Device {
     }
 
     /// An error unless `other` is the same device.
-    pub(super) fn require_same(&self, other: &Device, what: &str) -> Result<()> {
+    pub(crate) fn require_same(&self, other: &Device, what: &str) -> Result<()> {
         if self.0.id == other.0.id {
             return Ok(());
         }

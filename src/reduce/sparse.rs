@@ -208,15 +208,12 @@ impl SparseReducer {
     /// The number of rows on this rank.
     fn check(&self, indices: &Span, values: &Span) -> Result<u64> {
         let name = &self.spec.name;
-        let own = self.world.device().id();
-        if let Some(span) = [indices, values]
-            .iter()
-            .find(|span| span.device().id() != own)
-        {
-            return Err(Error::invalid(format!(
-                "\"{name}\": rows are on device {}, the world on device {own}",
-                span.device().id()
-            )));
+        for (span, what) in [
+            (indices, "the span of indices"),
+            (values, "the span of values"),
+        ] {
+            let same = self.world.device().require_same(span.device(), what);
+            same.context(|| format!("\"{name}\""))?;
         }
         let index = self.spec.index.data_type().size();
         let rows = (indices.len() / index) as u64;

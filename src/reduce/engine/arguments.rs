@@ -1,7 +1,7 @@
 //! The tensors that callers give to a call: are they what the reducer was made for.
 
 use crate::ascend::Span;
-use crate::error::{Error, Result};
+use crate::error::{Context, Error, Result};
 use crate::kernel::Chip;
 use crate::plan::TensorSpec;
 use crate::reduce::world::World;
@@ -24,14 +24,8 @@ pub(in crate::reduce) fn check_tensors<'a>(
     let chip = world.kernels().chip();
     for (spec, span) in specs.zip(spans) {
         let bytes = bytes_of(spec);
-        if span.device().id() != world.device().id() {
-            return Err(Error::invalid(format!(
-                "tensor \"{}\": the {what} is on device {}, the world on device {}",
-                spec.name,
-                span.device().id(),
-                world.device().id()
-            )));
-        }
+        let same = world.device().require_same(span.device(), what);
+        same.context(|| format!("tensor \"{}\"", spec.name))?;
         if span.len() as u64 != bytes {
             return Err(Error::invalid(format!(
                 "tensor \"{}\": the {what} has {} bytes, {} elements of {} are {bytes}",
